@@ -1,0 +1,166 @@
+"""Agreement with votes, and of voters with each other: the share of votes that come out the same.
+
+Every vote counts once, as in MT-Bench. Intervals resample queries.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rocketeval.grid import ScoreGrid
+from rocketeval.ranking.bootstrap import interval, ratio_draws
+from rocketeval.ranking.pairwise import compare
+from rocketeval.records import Interval, Vote
+
+Floats = NDArray[np.float64]
+
+_SIGN = {"a": 1, "tie": 0, "b": -1}
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """How often scores say what votes say."""
+
+    with_ties: Interval | None
+    """Share of votes whose outcome (a, b or tie by the margin) the scores give; None if no votes.
+
+    Three outcomes: guessing gives a third."""
+    without_ties: Interval | None
+    """Among votes that are not ties, the share won by the higher score; None if there are none.
+
+    No margin here; equal scores count half, so guessing gives a half."""
+    votes: int
+    """Votes given."""
+    used: int
+    """Votes on which both responses have a score."""
+    decisive: int
+    """Used votes that are not ties."""
+    unusable: int
+    """Votes on an unknown query or candidate, or with a score missing."""
+
+
+@dataclass(frozen=True, slots=True)
+class VoterAgreement:
+    """How often two voters say the same about the same two responses."""
+
+    with_ties: Interval
+    """Share of vote pairs with the same outcome."""
+    without_ties: Interval | None
+    """The same among pairs in which neither is a tie; None if there are none."""
+    pairs: int
+    """Pairs of votes by different voters."""
+    decisive_pairs: int
+    """Pairs in which neither vote is a tie."""
+
+
+def agreement_with_votes(
+    grid: ScoreGrid,
+    votes: Sequence[Vote],
+    *,
+    tie_margin: float = 0.1,
+    bootstrap: int = 1000,
+    seed: int = 0,
+    level: float = 0.95,
+) -> Agreement:
+    """How often the grid's scores prefer what the votes prefer.
+
+    >>> grid = ScoreGrid.from_columns(["q", "q"], ["x", "y"], [7.0, 5.0])
+    >>> agreement = agreement_with_votes(grid, [Vote("q", "x", "y", "a"), Vote("q", "x", "z", "b")])
+    >>> agreement.with_ties.value, agreement.used, agreement.unusable
+    (1.0, 1, 1)
+    """
+    usable, first, second = _scored_votes(grid, votes)
+    voted = np.array([_SIGN[vote.winner] for vote in usable], dtype=np.int8)
+    same = (compare(first, second, tie_margin) == voted).astype(np.float64)
+    by_sign = 0.5 + 0.5 * compare(first, second, 0.0) * voted
+    decisive = voted != 0
+    query_ids = [vote.query_id for vote in usable]
+    decisive_ids = [vote.query_id for vote in usable if vote.winner != "tie"]
+    settings = (bootstrap, seed, level)
+    return Agreement(
+        with_ties=_share(query_ids, same, *settings),
+        without_ties=_share(decisive_ids, by_sign[decisive], *settings),
+        votes=len(votes),
+        used=len(usable),
+        decisive=len(decisive_ids),
+        unusable=len(votes) - len(usable),
+    )
+
+
+def human_agreement(
+    votes: Iterable[Vote], *, bootstrap: int = 1000, seed: int = 0, level: float = 0.95
+) -> VoterAgreement | None:
+    """How often different voters agree on the same two responses; None if no two ever voted on any.
+
+    The order in which the responses were shown does not matter.
+    """
+    query_ids: list[str] = []
+    same: list[bool] = []
+    decisive: list[bool] = []
+    for (query_id, _), ballots in _ballots(votes).items():
+        for (voter, winner), (other, other_winner) in combinations(ballots, 2):
+            if voter == other:
+                continue
+            query_ids.append(query_id)
+            same.append(winner == other_winner)
+            decisive.append(winner is not None and other_winner is not None)
+    with_ties = _share(query_ids, np.array(same, float), bootstrap, seed, level)
+    if with_ties is None:
+        return None
+    decisive_ids = [query for query, keep in zip(query_ids, decisive, strict=True) if keep]
+    decisive_same = np.array(same, float)[np.array(decisive)]
+    return VoterAgreement(
+        with_ties=with_ties,
+        without_ties=_share(decisive_ids, decisive_same, bootstrap, seed, level),
+        pairs=len(same),
+        decisive_pairs=len(decisive_ids),
+    )
+
+
+def _scored_votes(grid: ScoreGrid, votes: Sequence[Vote]) -> tuple[list[Vote], Floats, Floats]:
+    """The votes on which both responses have a score, with the scores of a and of b."""
+    rows = {query: row for row, query in enumerate(grid.query_ids)}
+    columns = {candidate: column for column, candidate in enumerate(grid.candidates)}
+    known = [
+        vote
+        for vote in votes
+        if vote.query_id in rows and vote.candidate_a in columns and vote.candidate_b in columns
+    ]
+    row = np.array([rows[vote.query_id] for vote in known], dtype=np.intp)
+    first = grid.scores[row, np.array([columns[v.candidate_a] for v in known], dtype=np.intp)]
+    second = grid.scores[row, np.array([columns[v.candidate_b] for v in known], dtype=np.intp)]
+    scored = ~(np.isnan(first) | np.isnan(second))
+    usable = [vote for vote, keep in zip(known, scored.tolist(), strict=True) if keep]
+    return usable, first[scored], second[scored]
+
+
+def _ballots(
+    votes: Iterable[Vote],
+) -> dict[tuple[str, frozenset[str]], list[tuple[str, str | None]]]:
+    """(voter, winning candidate or None) of every vote, by query and unordered pair."""
+    ballots: dict[tuple[str, frozenset[str]], list[tuple[str, str | None]]] = defaultdict(list)
+    for vote in votes:
+        winner = {"a": vote.candidate_a, "b": vote.candidate_b, "tie": None}[vote.winner]
+        pair = frozenset((vote.candidate_a, vote.candidate_b))
+        ballots[vote.query_id, pair].append((vote.voter, winner))
+    return ballots
+
+
+def _share(
+    query_ids: Sequence[str], hits: Floats, times: int, seed: int, level: float
+) -> Interval | None:
+    """The mean of `hits` with its query-bootstrap interval; None if there are none."""
+    if not query_ids:
+        return None
+    rows = {query: row for row, query in enumerate(dict.fromkeys(query_ids))}
+    places = [rows[query] for query in query_ids]
+    totals = np.bincount(places, weights=hits).astype(np.float64)[:, None]
+    counts = np.bincount(places).astype(np.float64)[:, None]
+    draws = ratio_draws(totals, counts, times=times, seed=seed)[:, 0]
+    return interval(float(hits.mean()), draws, queries=len(rows), level=level)

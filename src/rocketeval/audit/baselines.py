@@ -1,0 +1,55 @@
+"""What agreement is worth nothing: scores that never read a response.
+
+Each baseline covers exactly the cells that the audited grid covers, so that both meet the same
+votes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from rocketeval.audit.agreement import Agreement
+from rocketeval.grid import ScoreGrid
+from rocketeval.records import Interval, Vote
+
+LENGTH_TIE_MARGIN = 0.0
+"""Lengths are not on the score scale: only equal lengths tie."""
+
+
+def length_grid(grid: ScoreGrid, lengths: Mapping[tuple[str, str], float]) -> ScoreGrid:
+    """The same cells scored by response length, looked up by (query id, candidate).
+
+    Use with `LENGTH_TIE_MARGIN`. A cell without a length is missing.
+    """
+    values = [
+        [lengths.get((query, candidate), np.nan) for candidate in grid.candidates]
+        for query in grid.query_ids
+    ]
+    scores = np.array(values, dtype=np.float64).reshape(grid.scores.shape)
+    same_cells = np.where(np.isnan(grid.scores), np.nan, scores)
+    return ScoreGrid(grid.query_ids, grid.candidates, same_cells)
+
+
+def always_tie_grid(grid: ScoreGrid) -> ScoreGrid:
+    """The same cells with one score for all: it predicts a tie for every vote."""
+    constant = np.where(np.isnan(grid.scores), np.nan, 0.0)
+    return ScoreGrid(grid.query_ids, grid.candidates, constant)
+
+
+def random_agreement(votes: Sequence[Vote]) -> Agreement:
+    """What a fair three-way guess agrees with, exactly: a third with ties, a half without.
+
+    An expectation, not a sample: its intervals have no width.
+    """
+    decisive = sum(vote.winner != "tie" for vote in votes)
+    third, half = 1.0 / 3.0, 0.5
+    return Agreement(
+        with_ties=Interval(third, third, third) if votes else None,
+        without_ties=Interval(half, half, half) if decisive else None,
+        votes=len(votes),
+        used=len(votes),
+        decisive=decisive,
+        unusable=0,
+    )

@@ -1,0 +1,1 @@
+"""Benchmarks read queries, responses and gold from formats people already have."""

@@ -1,0 +1,113 @@
+"""The generic format: one folder of JSON-lines files.
+
+    queries.jsonl      id, text [, history, reference, category]
+    responses.jsonl    query_id, candidate, text [, history]
+    responses/*.jsonl  the same, one file a candidate; the file's name is the candidate
+    checklists.jsonl   query_id, items              (optional)
+    labels.jsonl       query_id, candidate, value [, labeler]               (optional)
+    votes.jsonl        query_id, candidate_a, candidate_b, winner [, voter] (optional)
+    ratings.jsonl      candidate, value             (optional)
+
+Every file may be gzipped. `history` is a list of {role, content}.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from rocketeval.benchmarks.reading import Row, find, need, read_rows
+from rocketeval.config import BenchmarkConfig
+from rocketeval.errors import BenchmarkError
+from rocketeval.records import Checklist, Label, Query, Rating, Response, Vote, Winner
+
+WINNERS: dict[str, Winner] = {"a": "a", "b": "b", "tie": "tie"}
+
+
+class JsonlBenchmark:
+    """A folder in the generic format."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        if not folder.is_dir():
+            raise BenchmarkError(
+                f"The benchmark folder {folder} does not exist.",
+                hint="`rocketeval init` writes a small one to start from.",
+            )
+
+    @classmethod
+    def create(cls, config: BenchmarkConfig) -> JsonlBenchmark:
+        """Return a reader of the folder `config.path`."""
+        return cls(config.path)
+
+    def queries(self) -> Iterator[Query]:
+        """Yield the rows of queries.jsonl."""
+        for row in read_rows(need(self.folder, "queries.jsonl")):
+            yield Query(
+                id=row.text("id"),
+                text=row.text("text"),
+                history=row.turns("history") if row.values.get("history") else (),
+                reference=row.text("reference", None),
+                category=row.text("category", None),
+            )
+
+    def responses(self) -> Iterator[Response]:
+        """Yield the rows of responses.jsonl, or of every file in responses/."""
+        for path in self._response_files():
+            in_folder = path.parent != self.folder
+            name = path.name.removesuffix(".gz").removesuffix(".jsonl")
+            for row in read_rows(path):
+                yield Response(
+                    query_id=row.text("query_id"),
+                    candidate=row.text("candidate", name) if in_folder else row.text("candidate"),
+                    text=row.text("text"),
+                    history=row.turns("history") if row.values.get("history") else None,
+                )
+
+    def checklists(self) -> Iterator[Checklist]:
+        """Yield the rows of checklists.jsonl."""
+        for row in self._optional("checklists.jsonl"):
+            author = row.text("author", "imported")
+            yield Checklist(row.text("query_id"), row.texts("items"), author)
+
+    def labels(self) -> Iterator[Label]:
+        """Yield the rows of labels.jsonl."""
+        for row in self._optional("labels.jsonl"):
+            labeler = row.text("labeler", "human")
+            yield Label(row.text("query_id"), row.text("candidate"), row.number("value"), labeler)
+
+    def votes(self) -> Iterator[Vote]:
+        """Yield the rows of votes.jsonl."""
+        for row in self._optional("votes.jsonl"):
+            yield Vote(
+                row.text("query_id"),
+                row.text("candidate_a"),
+                row.text("candidate_b"),
+                read_winner(row, WINNERS),
+                row.text("voter", "human"),
+            )
+
+    def ratings(self) -> Iterator[Rating]:
+        """Yield the rows of ratings.jsonl."""
+        for row in self._optional("ratings.jsonl"):
+            yield Rating(row.text("candidate"), row.number("value"))
+
+    def _optional(self, name: str) -> Iterator[Row]:
+        path = find(self.folder, name)
+        return read_rows(path) if path else iter(())
+
+    def _response_files(self) -> list[Path]:
+        folder = self.folder / "responses"
+        if folder.is_dir():
+            return sorted([*folder.glob("*.jsonl"), *folder.glob("*.jsonl.gz")])
+        return [need(self.folder, "responses.jsonl")]
+
+
+def read_winner(row: Row, words: dict[str, Winner]) -> Winner:
+    """Return who won, in our words; BenchmarkError for a word that is not in `words`."""
+    word = row.text("winner")
+    if word not in words:
+        raise BenchmarkError(
+            f"{row.where}: winner is {word!r}.", hint=f"Valid: {', '.join(words)}."
+        )
+    return words[word]

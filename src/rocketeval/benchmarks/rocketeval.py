@@ -1,0 +1,118 @@
+"""The directory layout of the RocketEval paper's own scripts, in both of its spellings.
+
+    query.jsonl or queries.jsonl   session_id, conversation_input, checklist, references
+    response/<candidate>.jsonl     session_id, output
+    checklist/checklist.jsonl      session_id, checklist          (or in the query rows)
+    score/<labeler>/<candidate>.json or .jsonl   session_id, model_test, score
+
+Options: `labeler`, the folder under score/ to read labels from (needed when there are several);
+`ratings`, a JSON array with `name` and `rating` (the files under config/rankings).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from rocketeval.benchmarks.reading import Row, find, need, read_rows
+from rocketeval.config import BenchmarkConfig
+from rocketeval.errors import BenchmarkError, ConfigError
+from rocketeval.records import Checklist, Label, Query, Rating, Response, Vote
+
+OPTIONS = ("labeler", "ratings")
+
+
+class RocketEvalBenchmark:
+    """A dataset folder in the paper's layout."""
+
+    def __init__(
+        self, folder: Path, labeler: str | None = None, ratings: str | None = None
+    ) -> None:
+        self.folder = folder
+        self._labeler = labeler
+        self._ratings = ratings
+
+    @classmethod
+    def create(cls, config: BenchmarkConfig) -> RocketEvalBenchmark:
+        """Return a reader of the folder `config.path`."""
+        unknown = sorted(config.options.keys() - set(OPTIONS))
+        if unknown:
+            raise ConfigError(
+                f"benchmark.options.{unknown[0]}: there is no such setting.",
+                hint=f"Valid: {', '.join(OPTIONS)}.",
+            )
+        return cls(config.path, config.options.get("labeler"), config.options.get("ratings"))
+
+    def queries(self) -> Iterator[Query]:
+        """Yield one query per session; the last message is the query, the rest its history."""
+        for row in self._query_rows():
+            conversation = row.turns("conversation_input")
+            if not conversation:
+                raise BenchmarkError(f"{row.where}: conversation_input is empty.")
+            references = row.get("references", dict, {})
+            yield Query(
+                id=row.text("session_id"),
+                text=conversation[-1].content,
+                history=conversation[:-1],
+                reference=next((str(text) for text in references.values() if text), None),
+                category=row.text("primary_tag", None),
+            )
+
+    def responses(self) -> Iterator[Response]:
+        """Yield the first output of every row of every candidate's file."""
+        paths = sorted(need(self.folder, "response").glob("*.jsonl"))
+        for path in paths:
+            for row in read_rows(path):
+                outputs = row.texts("output")
+                if not outputs:
+                    raise BenchmarkError(f"{row.where}: output is empty.")
+                yield Response(row.text("session_id"), path.stem, outputs[0])
+
+    def checklists(self) -> Iterator[Checklist]:
+        """Yield checklist/checklist.jsonl, or the checklists inside the query rows."""
+        path = find(self.folder, "checklist/checklist.jsonl")
+        rows = read_rows(path) if path else self._query_rows()
+        for row in rows:
+            items = row.texts("checklist") if row.values.get("checklist") else ()
+            if items:
+                yield Checklist(row.text("session_id"), items)
+
+    def labels(self) -> Iterator[Label]:
+        """Yield the labeler's scores; candidate names lose their organisation prefix."""
+        folder = self._label_folder()
+        if folder is None:
+            return
+        for path in sorted([*folder.glob("*.json"), *folder.glob("*.jsonl")]):
+            for row in read_rows(path):
+                candidate = row.text("model_test", path.stem).rpartition("/")[2]
+                yield Label(row.text("session_id"), candidate, row.number("score"), folder.name)
+
+    def votes(self) -> Iterator[Vote]:
+        """Yield nothing: the layout has no place for votes."""
+        return iter(())
+
+    def ratings(self) -> Iterator[Rating]:
+        """Yield the reference ratings named by the `ratings` option."""
+        if self._ratings is None:
+            return
+        for row in read_rows(need(self.folder, self._ratings)):
+            if row.values.get("rating") is not None:
+                yield Rating(row.text("name"), row.number("rating"))
+
+    def _query_rows(self) -> Iterator[Row]:
+        return read_rows(need(self.folder, "query.jsonl", "queries.jsonl"))
+
+    def _label_folder(self) -> Path | None:
+        scores = self.folder / "score"
+        found = (
+            sorted(path for path in scores.iterdir() if path.is_dir()) if scores.is_dir() else []
+        )
+        if self._labeler is not None:
+            return need(scores, self._labeler)
+        if len(found) > 1:
+            raise BenchmarkError(
+                f"{scores} holds scores by several labelers.",
+                hint="Set benchmark.options.labeler to one of: "
+                + ", ".join(path.name for path in found),
+            )
+        return found[0] if found else None

@@ -1,0 +1,1 @@
+"""Authors make the checklists that judges answer."""

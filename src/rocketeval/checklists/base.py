@@ -1,0 +1,50 @@
+"""The author seam: who makes a checklist for a query."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from rocketeval.config import AuthorConfig
+from rocketeval.records import Checklist, Query, Usage
+from rocketeval.registry import Registry
+
+
+class Author(Protocol):
+    """Makes one checklist per query."""
+
+    digest: bytes
+    """Identity of the author: model, prompt and limits. The same digest gives the same work."""
+    costly: bool
+    """Whether its checklists are worth keeping for the next run."""
+
+    @classmethod
+    def create(cls, config: AuthorConfig, imported: Mapping[str, Checklist]) -> Author:
+        """Return an author; `imported` holds the checklists the benchmark came with."""
+        ...
+
+    async def prepare(self) -> None:
+        """Check that the author can work; raises EngineError if it cannot."""
+        ...
+
+    async def write(self, query: Query) -> tuple[Checklist, Usage]:
+        """Return a checklist for `query`; ChecklistError names why there is none."""
+        ...
+
+    async def aclose(self) -> None:
+        """Release connections."""
+        ...
+
+
+AUTHORS: Registry[Author] = Registry(
+    "author",
+    {
+        "imported": "rocketeval.checklists.imported:ImportedAuthor",
+        "instance": "rocketeval.checklists.instance:InstanceAuthor",
+    },
+)
+
+
+def create_author(config: AuthorConfig, imported: Mapping[str, Checklist]) -> Author:
+    """Return the author that `config` names."""
+    return AUTHORS.get(config.kind).create(config, imported)

@@ -1,0 +1,79 @@
+"""Instance-specific checklists: a strong LLM writes one for each query (RocketEval, 3.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from rocketeval.config import AuthorConfig
+from rocketeval.engines.base import Engine, create_engine
+from rocketeval.errors import ChecklistError, ConfigError, EngineUnavailable, RequestRejected
+from rocketeval.hashing import content_hash
+from rocketeval.prompts.parse import parse_checklist
+from rocketeval.prompts.render import Template, render_checklist_request
+from rocketeval.records import Checklist, Query, Usage
+
+MAX_TOKENS = 1500
+REFUSED = "\n\nYour last list was refused: {reason} Write the whole list again, in the form asked."
+
+
+class InstanceAuthor:
+    """Asks an engine for a checklist, and again with the mistake named if it cannot be read."""
+
+    costly = True
+
+    def __init__(self, config: AuthorConfig, engine: Engine, model: str) -> None:
+        self.config = config
+        self._engine = engine
+        self._model = model
+        self._template = Template.load(
+            "checklist", config.template, needs=("history", "query", "reference")
+        )
+        self.digest = content_hash(
+            "instance", model, self._template.hash, config.min_items, config.max_items
+        )
+
+    @classmethod
+    def create(cls, config: AuthorConfig, imported: Mapping[str, Checklist]) -> InstanceAuthor:
+        """Return an author that uses the engine in `config`."""
+        if config.engine is None:
+            raise ConfigError(
+                "`author.kind: instance` needs an author LLM.",
+                hint="Set author.engine.model (and base_url, api_key_env if not the OpenAI API).",
+            )
+        return cls(config, create_engine(config.engine), config.engine.model)
+
+    async def prepare(self) -> None:
+        """Check that the author LLM answers."""
+        await self._engine.identify()
+
+    async def write(self, query: Query) -> tuple[Checklist, Usage]:
+        """Return the checklist the author wrote for `query`."""
+        asked = render_checklist_request(self._template, query)
+        prompt, usage, reason = asked, Usage(), ""
+        for _ in range(self.config.attempts):
+            try:
+                written = await self._engine.write(prompt, max_tokens=MAX_TOKENS)
+            except (EngineUnavailable, RequestRejected) as error:
+                raise ChecklistError(f"the author failed: {error.message}") from None
+            usage += written.usage
+            try:
+                items = self._parse(written.text, finished=written.finished)
+            except ChecklistError as error:
+                reason = error.message
+                prompt = asked + REFUSED.format(reason=reason)
+                continue
+            return Checklist(query.id, items, self._model), usage
+        raise ChecklistError(
+            f"the author's list was refused {self.config.attempts} times: {reason}"
+        )
+
+    async def aclose(self) -> None:
+        """Close the engine."""
+        await self._engine.aclose()
+
+    def _parse(self, text: str, *, finished: bool) -> tuple[str, ...]:
+        if not finished:
+            raise ChecklistError("it was cut off at the token limit.")
+        return parse_checklist(
+            text, min_items=self.config.min_items, max_items=self.config.max_items
+        )

@@ -1,0 +1,71 @@
+"""`rocketeval init`"""
+
+from __future__ import annotations
+
+from importlib import resources
+from importlib.resources.abc import Traversable
+from pathlib import Path
+
+import click
+
+from rocketeval.errors import ConfigError
+
+CONFIG = """\
+# A RocketEval run. `rocketeval run` in this folder does everything.
+name: quickstart
+
+benchmark:
+  kind: jsonl            # jsonl, mt_bench or rocketeval (the paper's own layout)
+  path: benchmark        # queries, responses, checklists, votes: see benchmark/README.md
+
+judge:                   # any OpenAI-compatible server: vLLM, SGLang, llama.cpp, a hosted API
+  model: {model}
+  base_url: {base_url}
+  api_key_env: OPENAI_API_KEY   # the key is read from this environment variable, if it is set
+  concurrency: 8         # responses in flight
+
+author:
+  kind: imported         # the benchmark brings checklists; `instance` lets an LLM write them:
+  # kind: instance
+  # engine: {{model: gpt-4o, base_url: https://api.openai.com/v1}}
+
+scorer:
+  kind: mean
+  scale: [1, 10]
+
+output: runs             # the run's files go to runs/quickstart
+cache: runs/.cache       # judgments shared between runs, so that nothing is paid for twice
+"""
+
+
+@click.command()
+@click.argument("folder", type=click.Path(path_type=Path, file_okay=False), default=Path())
+@click.option("--model", default="your-judge-model", help="Judge model to put into the config.")
+@click.option(
+    "--base-url", default="http://127.0.0.1:8000/v1", help="Endpoint to put into the config."
+)
+def command(folder: Path, model: str, base_url: str) -> None:
+    """Write a small benchmark and a config to start from into FOLDER.
+
+    Twelve queries, five candidates of different quality, checklists and votes. Nothing that
+    exists is overwritten.
+    """
+    config = folder / "rocketeval.yaml"
+    benchmark = folder / "benchmark"
+    for path in (config, benchmark):
+        if path.exists():
+            raise ConfigError(f"{path} exists already.", hint="Choose another folder.")
+    folder.mkdir(parents=True, exist_ok=True)
+    _copy(resources.files("rocketeval") / "examples" / "quickstart", benchmark)
+    config.write_text(CONFIG.format(model=model, base_url=base_url), encoding="utf-8")
+    click.echo(f"Wrote {config} and {benchmark}{'/'}")
+    click.echo("Set `judge.model` and `judge.base_url` in it, then: rocketeval run " + str(config))
+
+
+def _copy(source: Traversable, target: Path) -> None:
+    if source.is_file():
+        target.write_bytes(source.read_bytes())
+        return
+    target.mkdir(parents=True)
+    for child in source.iterdir():
+        _copy(child, target / child.name)

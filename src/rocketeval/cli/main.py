@@ -1,0 +1,78 @@
+"""`rocketeval`: the verbs, each in a file of its own, imported when it is used."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+
+import click
+
+from rocketeval._version import __version__
+from rocketeval.errors import RocketEvalError
+
+VERBS = {
+    "init": "Write a small benchmark and a config to start from.",
+    "run": "Do everything: load, checklist, grade, score, rank, audit, report.",
+    "checklist": "Load the benchmark and give every query its checklist.",
+    "grade": "Let the judge answer every checklist item that is still unanswered.",
+    "score": "Turn judgments into scores.",
+    "rank": "Turn scores into ratings and ranks with intervals.",
+    "audit": "Compare the scores with votes, labels and reference ratings.",
+    "report": "Write report.html.",
+}
+
+
+class LazyGroup(click.Group):
+    """Knows its verbs' names and help without importing them."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the verbs in the order of the walk."""
+        return list(VERBS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import the verb's file and return its command."""
+        if cmd_name not in VERBS:
+            return None
+        command: click.Command = import_module(f"rocketeval.cli.{cmd_name}").command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the list of verbs."""
+        with formatter.section("Verbs"):
+            formatter.write_dl(list(VERBS.items()))
+
+
+@click.group(
+    cls=LazyGroup,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="Start with: rocketeval init demo",
+)
+@click.version_option(__version__, prog_name="rocketeval")
+def group() -> None:
+    """Evaluate LLM outputs with yes/no checklists answered by a lightweight judge.
+
+    A strong LLM (the author) writes a checklist for each query once; a small, cheap LLM (the
+    judge) answers every item; the probabilities become scores, ranks and intervals.
+    """
+
+
+def main() -> None:
+    """Entry point: a user's mistake is a message and an exit code, never a traceback."""
+    try:
+        code = group(prog_name="rocketeval", standalone_mode=False)
+    except RocketEvalError as error:
+        click.secho(f"Error: {error.message}", fg="red", err=True)
+        if error.hint:
+            click.echo(error.hint, err=True)
+        sys.exit(error.exit_code)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("Interrupted. Finished judgments are safe; run it again to go on.", err=True)
+        sys.exit(130)
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+if __name__ == "__main__":
+    main()

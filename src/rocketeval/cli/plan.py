@@ -1,0 +1,29 @@
+"""What `--dry-run` prints."""
+
+from __future__ import annotations
+
+import click
+
+from rocketeval.config import RunConfig
+from rocketeval.stages.plan import make_plan
+
+
+def show_plan(config: RunConfig) -> None:
+    """Print what a run would do. Nothing is contacted or written."""
+    plan = make_plan(config)
+    click.echo(f"Run        {config.run_path}")
+    click.echo(
+        f"Benchmark  {plan.queries} queries, {plan.candidates} candidates, "
+        f"{plan.responses} responses"
+    )
+    if plan.checklists_to_write:
+        click.echo(f"Author     {plan.checklists_to_write} checklists to write")
+    if plan.without_checklist:
+        click.echo(f"Missing    {plan.without_checklist} queries have no checklist")
+    click.echo(
+        f"Judge      {config.judge.model}: {plan.items} items to answer in {plan.tasks} "
+        f"judgments, about {plan.prompt_tokens / 1e6:.2f} million prompt tokens "
+        "(a quarter of the characters)"
+    )
+    if plan.finished is not None:
+        click.echo(f"Finished   {plan.finished} judgments are in the ledger, some maybe outdated")

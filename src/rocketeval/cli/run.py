@@ -1,0 +1,46 @@
+"""`rocketeval run`"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from rocketeval.cli.drive import INCOMPLETE, drive
+from rocketeval.cli.options import read_config, run_options
+from rocketeval.cli.plan import show_plan
+from rocketeval.cli.progress import make_observer
+from rocketeval.cli.show import show_audit, show_gaps, show_ranking
+from rocketeval.pipeline import Run
+
+
+@click.command()
+@run_options
+@click.option("--dry-run", is_flag=True, help="Say what would be done; contact and write nothing.")
+def command(
+    config: Path,
+    name: str | None,
+    limit: int | None,
+    judge: str | None,
+    base_url: str | None,
+    quiet: bool,
+    dry_run: bool,
+) -> int:
+    """Do everything CONFIG (default rocketeval.yaml) asks for, and show the ranking.
+
+    What earlier runs finished is never paid for again. Ctrl-C stops cleanly; the same command
+    goes on from there. Exit codes: 0 all done, 2 a mistake in the config or the files, 3 done but
+    something is missing, 4 the judge or author cannot be used, 5 the run directory cannot be
+    used, 130 interrupted.
+    """
+    settings = read_config(config, name=name, limit=limit, judge=judge, base_url=base_url)
+    if dry_run:
+        show_plan(settings)
+        return 0
+    run = Run(settings, observer=make_observer(settings, quiet=quiet))
+    outcome = drive(run, run.all)
+    if not quiet:
+        show_ranking(outcome.ranking)
+        show_audit(outcome.audit)
+        click.echo(f"Report: {outcome.report}")
+    return INCOMPLETE if show_gaps(outcome.stages) else 0

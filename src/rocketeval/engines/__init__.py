@@ -1,0 +1,1 @@
+"""Engines answer grading tasks and write text; only they touch the network."""

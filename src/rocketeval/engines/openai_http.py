@@ -1,0 +1,176 @@
+"""Any OpenAI-compatible server over HTTP: chat completions with log-probabilities."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+from rocketeval.config import EngineConfig
+from rocketeval.engines.base import EngineIdentity, Graded, Written
+from rocketeval.engines.readout import Readout
+from rocketeval.engines.transport import Transport
+from rocketeval.errors import ConfigError, EngineRefused, EngineUnavailable, RequestRejected
+from rocketeval.records import Answer, GradingTask, Status, Usage
+
+DEFAULT_BASE_URL = "https://api.openai.com/v1"
+
+
+class OpenAIEngine:
+    """A judge or author behind `/chat/completions`.
+
+    The items of one response are asked one after the other, so that the server finds their
+    shared prefix in its cache; several responses are in flight at once.
+    """
+
+    def __init__(self, config: EngineConfig) -> None:
+        self.config = config
+        self.base_url = base_url(config)
+        self.readout = Readout(min_mass=config.min_mass, max_width=config.max_width)
+        self._transport = Transport(
+            self.base_url,
+            key=os.environ.get(config.api_key_env),
+            concurrency=config.concurrency,
+            timeout=config.timeout,
+            patience=config.patience,
+        )
+
+    @classmethod
+    def create(cls, config: EngineConfig) -> OpenAIEngine:
+        """Return an engine for `config`; nothing is contacted yet."""
+        return cls(config)
+
+    @property
+    def retries(self) -> int:
+        """Requests sent again so far."""
+        return self._transport.retries
+
+    async def identify(self) -> EngineIdentity:
+        """Check that the server is up and serves the model; return what it says about itself."""
+        await self._check_model()
+        return EngineIdentity(
+            engine="openai",
+            model=self.config.model,
+            endpoint="chat",
+            version=await self._version(),
+            logprobs=f"top{self.config.top_logprobs}",
+            readout=self.readout.hash,
+        )
+
+    async def grade(self, task: GradingTask, known: Mapping[int, Answer]) -> Graded:
+        """Answer every item of `task` that is not already `known`."""
+        answers: list[Answer] = []
+        usage, failure = Usage(), None
+        for position, suffix in enumerate(task.suffixes):
+            if position in known:
+                answers.append(known[position])
+                continue
+            try:
+                answer, spent = await self._ask(task.prefix + suffix)
+            except (EngineUnavailable, RequestRejected) as error:
+                failure = f"item {position + 1}: {error.message}"
+                answers.append(Answer(Status.ERROR))
+                # The other items share the prefix, so they would fail the same way.
+                answers += [
+                    known.get(rest, Answer(Status.ERROR))
+                    for rest in range(position + 1, len(task.suffixes))
+                ]
+                break
+            answers.append(answer)
+            usage += spent
+        return Graded(tuple(answers), usage, failure)
+
+    async def write(self, prompt: str, *, max_tokens: int) -> Written:
+        """Return the text the model writes for `prompt`."""
+        started = time.monotonic()
+        reply = await self._chat(prompt, {"max_tokens": max_tokens})
+        choice = _first_choice(reply)
+        text = choice.get("message", {}).get("content") or ""
+        usage = _usage(reply, time.monotonic() - started)
+        return Written(text, usage, finished=choice.get("finish_reason") != "length")
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._transport.aclose()
+
+    async def _ask(self, prompt: str) -> tuple[Answer, Usage]:
+        started = time.monotonic()
+        reply = await self._chat(
+            prompt,
+            {"max_tokens": 1, "logprobs": True, "top_logprobs": self.config.top_logprobs},
+        )
+        answer = self.readout.read(listed_tokens(_first_choice(reply)))
+        return answer, _usage(reply, time.monotonic() - started)
+
+    async def _chat(self, prompt: str, settings: Mapping[str, Any]) -> dict[str, Any]:
+        return await self._transport.post(
+            "/chat/completions",
+            {
+                "model": self.config.model,
+                "messages": [{"role": "user", "content": prompt}],
+                "temperature": 0,
+                **settings,
+                **self.config.extra_body,
+            },
+        )
+
+    async def _check_model(self) -> None:
+        listing = await self._transport.get("/models")
+        served = [str(row.get("id")) for row in (listing or {}).get("data", [])]
+        if served and self.config.model not in served:
+            raise EngineRefused(
+                f"{self.base_url} does not serve the model {self.config.model!r}.",
+                hint=f"It serves: {', '.join(served[:10])}. Set `model` to one of these.",
+            )
+
+    async def _version(self) -> str:
+        root = urlsplit(self.base_url)._replace(path="", query="").geturl()
+        for path, field in (("/version", "version"), ("/props", "build_info")):
+            told = await self._transport.get(root + path, optional=True)
+            if told and told.get(field):
+                return str(told[field])
+        return "unknown"
+
+
+def base_url(config: EngineConfig) -> str:
+    """Return the endpoint: the config's, else $OPENAI_BASE_URL, else the OpenAI API."""
+    url = config.base_url or os.environ.get("OPENAI_BASE_URL") or DEFAULT_BASE_URL
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ConfigError(f"base_url {url!r} is not an http(s) address.")
+    if parts.username or parts.password:
+        raise ConfigError(
+            "base_url holds a user name or password.",
+            hint="Keys belong in the environment variable that `api_key_env` names.",
+        )
+    return url.rstrip("/")
+
+
+def listed_tokens(choice: Mapping[str, Any]) -> list[tuple[str, float]]:
+    """Return the `(token, logprob)` pairs of the first generated position."""
+    logprobs = choice.get("logprobs") or {}
+    positions = logprobs.get("content") or []
+    if not positions:
+        return []
+    return [(row["token"], row["logprob"]) for row in positions[0].get("top_logprobs") or []]
+
+
+def _first_choice(reply: Mapping[str, Any]) -> dict[str, Any]:
+    choices = reply.get("choices") or []
+    if not choices or not isinstance(choices[0], dict):
+        raise RequestRejected("the server answered without any choice.")
+    return choices[0]
+
+
+def _usage(reply: Mapping[str, Any], seconds: float) -> Usage:
+    told = reply.get("usage") or {}
+    details = told.get("prompt_tokens_details") or {}
+    return Usage(
+        requests=1,
+        prompt_tokens=told.get("prompt_tokens") or 0,
+        cached_tokens=details.get("cached_tokens") or 0,
+        completion_tokens=told.get("completion_tokens") or 0,
+        seconds=seconds,
+    )

@@ -1,0 +1,131 @@
+"""An engine that answers from a script: for your own tests, without a server.
+
+By default every probability is a fixed function of the prompt's content, so two runs agree to
+the last bit. `options` in the config, or arguments in Python, change what it says.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import math
+from collections.abc import Callable, Mapping
+from functools import partial
+
+from rocketeval.config import EngineConfig
+from rocketeval.engines.base import EngineIdentity, Graded, Written
+from rocketeval.errors import ConfigError, RequestRejected
+from rocketeval.records import Answer, GradingTask, Status, Usage
+
+OPTIONS = ("text", "delay", "fail_on")
+
+
+class ScriptedEngine:
+    """Answers `p_yes(prefix, suffix)` for every item and writes `text(prompt)`.
+
+    >>> engine = ScriptedEngine(p_yes=lambda prefix, suffix: 0.9 if "good" in prefix else 0.2)
+    >>> task = GradingTask(b"k", "q1", "mine", prefix="a good response", suffixes=("Right?",))
+    >>> asyncio.run(engine.grade(task, {})).answers[0].p_yes
+    0.9
+    """
+
+    def __init__(
+        self,
+        p_yes: Callable[[str, str], float] | None = None,
+        text: Callable[[str], str] | None = None,
+        *,
+        model: str = "scripted",
+        delay: float = 0.0,
+        fail_on: str | None = None,
+    ) -> None:
+        self._p_yes = p_yes
+        self._text = text or (
+            lambda _: "1. Is the response helpful?\n2. Is it correct?\n3. Is it clear?"
+        )
+        self._model = model
+        self._delay = delay
+        self._fail_on = fail_on
+        self.items_asked = 0
+        """How many items were answered, to prove that nothing was asked twice."""
+
+    @classmethod
+    def create(cls, config: EngineConfig) -> ScriptedEngine:
+        """Return an engine from `options`: text (what `write` says), delay, fail_on."""
+        unknown = sorted(config.options.keys() - set(OPTIONS))
+        if unknown:
+            raise ConfigError(
+                f"The scripted engine has no option {unknown[0]!r}.",
+                hint=f"Valid: {', '.join(OPTIONS)}.",
+            )
+        text = config.options.get("text")
+        return cls(
+            text=None if text is None else partial(_always, str(text)),
+            model=config.model,
+            delay=float(config.options.get("delay", 0.0)),
+            fail_on=config.options.get("fail_on"),
+        )
+
+    async def identify(self) -> EngineIdentity:
+        """Return a constant identity."""
+        return EngineIdentity("scripted", self._model, "script", "1", "exact", "script")
+
+    async def grade(self, task: GradingTask, known: Mapping[int, Answer]) -> Graded:
+        """Answer every item of `task` that is not already `known`."""
+        if self._delay:
+            await asyncio.sleep(self._delay)
+        if self._fail_on is not None and self._fail_on in task.prefix:
+            lost = tuple(
+                known.get(item, Answer(Status.ERROR)) for item in range(len(task.suffixes))
+            )
+            return Graded(lost, Usage(), "item 1: scripted to fail")
+        asked = len(task.suffixes) - len(known)
+        self.items_asked += asked
+        usage = Usage(requests=asked, prompt_tokens=asked * len(task.prefix) // 4)
+        return Graded(tuple(self._answers(task, known)), usage)
+
+    async def write(self, prompt: str, *, max_tokens: int) -> Written:
+        """Return the scripted text."""
+        if self._fail_on is not None and self._fail_on in prompt:
+            raise RequestRejected("scripted to fail")
+        return Written(self._text(prompt), Usage(requests=1), finished=True)
+
+    async def aclose(self) -> None:
+        """Do nothing: there is no connection."""
+
+    def _answers(self, task: GradingTask, known: Mapping[int, Answer]) -> list[Answer]:
+        prefix = hashlib.blake2b(task.prefix.encode(), digest_size=16)
+        answers = []
+        for position, suffix in enumerate(task.suffixes):
+            if position in known:
+                answers.append(known[position])
+                continue
+            if self._p_yes is None:
+                p_yes = _from_content(prefix, suffix)
+            else:
+                p_yes = self._p_yes(task.prefix, suffix)
+            answers.append(exact_answer(p_yes))
+        return answers
+
+
+def exact_answer(p_yes: float) -> Answer:
+    """Return the answer of a judge that put `p_yes` on yes and the rest on no."""
+    return Answer(
+        Status.OK,
+        p_yes,
+        p_yes,
+        p_yes,
+        1.0,
+        math.log(p_yes) if p_yes > 0 else None,
+        math.log1p(-p_yes) if p_yes < 1 else None,
+    )
+
+
+def _from_content(prefix: hashlib.blake2b, suffix: str) -> float:
+    digest = prefix.copy()
+    digest.update(suffix.encode())
+    number = int.from_bytes(digest.digest()[:8], "big")
+    return (number + 0.5) / 2**64
+
+
+def _always(text: str, _: str) -> str:
+    return text

@@ -1,0 +1,104 @@
+"""Every error a user can meet. Each says what happened, to what, and what to do next.
+
+RocketEvalError
+├── ConfigError            the run's YAML is wrong
+├── BenchmarkError         an input file is missing, malformed or contradictory
+├── PromptError            a template is missing or lacks a placeholder
+├── ChecklistError         a checklist could not be made, parsed or found
+├── EngineError            an author or judge could not be used
+│   ├── EngineUnavailable  it cannot be reached, or stopped answering
+│   ├── EngineRefused      it answered, and will not serve us (key, model, URL)
+│   └── RequestRejected    it will not answer this one request (too long, malformed)
+├── StoreError             a run directory cannot be used
+│   ├── RunLocked          another process is writing it
+│   ├── RunMismatch        it was made with another judge
+│   └── StageMissing       an earlier stage has not been run
+├── ExtraMissing           an optional dependency is not installed
+└── Stopped                the run was asked to stop before its end
+"""
+
+from __future__ import annotations
+
+
+class RocketEvalError(Exception):
+    """Base of all our errors: `message` says what happened, `hint` what to do next."""
+
+    exit_code = 1
+
+    def __init__(self, message: str, *, hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return f"{self.message}\n{self.hint}" if self.hint else self.message
+
+
+class ConfigError(RocketEvalError):
+    """The run's YAML is wrong."""
+
+    exit_code = 2
+
+
+class BenchmarkError(RocketEvalError):
+    """An input file is missing, malformed or contradictory."""
+
+    exit_code = 2
+
+
+class PromptError(RocketEvalError):
+    """A template is missing or lacks a placeholder."""
+
+    exit_code = 2
+
+
+class ChecklistError(RocketEvalError):
+    """A checklist could not be made, parsed or found."""
+
+
+class EngineError(RocketEvalError):
+    """An author or judge could not be used."""
+
+    exit_code = 4
+
+
+class EngineUnavailable(EngineError):
+    """The engine cannot be reached, or stopped answering."""
+
+
+class EngineRefused(EngineError):
+    """The engine answered, and will not serve us at all: key, model or URL."""
+
+
+class RequestRejected(EngineError):
+    """The engine will not answer this one request, and asking again will not help."""
+
+
+class StoreError(RocketEvalError):
+    """A run directory cannot be used."""
+
+    exit_code = 5
+
+
+class RunLocked(StoreError):
+    """Another process is writing the run."""
+
+
+class RunMismatch(StoreError):
+    """The run was made with another judge."""
+
+
+class StageMissing(StoreError):
+    """An earlier stage has not been run."""
+
+
+class ExtraMissing(RocketEvalError):
+    """An optional dependency is not installed."""
+
+    exit_code = 2
+
+
+class Stopped(RocketEvalError):
+    """The run was asked to stop before its end."""
+
+    exit_code = 130

@@ -1,0 +1,1 @@
+"""Grading: responses with their checklists become judgments."""

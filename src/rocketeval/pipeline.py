@@ -1,0 +1,133 @@
+"""The walk of a run, one call a stage: a table of contents.
+
+    load -> checklist -> grade -> score -> rank -> audit -> report
+
+Every stage reads what earlier stages left in the run's store and leaves its own. Stages compute
+with records; only the store touches run files, only engines touch the network.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rocketeval.audit.audit import Audit
+from rocketeval.config import RunConfig
+from rocketeval.engines.base import Engine, create_engine
+from rocketeval.errors import Stopped
+from rocketeval.observing import Observer
+from rocketeval.ranking.rank import Ranking
+from rocketeval.stages.audit import audit_run
+from rocketeval.stages.checklist import make_checklists
+from rocketeval.stages.grade import grade_responses
+from rocketeval.stages.load import load_inputs
+from rocketeval.stages.rank import rank_candidates
+from rocketeval.stages.report import write_report
+from rocketeval.stages.score import score_responses
+from rocketeval.store.run import RunStore
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a finished run found."""
+
+    path: Path
+    """The run directory; everything below is also there as files."""
+    ranking: Ranking
+    audit: Audit
+    report: Path
+    """The page for people."""
+    stages: Mapping[str, Any]
+    """What each stage did: counts, missing, cost, seconds."""
+
+
+class Run:
+    """One run: a config, its directory, and the stages that fill it."""
+
+    def __init__(
+        self, config: RunConfig, *, observer: Observer | None = None, judge: Engine | None = None
+    ) -> None:
+        self.config = config
+        self.store = RunStore(config.run_path)
+        self.observer = observer or Observer()
+        self.stop = asyncio.Event()
+        """Set it to finish the tasks in flight and start no more."""
+        self._judge = judge
+
+    async def all(self) -> Outcome:
+        """Run every stage and return what was found; Stopped if it was asked to stop."""
+        self.load()
+        await self.checklist()
+        await self.grade()
+        self.score()
+        ranking, audit, report = self.rank(), self.audit(), self.report()
+        return Outcome(self.store.path, ranking, audit, report, self.store.manifest()["stages"])
+
+    def load(self) -> Mapping[str, Any]:
+        """Snapshot the benchmark into the run."""
+        with self._stage("load") as facts:
+            self.store.freeze(self.config)
+            facts |= load_inputs(self.store, self.config)
+        return facts
+
+    async def checklist(self) -> Mapping[str, Any]:
+        """Give every query its checklist."""
+        with self._stage("checklist") as facts:
+            facts |= await make_checklists(self.store, self.config, self.observer, self.stop)
+        self._go_on()
+        return facts
+
+    async def grade(self) -> Mapping[str, Any]:
+        """Let the judge answer every item that is still unanswered."""
+        engine = self._judge or create_engine(self.config.judge)
+        try:
+            with self._stage("grade") as facts:
+                facts |= await grade_responses(
+                    self.store, self.config, engine, self.observer, self.stop
+                )
+        finally:
+            await engine.aclose()
+        self._go_on()
+        return facts
+
+    def score(self) -> Mapping[str, Any]:
+        """Turn judgments into scores."""
+        with self._stage("score") as facts:
+            facts |= score_responses(self.store, self.config)
+        return facts
+
+    def rank(self) -> Ranking:
+        """Turn scores into ratings and ranks."""
+        with self._stage("rank"):
+            return rank_candidates(self.store, self.config)
+
+    def audit(self) -> Audit:
+        """Compare the scores with votes, labels and reference ratings."""
+        with self._stage("audit"):
+            return audit_run(self.store, self.config)
+
+    def report(self) -> Path:
+        """Write report.html."""
+        with self._stage("report"):
+            return write_report(self.store, self.config)
+
+    def _go_on(self) -> None:
+        if self.stop.is_set():
+            raise Stopped(
+                "Stopped before the end.", hint="Run the same command again to go on from here."
+            )
+
+    @contextmanager
+    def _stage(self, name: str) -> Iterator[dict[str, Any]]:
+        facts: dict[str, Any] = {}
+        started = time.monotonic()
+        with self.store.locked():
+            yield facts
+            facts["seconds"] = round(time.monotonic() - started, 3)
+            self.store.note(name, facts)
+        self.observer.stage_ended(name, facts)

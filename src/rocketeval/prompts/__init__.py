@@ -1,0 +1,1 @@
+"""Prompts: one plain-text template a file, filled so that untrusted text forges nothing."""

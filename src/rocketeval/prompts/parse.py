@@ -1,0 +1,52 @@
+"""Read what an author wrote, strictly: anything unexpected is a named failure, never a guess."""
+
+from __future__ import annotations
+
+import re
+
+from rocketeval.errors import ChecklistError
+
+_NUMBERED = re.compile(r"(\d+)[.)]\s+(.*\S)")
+_FENCE = re.compile(r"```\w*")
+
+
+def parse_checklist(text: str, *, min_items: int, max_items: int) -> tuple[str, ...]:
+    """Return the items of a numbered list; ChecklistError says what is wrong with it.
+
+    >>> parse_checklist("1. Is it short?\\n2. Is it right?", min_items=1, max_items=5)
+    ('Is it short?', 'Is it right?')
+    """
+    items: list[str] = []
+    for line in (line.strip() for line in text.strip().splitlines()):
+        if not line or _FENCE.fullmatch(line):
+            continue
+        items.append(_item(line, len(items) + 1))
+    _check_count(items, min_items, max_items)
+    _check_distinct(items)
+    return tuple(items)
+
+
+def _item(line: str, expected: int) -> str:
+    numbered = _NUMBERED.fullmatch(line)
+    if numbered is None:
+        raise ChecklistError(f"the line {line[:60]!r} is not a numbered question.")
+    if int(numbered[1]) != expected:
+        raise ChecklistError(f"number {numbered[1]} stands where {expected} should.")
+    question = numbered[2]
+    if not question.endswith("?"):
+        raise ChecklistError(f"item {expected} is not a question: {question[:60]!r}.")
+    return question
+
+
+def _check_count(items: list[str], least: int, most: int) -> None:
+    if not least <= len(items) <= most:
+        raise ChecklistError(f"there are {len(items)} items; {least} to {most} are wanted.")
+
+
+def _check_distinct(items: list[str]) -> None:
+    seen: dict[str, int] = {}
+    for number, item in enumerate(items, 1):
+        folded = item.casefold()
+        if folded in seen:
+            raise ChecklistError(f"items {seen[folded]} and {number} are the same.")
+        seen[folded] = number

@@ -1,0 +1,137 @@
+"""Templates with literal `{{name}}` placeholders, filled in one pass."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from importlib import resources
+from pathlib import Path
+
+from rocketeval.errors import PromptError
+from rocketeval.hashing import content_hash
+from rocketeval.prompts.neutralise import neutralise
+from rocketeval.records import Checklist, GradingTask, Query, Response, Turn
+
+NO_HISTORY = "(none: the query opens the conversation)"
+NO_REFERENCE = "(none)"
+_PLACEHOLDER = re.compile(r"\{\{(\w+)\}\}")
+
+
+@dataclass(frozen=True)
+class Template:
+    """A prompt template: its name and its text."""
+
+    name: str
+    text: str
+
+    @classmethod
+    def load(cls, name: str, path: Path | None = None, *, needs: Sequence[str] = ()) -> Template:
+        """Return the packaged template `name`, or the user's own file at `path`.
+
+        Raises PromptError if a placeholder in `needs` does not appear exactly once.
+        """
+        template = cls(name, _read(name, path))
+        for placeholder in needs:
+            found = template.text.count("{{" + placeholder + "}}")
+            if found != 1:
+                raise PromptError(
+                    f"The {name!r} template holds {{{{{placeholder}}}}} {found} times.",
+                    hint="Every placeholder must appear exactly once; see the packaged template.",
+                )
+        return template
+
+    @cached_property
+    def hash(self) -> str:
+        """Hex hash of the text, part of the judge's fingerprint."""
+        return content_hash("template", self.text).hex()
+
+    def fill(self, values: Mapping[str, str]) -> str:
+        """Return the text with every placeholder replaced, in one pass.
+
+        >>> Template("t", "{{a}} {{b}}").fill({"a": "{{b}}", "b": "2"})
+        '{{b}} 2'
+        """
+        return _fill(self.text, values)
+
+
+def _fill(text: str, values: Mapping[str, str]) -> str:
+    def value_of(found: re.Match[str]) -> str:
+        try:
+            return values[found[1]]
+        except KeyError:
+            raise PromptError(
+                f"The template asks for {{{{{found[1]}}}}}, which is not available here.",
+                hint=f"Known placeholders: {', '.join(sorted(values))}.",
+            ) from None
+
+    return _PLACEHOLDER.sub(value_of, text)
+
+
+def _read(name: str, path: Path | None) -> str:
+    if path is None:
+        packaged = resources.files("rocketeval.prompts") / "templates" / f"{name}.txt"
+        return packaged.read_text(encoding="utf-8").rstrip("\n")
+    try:
+        return path.read_text(encoding="utf-8").rstrip("\n")
+    except OSError as error:
+        raise PromptError(f"Cannot read the template {path}: {error.strerror}.") from None
+
+
+class GradingPrompt:
+    """Renders a response with its whole checklist into one grading task.
+
+    The template is cut at `{{item}}`: what stands before it is the prefix all items share.
+    """
+
+    def __init__(self, template: Template | None = None) -> None:
+        needs = ("history", "query", "response", "item")
+        self.template = template or Template.load("grade", needs=needs)
+        self._before, self._after = self.template.text.split("{{item}}")
+
+    def render(
+        self, query: Query, response: Response, checklist: Checklist, key: bytes
+    ) -> GradingTask:
+        """Return the task that asks a judge about `response`; `key` is its judgment's identity."""
+        turns = query.history if response.history is None else response.history
+        history, forged_in_history = render_history(turns)
+        asked = neutralise(query.text)
+        said = neutralise(response.text)
+        items = [neutralise(item) for item in checklist.items]
+        prefix = _fill(
+            self._before, {"history": history, "query": asked.text, "response": said.text}
+        )
+        return GradingTask(
+            key=key,
+            query_id=query.id,
+            candidate=response.candidate,
+            prefix=prefix,
+            suffixes=tuple(item.text + self._after for item in items),
+            neutralised=forged_in_history
+            + asked.count
+            + said.count
+            + sum(item.count for item in items),
+        )
+
+
+def render_history(turns: Sequence[Turn]) -> tuple[str, int]:
+    """Return the earlier turns as text, and how many forged marks were disarmed in them."""
+    if not turns:
+        return NO_HISTORY, 0
+    blocks, count = [], 0
+    for turn in turns:
+        safe = neutralise(turn.content)
+        role = neutralise(turn.role)
+        blocks.append(f"<<<{role.text} turn>>>\n{safe.text}\n<<<end of turn>>>")
+        count += safe.count + role.count
+    return "\n".join(blocks), count
+
+
+def render_checklist_request(template: Template, query: Query) -> str:
+    """Return the prompt that asks an author for a checklist for `query`."""
+    history, _ = render_history(query.history)
+    reference = NO_REFERENCE if query.reference is None else neutralise(query.reference).text
+    return template.fill(
+        {"history": history, "query": neutralise(query.text).text, "reference": reference}
+    )

@@ -1,0 +1,272 @@
+"""Every record that travels through a run, in the order the walk meets them.
+
+All are frozen: a stage takes records and returns new ones, never edits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Literal
+
+from rocketeval.hashing import content_hash
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One message of a conversation."""
+
+    role: str
+    """Who speaks: `user`, `assistant` or `system`."""
+    content: str
+    """What is said."""
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """What every candidate is asked.
+
+    >>> Query(id="capital", text="What is the capital of France?").content_hash.hex()[:8]
+    '5c1ab3fd'
+    """
+
+    id: str
+    """Unique name within the benchmark."""
+    text: str
+    """The current user message."""
+    history: tuple[Turn, ...] = ()
+    """The conversation before it, the same for every candidate."""
+    reference: str | None = None
+    """A reference response, shown to the author only."""
+    category: str | None = None
+    """A group to break figures down by."""
+
+    @property
+    def content_hash(self) -> bytes:
+        """Hash of what a judge sees of this query (not its id)."""
+        return content_hash("query", self.text, _plain(self.history))
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """What one candidate said to one query."""
+
+    query_id: str
+    """The query it answers."""
+    candidate: str
+    """The model (or prompt, or version) under test."""
+    text: str
+    """The response itself: untrusted text."""
+    history: tuple[Turn, ...] | None = None
+    """The conversation this candidate really had; overrides the query's history."""
+
+    @property
+    def content_hash(self) -> bytes:
+        """Hash of what a judge sees of this response (not who wrote it)."""
+        own = None if self.history is None else _plain(self.history)
+        return content_hash("response", self.text, own)
+
+
+@dataclass(frozen=True, slots=True)
+class Checklist:
+    """The yes/no items that decide how good a response to one query is."""
+
+    query_id: str
+    """The query it belongs to."""
+    items: tuple[str, ...]
+    """Yes/no questions; yes is always the better answer."""
+    author: str = "imported"
+    """Who wrote it."""
+
+    @property
+    def content_hash(self) -> bytes:
+        """Hash of the items in their order."""
+        return content_hash("checklist", list(self.items))
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """A gold score given to one response by a labeler."""
+
+    query_id: str
+    candidate: str
+    value: float
+    """The score, on the label scale (usually 1-10)."""
+    labeler: str = "human"
+    """Who gave it: a person or a strong LLM."""
+
+
+Winner = Literal["a", "b", "tie"]
+
+
+@dataclass(frozen=True, slots=True)
+class Vote:
+    """A gold preference between two candidates on one query."""
+
+    query_id: str
+    candidate_a: str
+    candidate_b: str
+    winner: Winner
+    voter: str = "human"
+    """Who voted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rating:
+    """A reference rating of a candidate from elsewhere, such as an arena Elo."""
+
+    candidate: str
+    value: float
+
+
+class Status(StrEnum):
+    """Why an answer has, or has not, a probability."""
+
+    OK = "ok"
+    """Both labels were seen."""
+    TRUNCATED = "truncated"
+    """The engine hid one label; the answer is the middle of a proven, narrow interval."""
+    UNBOUNDED = "unbounded"
+    """The engine hid one label and the proven interval is too wide to use."""
+    HIDDEN = "hidden"
+    """Neither label was among the tokens the engine listed."""
+    LOW_MASS = "low_mass"
+    """The judge put too little probability on yes and no together."""
+    NO_LOGPROBS = "no_logprobs"
+    """The engine answered without log-probabilities."""
+    ERROR = "error"
+    """The call failed for good."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A judge's answer to one item."""
+
+    status: Status
+    p_yes: float | None = None
+    """`p(Yes) / (p(Yes) + p(No))`; None unless the status is ok or truncated."""
+    p_low: float | None = None
+    """Proven lower bound of `p_yes` given what the engine listed."""
+    p_high: float | None = None
+    """Proven upper bound of `p_yes`."""
+    mass: float | None = None
+    """`p(Yes) + p(No)` among the tokens the engine listed."""
+    logp_yes: float | None = None
+    """Log of the summed yes variants; None when hidden."""
+    logp_no: float | None = None
+    """Log of the summed no variants; None when hidden."""
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What one judgment or one written text cost."""
+
+    requests: int = 0
+    """Calls made, retries included."""
+    prompt_tokens: int = 0
+    cached_tokens: int = 0
+    """Prompt tokens the engine says it took from its prefix cache."""
+    completion_tokens: int = 0
+    seconds: float = 0.0
+    """Wall time from first call to last answer."""
+
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(
+            self.requests + other.requests,
+            self.prompt_tokens + other.prompt_tokens,
+            self.cached_tokens + other.cached_tokens,
+            self.completion_tokens + other.completion_tokens,
+            self.seconds + other.seconds,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class GradingTask:
+    """The unit of work: one response with its whole checklist, rendered for a judge."""
+
+    key: bytes
+    """Identity of the judgment this task will become."""
+    query_id: str
+    candidate: str
+    prefix: str
+    """Everything the items share: instruction, history, query, response."""
+    suffixes: tuple[str, ...]
+    """One short ending per item, in checklist order."""
+    neutralised: int = 0
+    """How many forged delimiters or special tokens were disarmed in the untrusted text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judgment:
+    """One response, all its items answered."""
+
+    key: bytes
+    """(judge fingerprint, query hash, response hash, checklist hash), hashed."""
+    query_id: str
+    candidate: str
+    answers: tuple[Answer, ...]
+    """In checklist order."""
+    usage: Usage = field(default_factory=Usage)
+    neutralised: int = 0
+    """Forged delimiters or special tokens disarmed in this task's prompt."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A task that could not be finished; the next run tries it again."""
+
+    key: bytes
+    """Identity of the judgment it would have become."""
+    query_id: str
+    candidate: str
+    reason: str
+    """What went wrong, and at which item."""
+    answers: tuple[Answer, ...]
+    """What was answered before it failed, so that it is not paid for twice."""
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeFingerprint:
+    """Everything that can change a probability; two judgments compare only if it is equal."""
+
+    engine: str
+    """Engine name in the registry."""
+    model: str
+    endpoint: str
+    """Endpoint kind, such as `chat`."""
+    version: str
+    """The serving engine's own version, or `unknown`."""
+    logprobs: str
+    """Logprob mode, such as `top20`."""
+    template: str
+    """Hash of the grading prompt template."""
+    readout: str
+    """Hash of the yes/no variants and the readout's limits."""
+
+    @property
+    def digest(self) -> bytes:
+        """16 bytes that stand for the whole fingerprint."""
+        return content_hash(
+            "judge",
+            self.engine,
+            self.model,
+            self.endpoint,
+            self.version,
+            self.logprobs,
+            self.template,
+            self.readout,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """A figure with the interval that says how sure it is."""
+
+    value: float
+    low: float
+    high: float
+
+
+def _plain(turns: Sequence[Turn]) -> list[list[str]]:
+    return [[turn.role, turn.content] for turn in turns]

@@ -1,0 +1,62 @@
+"""A registry of implementations behind one seam: built in, or installed by others."""
+
+from __future__ import annotations
+
+import difflib
+from importlib import import_module
+from importlib.metadata import entry_points
+from typing import Any, Generic, TypeVar
+
+from rocketeval.errors import ConfigError
+
+T = TypeVar("T")
+
+
+def nearest(name: str, known: list[str]) -> str:
+    """Return a hint that names the closest valid choice, then all of them."""
+    close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    choices = f"Valid: {', '.join(sorted(known))}."
+    return f"Did you mean {close[0]!r}? {choices}" if close else choices
+
+
+class Registry(Generic[T]):
+    """Names to classes, imported only when asked for.
+
+    Others add theirs with the entry point group `rocketeval.<seam>s`; a name that is
+    already taken is refused.
+    """
+
+    def __init__(self, seam: str, builtin: dict[str, str]) -> None:
+        self.seam = seam
+        self._builtin = builtin
+
+    def names(self) -> list[str]:
+        """Return every available name."""
+        return sorted({*self._builtin, *self._installed()})
+
+    def get(self, name: str) -> type[T]:
+        """Return the class behind `name`, importing it now."""
+        installed = self._installed()
+        if name in installed and name in self._builtin:
+            raise ConfigError(
+                f"A plugin registers the {self.seam} {name!r}, which is built in.",
+                hint=f"Rename or uninstall it: {installed[name].value}.",
+            )
+        if name in self._builtin:
+            module, _, attribute = self._builtin[name].partition(":")
+            return getattr(import_module(module), attribute)  # type: ignore[no-any-return]
+        if name in installed:
+            return installed[name].load()  # type: ignore[no-any-return]
+        raise ConfigError(f"There is no {self.seam} {name!r}.", hint=nearest(name, self.names()))
+
+    def _installed(self) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for point in entry_points(group=f"rocketeval.{self.seam}s"):
+            if point.name in found and found[point.name].value != point.value:
+                raise ConfigError(
+                    f"Two plugins register the {self.seam} {point.name!r}: "
+                    f"{found[point.name].value} and {point.value}.",
+                    hint="Uninstall one of them.",
+                )
+            found[point.name] = point
+        return found

@@ -1,0 +1,145 @@
+"""What a report shows, as the pipeline hands it over: no figure is computed after this point."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from rocketeval.records import Interval, Status, Turn
+
+Unit = Literal["number", "share"]
+
+SIZES = frozenset(
+    {
+        "queries",
+        "candidates",
+        "responses",
+        "checklists",
+        "items",
+        "judgments",
+        "answers",
+        "labels",
+        "votes",
+        "ok",
+    }
+)
+"""Counts that only say how big the run was; every other count names a loss and is shown loudly."""
+
+STATUS_TEXT: Mapping[str, str] = {
+    Status.TRUNCATED: "one label hidden, bounds narrow",
+    Status.UNBOUNDED: "one label hidden, bounds too wide",
+    Status.HIDDEN: "both labels hidden",
+    Status.LOW_MASS: "too little mass on yes and no",
+    Status.NO_LOGPROBS: "no log-probabilities",
+    Status.ERROR: "call failed",
+}
+"""Every status but ok, in words a reader of the report understands."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReportAnswer:
+    """One item's answer."""
+
+    p_yes: float | None
+    """None when the answer is missing; `status` says why."""
+    low: float | None
+    """Proven lower bound of `p_yes`."""
+    high: float | None
+    """Proven upper bound of `p_yes`."""
+    status: str
+    """A value of `records.Status`."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReportResponse:
+    """One candidate's response to a query, judged."""
+
+    candidate: str
+    text: str
+    """The response itself: untrusted text."""
+    history: tuple[Turn, ...] | None
+    """The conversation this candidate really had; None means the query's."""
+    score: float | None
+    """On the report's scale; None when no score could be given."""
+    answers: tuple[ReportAnswer, ...]
+    """In checklist order; empty when the response was not judged."""
+    neutralised: int = 0
+    """Forged delimiters or special tokens disarmed before the judge saw it."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReportQuery:
+    """One query with its checklist and every response to it."""
+
+    id: str
+    text: str
+    history: tuple[Turn, ...]
+    reference: str | None
+    category: str | None
+    items: tuple[str, ...]
+    """Empty when the query has no checklist."""
+    responses: tuple[ReportResponse, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ReportRow:
+    """One line of the leaderboard."""
+
+    candidate: str
+    rank: int
+    rank_low: int
+    """Best rank the candidate may hold."""
+    rank_high: int
+    """Worst rank the candidate may hold."""
+    group: str | int
+    """Neighbours with the same group cannot be told apart."""
+    rating: Interval | None
+    mean_score: Interval | None
+    queries: int
+    """Queries the candidate should have a score for."""
+    missing: int
+    """How many of them have none."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReportFigure:
+    """One audit figure, or the baseline it must beat."""
+
+    name: str
+    value: Interval | None
+    """None when it could not be computed; `note` says why."""
+    note: str = ""
+    unit: Unit = "number"
+    """`share` shows 0.594 as 59.4 %."""
+    baseline: bool = False
+    """True for what a trivial rule achieves."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReportData:
+    """Everything one report shows."""
+
+    run_name: str
+    judge: str
+    judge_details: Mapping[str, str]
+    """The judge's fingerprint, field by field."""
+    author: str
+    """Who wrote the checklists."""
+    rows: tuple[ReportRow, ...]
+    """Best first."""
+    scale: tuple[float, float]
+    """Lowest and highest possible score."""
+    queries: tuple[ReportQuery, ...]
+    """Those shown in the drill-down."""
+    queries_omitted: int = 0
+    """Queries left out of the drill-down to keep the file small."""
+    counts: Mapping[str, int] = field(default_factory=dict)
+    """How much there was, and how much of it is missing; see `SIZES`."""
+    agreement: tuple[ReportFigure, ...] = ()
+    """Audit figures, each beside its baselines."""
+    methods: tuple[str, ...] = ()
+    """Footnotes: how intervals, ratings and groups were made."""
+    cost: Mapping[str, str] = field(default_factory=dict)
+    """Tokens, requests, seconds, money: already worded."""
+    created_with: str = "RocketEval"

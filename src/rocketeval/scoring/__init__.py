@@ -1,0 +1,1 @@
+"""Scorers turn a judgment's answers into one score."""

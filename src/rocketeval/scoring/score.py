@@ -1,0 +1,53 @@
+"""The score stage: every response of a run gets its score, or a visible gap."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from rocketeval.scoring.base import AnswerTable
+
+
+def align_answers(
+    query_ids: Sequence[str],
+    candidates: Sequence[str],
+    keys: Sequence[str | None],
+    judgments: Iterable[pa.Table],
+) -> AnswerTable:
+    """Return the answers of the given cells, in their order, from tables with `key`, `p_yes`.
+
+    Whatever order the ledger is in, the same judgments give the same table.
+    """
+    ledger = pa.concat_tables([_EMPTY, *(table.select(["key", "p_yes"]) for table in judgments)])
+    ledger = ledger.combine_chunks()
+    rows = pc.index_in(pa.array(keys, pa.string()), value_set=ledger["key"])
+    lists = ledger["p_yes"].combine_chunks().take(rows)
+    if isinstance(lists, pa.ChunkedArray):
+        lists = lists.combine_chunks()
+    lengths = pc.fill_null(pc.list_value_length(lists), 0).to_numpy(zero_copy_only=False)
+    offsets = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
+    p_yes = pc.list_flatten(lists).to_numpy(zero_copy_only=False).astype(np.float64)
+    return AnswerTable(query_ids, candidates, p_yes, offsets)
+
+
+def score_table(
+    answers: AnswerTable, scores: NDArray[np.float64], keys: Sequence[str | None]
+) -> pa.Table:
+    """Return the scores as the table that is written to disk."""
+    return pa.table(
+        {
+            "query_id": pa.array(answers.query_ids, pa.string()),
+            "candidate": pa.array(answers.candidates, pa.string()),
+            "score": pa.array(scores, from_pandas=True),
+            "items": pa.array(answers.items, pa.int32()),
+            "answered": pa.array(answers.answered, pa.int32()),
+            "judgment": pa.array(keys, pa.string()),
+        }
+    )
+
+
+_EMPTY = pa.table({"key": pa.array([], pa.string()), "p_yes": pa.array([], pa.list_(pa.float64()))})

@@ -1,0 +1,59 @@
+"""checklist: every query gets its checklist."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+from rocketeval.benchmarks.base import open_benchmark
+from rocketeval.checklists.base import create_author
+from rocketeval.checklists.write import Authoring, write_checklists
+from rocketeval.config import RunConfig
+from rocketeval.cost import usage_facts
+from rocketeval.errors import ChecklistError
+from rocketeval.observing import Observer
+from rocketeval.records import Query
+from rocketeval.store.run import RunStore
+
+
+async def make_checklists(
+    store: RunStore, config: RunConfig, observer: Observer, stop: asyncio.Event
+) -> dict[str, Any]:
+    """Write the run's checklists; return counts, cost and every query that has none, named."""
+    queries = store.inputs.queries
+    observer.stage_began("checklist", len(queries))
+    benchmark = open_benchmark(config.benchmark)
+    author = create_author(config.author, {c.query_id: c for c in benchmark.checklists()})
+    journal = store.authored(config.cache)
+    try:
+        authoring = await write_checklists(
+            author,
+            queries.values(),
+            known=journal.known() if author.costly else {},
+            record=journal.append if author.costly else None,
+            advance=observer.advanced,
+            concurrency=config.author.engine.concurrency if config.author.engine else 1,
+            stop=stop,
+        )
+    finally:
+        await author.aclose()
+    _save(store, queries, authoring)
+    return {
+        "checklists": len(authoring.checklists),
+        "items": sum(len(made.items) for made in authoring.checklists.values()),
+        "reused": authoring.reused,
+        "failures": authoring.failures,
+        "usage": usage_facts(authoring.usage, config.author.price),
+    }
+
+
+def _save(store: RunStore, queries: Mapping[str, Query], authoring: Authoring) -> None:
+    if not authoring.checklists:
+        query_id, reason = next(iter(authoring.failures.items()), ("", "asked to stop"))
+        raise ChecklistError(
+            f"No query has a checklist. Query {query_id!r}: {reason}",
+            hint="See the author's settings in the config.",
+        )
+    made = authoring.checklists
+    store.inputs.save_checklists(made[query_id] for query_id in queries if query_id in made)

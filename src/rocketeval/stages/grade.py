@@ -1,0 +1,89 @@
+"""grade: the judge answers every item that no earlier run has paid for."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+from rocketeval.config import RunConfig
+from rocketeval.cost import usage_facts
+from rocketeval.engines.base import Engine
+from rocketeval.errors import EngineUnavailable
+from rocketeval.grading.grade import GIVE_UP_AFTER, Grading, grade
+from rocketeval.grading.judge import fingerprint, grading_prompt
+from rocketeval.grading.schedule import cells, unfinished_tasks
+from rocketeval.observing import Observer
+from rocketeval.records import Judgment, Usage
+from rocketeval.store.ledger import Ledger, adopt_from_cache
+from rocketeval.store.run import RunStore
+
+
+async def grade_responses(
+    store: RunStore, config: RunConfig, engine: Engine, observer: Observer, stop: asyncio.Event
+) -> dict[str, Any]:
+    """Append the missing judgments to the ledger; return counts and cost of this grading."""
+    prompt = grading_prompt(config.judge.template)
+    judge = fingerprint(await engine.identify(), prompt)
+    store.claim(judge)
+    wanted, without_checklist = _wanted(store, judge.digest)
+    cache = store.shared_ledger(judge.digest, config.cache)
+    spent = Usage()
+
+    def record(judgment: Judgment) -> None:
+        nonlocal spent
+        ledger.append(judgment)
+        spent += judgment.usage
+
+    with store.ledger(judge.digest, cache) as ledger:
+        earlier = sum(key in ledger.finished for key in wanted)
+        adopted = adopt_from_cache(ledger, cache, wanted) if cache else 0
+        observer.stage_began("grade", len(wanted), earlier + adopted)
+        grading = await grade(
+            unfinished_tasks(store.inputs, prompt, judge.digest, ledger.finished.__contains__),
+            engine,
+            record,
+            concurrency=config.judge.concurrency,
+            known=store.half_answered(),
+            observer=observer,
+            stop=stop,
+        )
+        _keep_failures(store, ledger, grading, wanted)
+    if grading.gone:
+        raise EngineUnavailable(
+            f"The judge failed {GIVE_UP_AFTER} tasks in a row; the last: "
+            f"{grading.failures[-1].reason}",
+            hint=f"{len(ledger.finished)} judgments are safe: run the same command to go on.",
+        )
+    return {
+        "tasks": len(wanted),
+        "finished_earlier": earlier,
+        "from_cache": adopted,
+        "judged": grading.judged,
+        "failed": len(grading.failures),
+        "unfinished": sum(key not in ledger.finished for key in wanted),
+        "responses_without_checklist": without_checklist,
+        "usage": usage_facts(spent, config.judge.price),
+    }
+
+
+def _wanted(store: RunStore, judge: bytes) -> tuple[dict[bytes, tuple[str, str]], int]:
+    """Return every judgment the run needs, and how many responses cannot have one."""
+    wanted: dict[bytes, tuple[str, str]] = {}
+    without_checklist = 0
+    for cell in cells(store.inputs, judge):
+        if cell.key is None:
+            without_checklist += 1
+        else:
+            wanted.setdefault(cell.key, (cell.query_id, cell.candidate))
+    return wanted, without_checklist
+
+
+def _keep_failures(
+    store: RunStore, ledger: Ledger, grading: Grading, wanted: Mapping[bytes, object]
+) -> None:
+    """Remember what failed now, and what failed before and was not tried again."""
+    latest = {failure.key: failure for failure in (*store.failures(), *grading.failures)}
+    store.save_failures(
+        failure for key, failure in latest.items() if key in wanted and key not in ledger.finished
+    )

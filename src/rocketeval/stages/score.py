@@ -1,0 +1,57 @@
+"""score: every response gets a score, or a visible gap."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rocketeval.config import RunConfig, ScorerConfig
+from rocketeval.grading.schedule import cells
+from rocketeval.grid import ScoreGrid
+from rocketeval.scoring.base import AnswerTable, create_scorer
+from rocketeval.scoring.score import align_answers, score_table
+from rocketeval.store.run import RunStore
+
+
+def score_responses(store: RunStore, config: RunConfig) -> dict[str, Any]:
+    """Write the scores; return how many there are and how many are missing."""
+    answers, keys = read_answers(store)
+    scorer = create_scorer(config.scorer).fit(answers, store.inputs.labels())
+    scores = scorer.predict(answers)
+    store.save_scores(score_table(answers, scores, keys))
+    return {
+        "scores": int(np.isfinite(scores).sum()),
+        "without_score": int(np.isnan(scores).sum()),
+        "answers": int(answers.items.sum()),
+        "missing_answers": int((answers.items - answers.answered).sum()),
+    }
+
+
+def read_answers(store: RunStore) -> tuple[AnswerTable, list[str | None]]:
+    """Return the answers of every response in the run's order, with its judgment's key."""
+    query_ids, candidates, keys = [], [], []
+    for cell in cells(store.inputs, store.judge().digest):
+        query_ids.append(cell.query_id)
+        candidates.append(cell.candidate)
+        keys.append(None if cell.key is None else cell.key.hex())
+    judgments = store.judgments(["key", "p_yes"])
+    return align_answers(query_ids, candidates, keys, judgments), keys
+
+
+def read_grid(store: RunStore) -> ScoreGrid:
+    """Return the run's scores as a grid of queries and candidates."""
+    scores = store.scores()
+    return ScoreGrid.from_columns(
+        scores["query_id"].to_pylist(), scores["candidate"].to_pylist(), scores["score"].to_pylist()
+    )
+
+
+def hard_grid(store: RunStore, config: ScorerConfig) -> ScoreGrid:
+    """Return the scores the run would have if only yes or no counted."""
+    answers, _ = read_answers(store)
+    hard = create_scorer(config.model_copy(update={"kind": "hard"}))
+    scores = hard.predict(answers)
+    return ScoreGrid.from_columns(
+        list(answers.query_ids), list(answers.candidates), scores.tolist()
+    )

@@ -1,0 +1,1 @@
+"""The store: sole owner of every path inside a run directory."""

@@ -1,0 +1,85 @@
+"""Files that are either whole or absent, whatever kills the process."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from rocketeval.errors import StoreError
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """Give a temporary path to write; on success it takes the place of `path`, durably."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        yield temporary
+        with temporary.open("rb+") as stream:
+            os.fsync(stream.fileno())
+        temporary.replace(path)
+        sync_folder(path.parent)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make renames inside `folder` durable (a no-op where folders cannot be opened)."""
+    try:
+        handle = os.open(folder, os.O_RDONLY)
+    except OSError:
+        return
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def write_bytes(path: Path, content: bytes) -> None:
+    """Write a whole file durably."""
+    with replacing(path) as temporary:
+        temporary.write_bytes(content)
+
+
+def write_json(path: Path, content: Any) -> None:
+    """Write `content` as indented JSON, durably."""
+    options = orjson.OPT_INDENT_2 | orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_APPEND_NEWLINE
+    write_bytes(path, orjson.dumps(content, option=options))
+
+
+def read_json(path: Path) -> Any:
+    """Return the JSON in `path`."""
+    try:
+        return orjson.loads(path.read_bytes())
+    except orjson.JSONDecodeError as error:
+        raise StoreError(f"{path} is damaged: {error}.") from None
+
+
+def write_jsonl(path: Path, rows: Iterable[Any]) -> None:
+    """Write one JSON object a line, durably."""
+    with replacing(path) as temporary, temporary.open("wb") as stream:
+        for row in rows:
+            stream.write(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE))
+
+
+def read_jsonl(path: Path) -> Iterator[Any]:
+    """Yield the JSON object on each line of `path`; nothing if the file is absent."""
+    if not path.exists():
+        return
+    with path.open("rb") as stream:
+        for line in stream:
+            if line.strip():
+                yield orjson.loads(line)
+
+
+def write_parquet(path: Path, table: pa.Table) -> None:
+    """Write an immutable Parquet part, durably."""
+    with replacing(path) as temporary:
+        pq.write_table(table, temporary, compression="zstd")

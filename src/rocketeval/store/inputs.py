@@ -1,0 +1,244 @@
+"""The run's own snapshot of its inputs, so that every number can be traced without the originals.
+
+Small records are JSON lines. Responses are Parquet, sorted by query so that a judge's prefix
+cache is shared across candidates; sorting goes through buckets on disk and never holds all
+responses in memory.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from rocketeval.errors import StageMissing
+from rocketeval.hashing import combine, content_hash
+from rocketeval.records import Checklist, Label, Query, Rating, Response, Turn, Vote
+from rocketeval.store.files import read_json, read_jsonl, write_json, write_jsonl, write_parquet
+
+RESPONSES = pa.schema(
+    [
+        ("query_id", pa.string()),
+        ("candidate", pa.string()),
+        ("hash", pa.string()),
+        ("length", pa.int64()),
+        ("text", pa.large_string()),
+        ("history", pa.large_string()),
+    ]
+)
+QUERIES_PER_BUCKET = 64
+SPILL_BYTES = 64 << 20
+BATCH_ROWS = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class ResponseHead:
+    """What most stages need of a response: everything but its text."""
+
+    query_id: str
+    candidate: str
+    hash: bytes
+    length: int
+    """Characters in the response."""
+
+
+class Inputs:
+    """Reads and writes the inputs of one run."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def save(
+        self,
+        queries: list[Query],
+        responses: Iterable[Response],
+        labels: Iterable[Label],
+        votes: Iterable[Vote],
+        ratings: Iterable[Rating],
+    ) -> dict[str, Any]:
+        """Write everything; return counts and content hashes for the manifest."""
+        write_jsonl(self.folder / "queries.jsonl", map(asdict, queries))
+        gold = {
+            "labels": _save_rows(self.folder / "labels.jsonl", labels),
+            "votes": _save_rows(self.folder / "votes.jsonl", votes),
+            "ratings": _save_rows(self.folder / "ratings.jsonl", ratings),
+        }
+        positions = {query.id: place for place, query in enumerate(queries)}
+        counts = _ResponseSorter(self.folder / "responses", positions).write(responses)
+        summary = {
+            "queries": len(queries),
+            **counts,
+            **gold,
+            "queries_hash": combine(*(query.content_hash for query in queries)).hex(),
+        }
+        write_json(self.folder / "summary.json", summary)
+        self.__dict__.pop("queries", None)
+        return summary
+
+    @property
+    def exist(self) -> bool:
+        """Whether the load stage has finished."""
+        return (self.folder / "summary.json").exists()
+
+    def summary(self) -> dict[str, Any]:
+        """Return the counts and hashes of the load stage."""
+        if not self.exist:
+            raise StageMissing(
+                f"{self.folder.parent} has no inputs yet.", hint="Run `rocketeval run` first."
+            )
+        found: dict[str, Any] = read_json(self.folder / "summary.json")
+        return found
+
+    @cached_property
+    def queries(self) -> dict[str, Query]:
+        """Queries by id, in benchmark order."""
+        self.summary()
+        rows = read_jsonl(self.folder / "queries.jsonl")
+        return {row["id"]: Query(**{**row, "history": _turns(row["history"])}) for row in rows}
+
+    def labels(self) -> list[Label]:
+        """Return the gold scores."""
+        return [Label(**row) for row in read_jsonl(self.folder / "labels.jsonl")]
+
+    def votes(self) -> list[Vote]:
+        """Return the gold preferences."""
+        return [Vote(**row) for row in read_jsonl(self.folder / "votes.jsonl")]
+
+    def ratings(self) -> list[Rating]:
+        """Return the reference ratings."""
+        return [Rating(**row) for row in read_jsonl(self.folder / "ratings.jsonl")]
+
+    def responses(self) -> Iterator[Response]:
+        """Yield every response in query order, candidates sorted within a query."""
+        for row in self._rows(["query_id", "candidate", "text", "history"]):
+            own = row["history"]
+            row["history"] = None if own is None else _turns(orjson.loads(own))
+            yield Response(**row)
+
+    def heads(self) -> Iterator[ResponseHead]:
+        """Yield every response without its text, in the same order."""
+        for row in self._rows(["query_id", "candidate", "hash", "length"]):
+            row["hash"] = bytes.fromhex(row["hash"])
+            yield ResponseHead(**row)
+
+    def save_checklists(self, checklists: Iterable[Checklist]) -> None:
+        """Write the checklists the run grades with."""
+        write_jsonl(self.folder / "checklists.jsonl", map(asdict, checklists))
+
+    def checklists(self) -> dict[str, Checklist]:
+        """Return the checklists by query id; StageMissing before the checklist stage."""
+        path = self.folder / "checklists.jsonl"
+        if not path.exists():
+            raise StageMissing(
+                f"{self.folder.parent} has no checklists yet.",
+                hint="Run `rocketeval checklist` first.",
+            )
+        rows = read_jsonl(path)
+        return {
+            row["query_id"]: Checklist(row["query_id"], tuple(row["items"]), row["author"])
+            for row in rows
+        }
+
+    def _rows(self, columns: list[str]) -> Iterator[dict[str, Any]]:
+        for path in sorted((self.folder / "responses").glob("part-*.parquet")):
+            with pq.ParquetFile(path) as part:
+                for batch in part.iter_batches(BATCH_ROWS, columns=columns):
+                    yield from batch.to_pylist()
+
+
+class _ResponseSorter:
+    """Sorts a stream of responses by query, one bucket of queries at a time."""
+
+    def __init__(self, folder: Path, positions: Mapping[str, int]) -> None:
+        self.folder = folder
+        self.positions = positions
+        self._scratch = folder.with_name(".responses.tmp")
+        self._buffers: dict[int, list[dict[str, Any]]] = {}
+        self._buffered = 0
+        self._writers: dict[int, pq.ParquetWriter] = {}
+
+    def write(self, responses: Iterable[Response]) -> dict[str, Any]:
+        """Write sorted parts; return counts and the content hash of all responses."""
+        shutil.rmtree(self._scratch, ignore_errors=True)
+        self._scratch.mkdir(parents=True)
+        try:
+            candidates, count, empty = self._scatter(responses)
+            digest = self._gather()
+        finally:
+            shutil.rmtree(self._scratch, ignore_errors=True)
+        return {
+            "responses": count,
+            "candidates": len(candidates),
+            "empty_responses": empty,
+            "responses_hash": digest,
+        }
+
+    def _scatter(self, responses: Iterable[Response]) -> tuple[set[str], int, int]:
+        candidates: set[str] = set()
+        count = empty = 0
+        for response in responses:
+            bucket = self.positions[response.query_id] // QUERIES_PER_BUCKET
+            self._buffers.setdefault(bucket, []).append(_response_row(response))
+            self._buffered += len(response.text) + 200
+            candidates.add(response.candidate)
+            count += 1
+            empty += not response.text.strip()
+            if self._buffered > SPILL_BYTES:
+                self._spill()
+        self._spill()
+        for writer in self._writers.values():
+            writer.close()
+        return candidates, count, empty
+
+    def _spill(self) -> None:
+        for bucket, rows in self._buffers.items():
+            if bucket not in self._writers:
+                path = self._scratch / f"{bucket:06d}.parquet"
+                self._writers[bucket] = pq.ParquetWriter(path, RESPONSES)
+            self._writers[bucket].write_table(pa.Table.from_pylist(rows, schema=RESPONSES))
+        self._buffers.clear()
+        self._buffered = 0
+
+    def _gather(self) -> str:
+        shutil.rmtree(self.folder, ignore_errors=True)
+        self.folder.mkdir(parents=True)
+        digest = content_hash("responses")
+        for bucket in sorted(self._writers):
+            table = pq.read_table(self._scratch / f"{bucket:06d}.parquet")
+            place = [self.positions[query_id] for query_id in table["query_id"].to_pylist()]
+            order = table.select(["candidate"]).append_column("place", pa.array(place))
+            indices = pc.sort_indices(order, [("place", "ascending"), ("candidate", "ascending")])
+            table = table.take(indices)
+            write_parquet(self.folder / f"part-{bucket:06d}.parquet", table)
+            digest = combine(digest, *map(bytes.fromhex, table["hash"].to_pylist()))
+        return digest.hex()
+
+
+def _response_row(response: Response) -> dict[str, Any]:
+    own = response.history
+    return {
+        "query_id": response.query_id,
+        "candidate": response.candidate,
+        "hash": response.content_hash.hex(),
+        "length": len(response.text),
+        "text": response.text,
+        "history": None if own is None else orjson.dumps([asdict(turn) for turn in own]).decode(),
+    }
+
+
+def _save_rows(path: Path, records: Iterable[Any]) -> int:
+    rows = [asdict(record) for record in records]
+    write_jsonl(path, rows)
+    return len(rows)
+
+
+def _turns(rows: Iterable[Mapping[str, str]]) -> tuple[Turn, ...]:
+    return tuple(Turn(row["role"], row["content"]) for row in rows)

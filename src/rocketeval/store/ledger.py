@@ -1,0 +1,256 @@
+"""The ledger of judgments: an append-only journal rolled into immutable Parquet parts.
+
+A finished judgment is one `os.write` to `journal-N.jsonl`; a full journal becomes
+`part-N.parquet` by write-temp, fsync, rename. A kill at any moment loses nothing finished:
+a torn last line is cut off, and a part that exists makes its journal void.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import orjson
+import pyarrow as pa
+import pyarrow.json as pj
+import pyarrow.parquet as pq
+
+from rocketeval.errors import StoreError
+from rocketeval.records import Judgment
+from rocketeval.store.files import write_parquet
+from rocketeval.store.schema import JUDGMENTS, judgment_to_row
+
+ROLL_ROWS = 50_000
+SYNC_SECONDS = 1.0
+_PART = re.compile(r"(?P<owner>.*?)part-(?P<number>\d{6})\.parquet$")
+_JOURNAL = re.compile(r"(?P<owner>.*?)journal-(?P<number>\d{6})\.jsonl$")
+
+
+class Ledger:
+    """Appends judgments to one folder. Only the holder of the run's lock opens one."""
+
+    def __init__(
+        self,
+        folder: Path,
+        judge: bytes,
+        *,
+        mirror: Mirror | None = None,
+        roll_rows: int = ROLL_ROWS,
+    ) -> None:
+        self.folder = folder
+        self.judge = judge.hex()
+        self._mirror = mirror
+        self._roll_rows = roll_rows
+        folder.mkdir(parents=True, exist_ok=True)
+        self._number, self._rows = self._recover()
+        self.finished: set[bytes] = set()
+        """Keys of every judgment in the ledger."""
+        for table in read_tables(folder, ["key"]):
+            self.finished.update(map(bytes.fromhex, table["key"].to_pylist()))
+        self._handle = self._open_journal()
+        self._synced_at = time.monotonic()
+
+    def append(self, judgment: Judgment) -> None:
+        """Record a finished judgment; a key already present is refused."""
+        if judgment.key in self.finished:
+            raise StoreError(
+                f"The judgment of {judgment.candidate!r} on query {judgment.query_id!r} is "
+                "already in the ledger."
+            )
+        row = judgment_to_row(judgment, self.judge)
+        _write_whole(self._handle, orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE))
+        self.finished.add(judgment.key)
+        self._rows += 1
+        if self._rows >= self._roll_rows:
+            self.roll()
+        elif time.monotonic() - self._synced_at > SYNC_SECONDS:
+            os.fsync(self._handle)
+            self._synced_at = time.monotonic()
+
+    def adopt(self, table: pa.Table) -> None:
+        """Add judgments that another run paid for, as a part of their own."""
+        self.roll()
+        self._write_part(table)
+        self.finished.update(map(bytes.fromhex, table["key"].to_pylist()))
+        self._start_next()
+
+    def roll(self) -> None:
+        """Turn the journal into an immutable part."""
+        if not self._rows:
+            return
+        os.fsync(self._handle)
+        self._write_part(_read_journal(self._journal_path))
+        if self._mirror:
+            self._mirror.publish(self._part_path)
+        self._start_next()
+
+    def close(self) -> None:
+        """Roll what is left and release the journal."""
+        self.roll()
+        os.close(self._handle)
+        if self._mirror:
+            self._mirror.retract(self._journal_path)
+        self._journal_path.unlink(missing_ok=True)
+
+    @property
+    def _journal_path(self) -> Path:
+        return self.folder / f"journal-{self._number:06d}.jsonl"
+
+    @property
+    def _part_path(self) -> Path:
+        return self.folder / f"part-{self._number:06d}.parquet"
+
+    def _write_part(self, table: pa.Table) -> None:
+        write_parquet(self._part_path, table)
+
+    def _start_next(self) -> None:
+        os.close(self._handle)
+        if self._mirror:
+            self._mirror.retract(self._journal_path)
+        self._journal_path.unlink(missing_ok=True)
+        self._number += 1
+        self._rows = 0
+        self._handle = self._open_journal()
+
+    def _open_journal(self) -> int:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0)
+        handle = os.open(self._journal_path, flags, 0o644)
+        if self._mirror:
+            self._mirror.publish(self._journal_path)
+        return handle
+
+    def _recover(self) -> tuple[int, int]:
+        """Return the number of the journal to go on with, and its rows."""
+        parts = _numbered(self.folder, _PART)
+        journals = _numbered(self.folder, _JOURNAL)
+        for number in journals.keys() & parts.keys():
+            journals.pop(number).unlink()
+        last = max([0, *parts, *journals])
+        if last not in journals:
+            return last + 1, 0
+        return last, _cut_torn_tail(journals[last])
+
+
+class Mirror:
+    """A cache folder that shares a ledger's files with other runs, by hard link."""
+
+    def __init__(self, folder: Path, owner: str) -> None:
+        self.folder = folder
+        self.owner = owner
+        folder.mkdir(parents=True, exist_ok=True)
+
+    def publish(self, path: Path) -> None:
+        """Make `path` visible in the cache; the link follows a journal as it grows."""
+        link = self._link(path)
+        try:
+            link.unlink(missing_ok=True)
+            os.link(path, link)
+        except OSError:
+            # Another file system: immutable parts can be copied, growing journals cannot.
+            if path.suffix == ".parquet":
+                write_parquet(link, pq.read_table(path))
+
+    def retract(self, path: Path) -> None:
+        """Take a rolled journal out of the cache."""
+        self._link(path).unlink(missing_ok=True)
+
+    def _link(self, path: Path) -> Path:
+        return self.folder / f"{self.owner}-{path.name}"
+
+
+def read_tables(folder: Path, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
+    """Yield every judgment in `folder`, part by part, the growing journal included."""
+    names = list(columns) if columns is not None else JUDGMENTS.names
+    for path in _live_files(folder):
+        try:
+            if path.suffix == ".parquet":
+                yield pq.read_table(path, columns=names, memory_map=True)
+            elif path.stat().st_size:
+                yield _read_journal(path).select(names)
+        except FileNotFoundError:
+            # A writer rolled this journal while we read; its part holds the same rows.
+            rolled = path.with_name(path.name.replace("journal-", "part-")).with_suffix(".parquet")
+            if rolled.exists():
+                yield pq.read_table(rolled, columns=names)
+
+
+def adopt_from_cache(ledger: Ledger, cache: Path, wanted: Mapping[bytes, tuple[str, str]]) -> int:
+    """Copy the wanted judgments that the cache holds into the ledger; return how many."""
+    adopted = 0
+    for table in read_tables(cache):
+        keys = [bytes.fromhex(key) for key in table["key"].to_pylist()]
+        rows, fresh = [], set()
+        for row, key in enumerate(keys):
+            if key in wanted and key not in ledger.finished and key not in fresh:
+                rows.append(row)
+                fresh.add(key)
+        if not rows:
+            continue
+        names = [wanted[keys[row]] for row in rows]
+        chosen = table.take(rows)
+        chosen = chosen.set_column(2, "query_id", pa.array([query for query, _ in names]))
+        chosen = chosen.set_column(3, "candidate", pa.array([name for _, name in names]))
+        ledger.adopt(chosen)
+        adopted += len(rows)
+    return adopted
+
+
+def count_rows(folder: Path) -> int:
+    """Return how many judgments the folder holds."""
+    return sum(table.num_rows for table in read_tables(folder, ["key"]))
+
+
+def _live_files(folder: Path) -> list[Path]:
+    if not folder.is_dir():
+        return []
+    paths = sorted(folder.iterdir())
+    parts = {(m["owner"], m["number"]) for path in paths if (m := _PART.match(path.name))}
+    live = []
+    for path in paths:
+        journal = _JOURNAL.match(path.name)
+        void = journal and (journal["owner"], journal["number"]) in parts
+        if not path.name.startswith(".") and (_PART.match(path.name) or (journal and not void)):
+            live.append(path)
+    return live
+
+
+def _numbered(folder: Path, pattern: re.Pattern[str]) -> dict[int, Path]:
+    found = ((pattern.fullmatch(path.name), path) for path in folder.iterdir())
+    return {int(m["number"]): path for m, path in found if m and not m["owner"]}
+
+
+def _cut_torn_tail(path: Path) -> int:
+    content = path.read_bytes()
+    whole = content.rfind(b"\n") + 1
+    if whole < len(content):
+        os.truncate(path, whole)
+    return content.count(b"\n")
+
+
+def _read_journal(path: Path) -> pa.Table:
+    content = path.read_bytes()
+    content = content[: content.rfind(b"\n") + 1]
+    if not content:
+        return JUDGMENTS.empty_table()
+    table = pj.read_json(
+        pa.BufferReader(content),
+        read_options=pj.ReadOptions(block_size=1 << 24),
+        parse_options=pj.ParseOptions(explicit_schema=JUDGMENTS),
+    )
+    return table.select(JUDGMENTS.names)
+
+
+def _write_whole(handle: int, line: bytes) -> None:
+    written = os.write(handle, line)
+    if written != len(line):
+        os.ftruncate(handle, os.fstat(handle).st_size - written)
+        raise StoreError(
+            "The disk took only part of a judgment, which was taken back.",
+            hint="Free some space and run the same command again.",
+        )
+
+
+__all__ = ["Ledger", "Mirror", "adopt_from_cache", "count_rows", "read_tables"]

@@ -1,0 +1,227 @@
+"""A run directory: the only module that knows what lies where inside it.
+
+run.yaml         the frozen config
+manifest.json    who made what from what: hashes, fingerprint, versions, counts, timings
+inputs/          snapshot of queries, responses, checklists, labels, votes
+ledger/          judgments: journal and Parquet parts
+failures.jsonl   tasks that could not be finished, to be tried again
+scores.parquet   one row per response (and scores.jsonl when it is not too long)
+ranking.json, ranking.csv, audit.json, report.html
+"""
+
+from __future__ import annotations
+
+import platform
+import secrets
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from filelock import FileLock, Timeout
+
+from rocketeval._version import __version__
+from rocketeval.config import RunConfig, dump_config
+from rocketeval.errors import RunLocked, RunMismatch, StageMissing
+from rocketeval.records import Answer, Failure, JudgeFingerprint, Status
+from rocketeval.store.authored import AuthoredJournal
+from rocketeval.store.files import (
+    read_json,
+    read_jsonl,
+    write_bytes,
+    write_json,
+    write_jsonl,
+    write_parquet,
+)
+from rocketeval.store.inputs import Inputs
+from rocketeval.store.ledger import Ledger, Mirror, read_tables
+from rocketeval.store.schema import answers_to_lists, lists_to_answers
+
+JSONL_ROWS = 200_000
+"""Scores are also written as JSON lines up to this many rows."""
+
+
+class RunStore:
+    """Everything a run keeps on disk."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.inputs = Inputs(path / "inputs")
+        self.ledger_folder = path / "ledger"
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Hold the run for writing; RunLocked when another process has it."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(self.path / ".lock")
+        try:
+            lock.acquire(timeout=0)
+        except Timeout:
+            raise RunLocked(
+                f"Another process is writing the run {self.path}.",
+                hint="Wait for it, stop it, or give this run another `name`.",
+            ) from None
+        try:
+            yield
+        finally:
+            lock.release()
+
+    def freeze(self, config: RunConfig) -> None:
+        """Write the config beside what it makes, and begin the manifest."""
+        write_bytes(self.path / "run.yaml", dump_config(config).encode())
+        manifest = self.manifest()
+        manifest.setdefault("run_id", secrets.token_hex(8))
+        manifest.setdefault("created", _now())
+        manifest["versions"] = {
+            "rocketeval": __version__,
+            "python": platform.python_version(),
+            "pyarrow": pa.__version__,
+        }
+        write_json(self.path / "manifest.json", manifest)
+
+    def manifest(self) -> dict[str, Any]:
+        """Return the manifest, empty before the first stage."""
+        path = self.path / "manifest.json"
+        found: dict[str, Any] = read_json(path) if path.exists() else {}
+        return found
+
+    def note(self, stage: str, facts: Mapping[str, Any]) -> None:
+        """Record in the manifest what a stage did."""
+        manifest = self.manifest()
+        manifest.setdefault("stages", {})[stage] = {"finished": _now(), **facts}
+        write_json(self.path / "manifest.json", manifest)
+
+    def claim(self, fingerprint: JudgeFingerprint) -> None:
+        """Bind the run to one judge; RunMismatch if it already belongs to another."""
+        manifest = self.manifest()
+        ours = asdict(fingerprint)
+        theirs = manifest.get("judge")
+        if theirs is not None and theirs != ours:
+            changed = ", ".join(
+                f"{name} {theirs.get(name)!r} -> {value!r}"
+                for name, value in ours.items()
+                if theirs.get(name) != value
+            )
+            raise RunMismatch(
+                f"The run {self.path} was judged by another judge ({changed}).",
+                hint="A run never mixes two judges: give this one another `name`.",
+            )
+        manifest["judge"] = ours
+        manifest["judge_digest"] = fingerprint.digest.hex()
+        write_json(self.path / "manifest.json", manifest)
+
+    def judge(self) -> JudgeFingerprint:
+        """Return the judge this run belongs to; StageMissing before grading."""
+        found = self.manifest().get("judge")
+        if found is None:
+            raise StageMissing(
+                f"{self.path} has not been graded yet.", hint="Run `rocketeval grade` first."
+            )
+        return JudgeFingerprint(**found)
+
+    def authored(self, cache: Path | None) -> AuthoredJournal:
+        """Return the journal of checklists that authors were paid for."""
+        folder = self.path if cache is None else cache
+        return AuthoredJournal(folder / "authored.jsonl")
+
+    def shared_ledger(self, judge: bytes, cache: Path | None) -> Path | None:
+        """Return the cache folder of one judge's judgments; None without a cache."""
+        return None if cache is None else cache / "judgments" / judge.hex()
+
+    @contextmanager
+    def ledger(self, judge: bytes, cache: Path | None) -> Iterator[Ledger]:
+        """Open the ledger for appending, shared through `cache` if there is one."""
+        mirror = Mirror(cache, self.manifest()["run_id"]) if cache else None
+        ledger = Ledger(self.ledger_folder, judge, mirror=mirror)
+        try:
+            yield ledger
+        finally:
+            ledger.close()
+
+    def judgments(self, columns: list[str] | None = None) -> Iterator[pa.Table]:
+        """Yield the ledger part by part."""
+        return read_tables(self.ledger_folder, columns)
+
+    def save_failures(self, failures: Iterable[Failure]) -> None:
+        """Write the tasks to try again; an empty list removes the file."""
+        path = self.path / "failures.jsonl"
+        rows = [
+            {
+                "key": failure.key.hex(),
+                "query_id": failure.query_id,
+                "candidate": failure.candidate,
+                "reason": failure.reason,
+                **answers_to_lists(failure.answers),
+            }
+            for failure in failures
+        ]
+        if rows:
+            write_jsonl(path, rows)
+        else:
+            path.unlink(missing_ok=True)
+
+    def failures(self) -> list[Failure]:
+        """Return the tasks that the last grading could not finish."""
+        return [
+            Failure(
+                bytes.fromhex(row["key"]),
+                row["query_id"],
+                row["candidate"],
+                row["reason"],
+                lists_to_answers(row),
+            )
+            for row in read_jsonl(self.path / "failures.jsonl")
+        ]
+
+    def half_answered(self) -> dict[bytes, dict[int, Answer]]:
+        """Return, by key, the answers that failed tasks had already been given."""
+        return {
+            failure.key: {
+                position: answer
+                for position, answer in enumerate(failure.answers)
+                if answer.status is not Status.ERROR
+            }
+            for failure in self.failures()
+        }
+
+    def save_scores(self, scores: pa.Table) -> None:
+        """Write the scores; the same scores give the same bytes."""
+        write_parquet(self.path / "scores.parquet", scores)
+        lines = self.path / "scores.jsonl"
+        if scores.num_rows <= JSONL_ROWS:
+            write_jsonl(lines, scores.to_pylist())
+        else:
+            lines.unlink(missing_ok=True)
+
+    def scores(self) -> pa.Table:
+        """Return the scores; StageMissing before the score stage."""
+        return pq.read_table(self._stage_file("scores.parquet", "score"))
+
+    def save_json(self, name: str, content: Any) -> None:
+        """Write `<name>.json`."""
+        write_json(self.path / f"{name}.json", content)
+
+    def load_json(self, name: str, stage: str) -> Any:
+        """Return `<name>.json`; StageMissing before `stage`."""
+        return read_json(self._stage_file(f"{name}.json", stage))
+
+    def save_text(self, name: str, content: str) -> Path:
+        """Write a text file and return its path."""
+        write_bytes(self.path / name, content.encode())
+        return self.path / name
+
+    def _stage_file(self, name: str, stage: str) -> Path:
+        path = self.path / name
+        if not path.exists():
+            raise StageMissing(
+                f"{self.path} has no {name} yet.", hint=f"Run `rocketeval {stage}` first."
+            )
+        return path
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")

@@ -1,0 +1,94 @@
+"""How a judgment is written: one row, in the journal as JSON and in parts as Parquet.
+
+Probabilities are kept as log-probabilities beside the derived `p_yes`; lists are in checklist
+order and all of one length.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from rocketeval.records import Answer, Judgment, Status, Usage
+
+_DOUBLES = pa.list_(pa.float64())
+
+JUDGMENTS = pa.schema(
+    [
+        ("key", pa.string()),
+        ("judge", pa.string()),
+        ("query_id", pa.string()),
+        ("candidate", pa.string()),
+        ("status", pa.list_(pa.string())),
+        ("p_yes", _DOUBLES),
+        ("p_low", _DOUBLES),
+        ("p_high", _DOUBLES),
+        ("mass", _DOUBLES),
+        ("logp_yes", _DOUBLES),
+        ("logp_no", _DOUBLES),
+        ("requests", pa.int32()),
+        ("prompt_tokens", pa.int64()),
+        ("cached_tokens", pa.int64()),
+        ("completion_tokens", pa.int64()),
+        ("seconds", pa.float64()),
+        ("neutralised", pa.int32()),
+    ]
+)
+
+
+def answers_to_lists(answers: Sequence[Answer]) -> dict[str, list[Any]]:
+    """Return the answers column by column."""
+    return {
+        "status": [answer.status for answer in answers],
+        "p_yes": [answer.p_yes for answer in answers],
+        "p_low": [answer.p_low for answer in answers],
+        "p_high": [answer.p_high for answer in answers],
+        "mass": [answer.mass for answer in answers],
+        "logp_yes": [answer.logp_yes for answer in answers],
+        "logp_no": [answer.logp_no for answer in answers],
+    }
+
+
+def lists_to_answers(row: Mapping[str, Any]) -> tuple[Answer, ...]:
+    """Return the answers of a row; the inverse of `answers_to_lists`."""
+    columns = ("p_yes", "p_low", "p_high", "mass", "logp_yes", "logp_no")
+    rows = zip(row["status"], *(row[name] for name in columns), strict=True)
+    return tuple(Answer(Status(status), *values) for status, *values in rows)
+
+
+def judgment_to_row(judgment: Judgment, judge: str) -> dict[str, Any]:
+    """Return the judgment as a plain row of the ledger."""
+    usage = judgment.usage
+    return {
+        "key": judgment.key.hex(),
+        "judge": judge,
+        "query_id": judgment.query_id,
+        "candidate": judgment.candidate,
+        **answers_to_lists(judgment.answers),
+        "requests": usage.requests,
+        "prompt_tokens": usage.prompt_tokens,
+        "cached_tokens": usage.cached_tokens,
+        "completion_tokens": usage.completion_tokens,
+        "seconds": round(usage.seconds, 4),
+        "neutralised": judgment.neutralised,
+    }
+
+
+def row_to_judgment(row: Mapping[str, Any]) -> Judgment:
+    """Return the judgment a ledger row holds; the inverse of `judgment_to_row`."""
+    return Judgment(
+        key=bytes.fromhex(row["key"]),
+        query_id=row["query_id"],
+        candidate=row["candidate"],
+        answers=lists_to_answers(row),
+        usage=Usage(
+            row["requests"],
+            row["prompt_tokens"],
+            row["cached_tokens"],
+            row["completion_tokens"],
+            row["seconds"],
+        ),
+        neutralised=row["neutralised"],
+    )

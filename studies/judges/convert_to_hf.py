@@ -1,0 +1,88 @@
+"""Convert a GGUF judge into a Hugging Face folder (bf16 safetensors) that vLLM can load.
+
+    python studies/judges/convert_to_hf.py MODEL.gguf OUTPUT_FOLDER
+
+Run it with the Python of the vLLM environment: it needs torch, transformers, gguf, accelerate.
+The weights stay those of the quantised file, unpacked and rounded to bf16; converting does not
+bring back what quantisation lost. Standard output is one line, the folder.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+
+def convert(gguf: Path, output: Path) -> Path:
+    """Give the folder with weights, tokenizer, chat template and a greedy generation config."""
+    tokenizer = load_tokenizer(gguf)
+    judge = load_judge(gguf, tokenizer)
+
+    partial = output.with_name(f"{output.name}.partial")
+    shutil.rmtree(partial, ignore_errors=True)
+    judge.save_pretrained(str(partial))
+    tokenizer.save_pretrained(str(partial))
+    shutil.rmtree(output, ignore_errors=True)
+    partial.rename(output)
+    return output
+
+
+def load_tokenizer(gguf: Path) -> Any:
+    """Give the tokenizer of the file; one without a chat template cannot serve a chat judge."""
+    from transformers import AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(str(gguf.parent), gguf_file=gguf.name)
+    if not tokenizer.chat_template:
+        raise SystemExit(f"{gguf.name} carries no chat template; take an instruct variant.")
+    return tokenizer
+
+
+def load_judge(gguf: Path, tokenizer: Any) -> Any:
+    """Give a plain bf16 copy of the quantised causal model, ready to be saved."""
+    import torch
+    from transformers import AutoModelForCausalLM, GenerationConfig
+
+    quantised = AutoModelForCausalLM.from_pretrained(
+        str(gguf.parent), gguf_file=gguf.name, dtype=torch.bfloat16
+    )
+    config = quantised.config
+    if hasattr(config, "quantization_config"):
+        del config.quantization_config
+
+    # What was loaded from GGUF refuses to be saved, so its weights move into a fresh copy,
+    # which is born on "meta" so that the two never take memory at once.
+    with torch.device("meta"):
+        plain = AutoModelForCausalLM.from_config(config, dtype=torch.bfloat16)
+    unpacked = {name: weight.to(torch.bfloat16) for name, weight in quantised.state_dict().items()}
+    plain.load_state_dict(unpacked, strict=True, assign=True)
+    plain.tie_weights()
+
+    # vLLM takes its default sampling settings from this file: keep any out of it.
+    plain.generation_config = GenerationConfig(
+        bos_token_id=tokenizer.bos_token_id,
+        eos_token_id=tokenizer.eos_token_id,
+        pad_token_id=tokenizer.pad_token_id,
+    )
+    return plain
+
+
+def main() -> int:
+    """Convert the named file and write the folder's path."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("gguf", type=Path, help="the GGUF file")
+    parser.add_argument("output", type=Path, help="the folder to make; an existing one is replaced")
+    arguments = parser.parse_args()
+    if not arguments.gguf.is_file():
+        parser.error(f"{arguments.gguf} is not a file; fetch_weights.py gets one.")
+    folder = convert(arguments.gguf.resolve(), arguments.output.resolve())
+    sys.stdout.write(f"{folder}\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

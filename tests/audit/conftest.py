@@ -1,0 +1,62 @@
+"""The recorded MT-Bench judgments and votes, where they are at hand."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rocketeval.records import Vote
+
+JUDGMENTS = "judgments_qwen2.5-coder-1.5b_turn1.jsonl.gz"
+
+
+def shared_data() -> Path:
+    """Where recorded data lies: `ROCKETEVAL_SHARED_DATA`, or next to the repository."""
+    named = os.environ.get("ROCKETEVAL_SHARED_DATA")
+    return Path(named) if named else Path(__file__).parents[3] / "shared" / "data"
+
+
+def read_rows(name: str) -> list[dict[str, Any]]:
+    """The rows of one MT-Bench file; skips the test when it is absent."""
+    path = shared_data() / "mt_bench" / name
+    if not path.exists():
+        pytest.skip(f"recorded data is absent (mt_bench/{name}); set ROCKETEVAL_SHARED_DATA")
+    with gzip.open(path, "rt", encoding="utf-8") as lines:
+        return [json.loads(line) for line in lines]
+
+
+@pytest.fixture(scope="session")
+def mt_bench_votes() -> list[Vote]:
+    """Human votes on first turns."""
+    winners: dict[str, Any] = {"model_a": "a", "model_b": "b", "tie": "tie"}
+    return [
+        Vote(
+            query_id=f"{row['question_id']}-1",
+            candidate_a=row["model_a"],
+            candidate_b=row["model_b"],
+            winner=winners[row["winner"]],
+            voter=row["judge"],
+        )
+        for row in read_rows("human_votes.jsonl.gz")
+        if row["turn"] == 1
+    ]
+
+
+@pytest.fixture(scope="session")
+def mt_bench_judgments() -> list[dict[str, Any]]:
+    """A 1.5B judge's recorded probabilities for the six voted candidates, first turns."""
+    return read_rows(JUDGMENTS)
+
+
+@pytest.fixture(scope="session")
+def mt_bench_lengths() -> dict[tuple[str, str], float]:
+    """Characters of every official first-turn response, by (query id, candidate)."""
+    return {
+        (f"{row['question_id']}-1", row["model"]): float(len(row["turns"][0]))
+        for row in read_rows("answers_official32.jsonl.gz")
+    }

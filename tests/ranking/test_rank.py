@@ -1,0 +1,170 @@
+"""The ranking as a whole: order, intervals, groups, islands, and the same bytes every time."""
+
+from __future__ import annotations
+
+import math
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from rocketeval.errors import RocketEvalError
+from rocketeval.grid import ScoreGrid
+from rocketeval.ranking.rank import Ranking, rank
+
+Floats = NDArray[np.float64]
+
+
+def grid_of(scores: Floats, names: str = "abcdefghij") -> ScoreGrid:
+    """A grid whose candidates are single letters."""
+    queries = tuple(f"q{row}" for row in range(len(scores)))
+    return ScoreGrid(queries, tuple(names[: scores.shape[1]]), scores)
+
+
+def noisy(seed: int, queries: int, skills: list[float], missing: float = 0.0) -> Floats:
+    """Scores around each candidate's skill."""
+    rng = np.random.default_rng(seed)
+    scores = 5.0 + rng.normal(size=(queries, len(skills))) + skills
+    scores[rng.random(scores.shape) < missing] = np.nan
+    return scores
+
+
+def by_name(ranking: Ranking, field: str) -> dict[str, object]:
+    """One field of every row."""
+    return {row.candidate: getattr(row, field) for row in ranking.rows}
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.2])
+def test_clear_differences_are_ranked_and_separated(missing: float) -> None:
+    """Skills far apart give the true order, tight ranks and a group each."""
+    ranking = rank(grid_of(noisy(1, 100, [0.0, 2.0, 4.0], missing)))
+    assert [row.candidate for row in ranking.rows] == ["c", "b", "a"]
+    assert [(row.rank, row.rank_low, row.rank_high, row.group) for row in ranking.rows] == [
+        (1, 1, 1, 1),
+        (2, 2, 2, 2),
+        (3, 3, 3, 3),
+    ]
+    ratings = [row.rating for row in ranking.rows]
+    assert all(rating.low < rating.value < rating.high for rating in ratings)
+    assert np.mean([rating.value for rating in ratings]) == pytest.approx(1000.0, abs=1e-5)
+
+
+def test_equal_skills_share_a_group_and_wide_ranks() -> None:
+    """Candidates that do not differ are said to be inseparable."""
+    ranking = rank(grid_of(noisy(2, 40, [0.0, 0.0, 0.0])))
+    assert {row.group for row in ranking.rows} == {1}
+    assert any(row.rank_low < row.rank_high for row in ranking.rows)
+
+
+def test_a_group_is_measured_from_its_first_candidate() -> None:
+    """A slow slope is cut where the group's best becomes separable, so groups never chain."""
+    ranking = rank(grid_of(noisy(3, 60, [0.0, 0.3, 0.6, 0.9, 1.2, 1.5])))
+    groups = [row.group for row in ranking.rows]
+    assert groups == sorted(groups)
+    assert 1 < max(groups) < 6
+
+
+def test_identical_candidates_share_a_rank_and_are_listed_by_name() -> None:
+    """Equal ratings are equal despite rounding in the fit; names break the tie in the listing."""
+    one = noisy(4, 30, [0.0, 1.0])
+    ranking = rank(grid_of(np.column_stack([one[:, 1], one[:, 0], one[:, 1]])))
+    assert [(row.candidate, row.rank, row.group) for row in ranking.rows] == [
+        ("a", 1, 1),
+        ("c", 1, 1),
+        ("b", 3, 2),
+    ]
+    assert [(row.rank_low, row.rank_high) for row in ranking.rows[:2]] == [(1, 2), (1, 2)]
+
+
+def test_two_runs_give_the_same_bytes() -> None:
+    """The ranking is a function of grid and settings, also in a new process."""
+    program = (
+        "import numpy as np\n"
+        "from rocketeval.grid import ScoreGrid\n"
+        "from rocketeval.ranking.rank import rank\n"
+        "scores = np.random.default_rng(0).normal(size=(30, 5))\n"
+        "scores[0, 0] = np.nan\n"
+        "names = tuple('abcde')\n"
+        "grid = ScoreGrid(tuple(map(str, range(30))), names, scores)\n"
+        "import sys; sys.stdout.write(repr(rank(grid, bootstrap=200)))\n"
+    )
+    runs = [
+        subprocess.run([sys.executable, "-c", program], capture_output=True, check=True).stdout
+        for _ in range(2)
+    ]
+    assert runs[0] == runs[1]
+    assert runs[0].startswith(b"Ranking(rows=(RankedCandidate(")
+
+
+def test_another_seed_moves_the_intervals_only() -> None:
+    """Ratings and ranks are not random; their intervals are estimated."""
+    grid = grid_of(noisy(5, 40, [0.0, 0.5, 1.0]))
+    first, second = rank(grid, seed=0), rank(grid, seed=1)
+    assert [row.rating.value for row in first.rows] == [row.rating.value for row in second.rows]
+    assert [row.rating.low for row in first.rows] != [row.rating.low for row in second.rows]
+
+
+def test_mean_scores_and_counts_are_of_the_cells_there_are() -> None:
+    """Missing cells are counted against the whole grid and left out of the mean."""
+    scores = np.array([[1.0, 2.0], [3.0, np.nan], [np.nan, np.nan], [5.0, 4.0]])
+    ranking = rank(grid_of(scores))
+    assert ranking.queries == 3
+    assert by_name(ranking, "queries") == {"a": 3, "b": 2}
+    assert by_name(ranking, "missing") == {"a": 1, "b": 2}
+    assert {row.candidate: row.mean_score.value for row in ranking.rows} == {"a": 3.0, "b": 3.0}
+
+
+def test_a_candidate_without_scores_is_unranked() -> None:
+    """It is named apart, and changes nothing for the others."""
+    scores = noisy(6, 20, [0.0, 1.0, 2.0])
+    without = rank(grid_of(scores[:, [0, 2]], "ac"))
+    scores[:, 1] = np.nan
+    ranking = rank(grid_of(scores))
+    assert ranking.unranked == ("b",)
+    assert ranking.rows == without.rows
+
+
+def test_one_query_separates_nothing() -> None:
+    """With a single query every rank is possible and all share a group."""
+    ranking = rank(grid_of(np.array([[1.0, 9.0, 5.0]])))
+    assert [row.candidate for row in ranking.rows] == ["b", "c", "a"]
+    assert {(row.rank_low, row.rank_high, row.group) for row in ranking.rows} == {(1, 3, 1)}
+    assert all(math.isnan(row.rating.low) for row in ranking.rows)
+
+
+def test_candidates_that_share_no_query_are_not_compared() -> None:
+    """Two islands are numbered, never separated, and each rank allows for the whole other one."""
+    scores = np.full((40, 4), np.nan)
+    scores[:20, :2] = noisy(7, 20, [0.0, 5.0])
+    scores[20:, 2:] = noisy(8, 20, [0.0, 5.0])
+    ranking = rank(grid_of(scores))
+    assert ranking.islands == 2
+    assert by_name(ranking, "island") == {"a": 1, "b": 1, "c": 2, "d": 2}
+    bounds = {row.candidate: (row.rank_low, row.rank_high) for row in ranking.rows}
+    assert bounds == {"b": (1, 3), "d": (1, 3), "a": (2, 4), "c": (2, 4)}
+
+
+def test_a_single_candidate_is_rank_one_at_the_anchor() -> None:
+    """Ranking one candidate works and claims nothing."""
+    (row,) = rank(grid_of(noisy(9, 5, [0.0]))).rows
+    assert (row.rank, row.rank_low, row.rank_high) == (1, 1, 1)
+    assert row.rating.value == 1000.0
+    assert row.mean_score.low < row.mean_score.value < row.mean_score.high
+
+
+def test_a_grid_without_scores_is_refused() -> None:
+    """Nothing to rank is an error with advice, not an empty table."""
+    with pytest.raises(RocketEvalError, match="none of 2 candidates has a score"):
+        rank(grid_of(np.full((3, 2), np.nan)))
+
+
+def test_import_loads_neither_scipy_nor_sklearn() -> None:
+    """Ranking stays cheap to import: heavy packages wait until they are used."""
+    program = (
+        "import sys, rocketeval.ranking.rank, rocketeval.audit.agreement, "
+        "rocketeval.audit.label_correlation, rocketeval.audit.baselines\n"
+        "assert not {'scipy', 'sklearn', 'threadpoolctl'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)

@@ -1,0 +1,40 @@
+"""A real judge, started once for all the tests of this folder.
+
+ROCKETEVAL_TEST_JUDGE_URL points the tests at a server that already runs (base address ending in
+`/v1`). Otherwise SmolLM2-135M is served with llama.cpp. It judges at chance level: test with it
+that the plumbing works, never that an answer is right.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from importlib.util import find_spec
+
+import pytest
+
+from .server import ServedJudge, fetched_weights, listed_judge, llamacpp_judge
+
+
+@pytest.fixture(scope="session")
+def judge_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedJudge]:
+    """Base address and name of a judge that answers."""
+    running = os.environ.get("ROCKETEVAL_TEST_JUDGE_URL")
+    if running:
+        yield listed_judge(running.rstrip("/"))
+        return
+
+    _need_xllamacpp()
+    gguf = fetched_weights("smollm2-135m")
+    log = tmp_path_factory.mktemp("judge") / "stderr.log"
+    with llamacpp_judge(gguf, "smollm2-135m-instruct", log) as judge:
+        yield judge
+
+
+def _need_xllamacpp() -> None:
+    if find_spec("xllamacpp") is not None:
+        return
+    reason = "no real judge here: pip install xllamacpp==2026.10.11549"
+    if os.environ.get("CI"):
+        pytest.fail(f"{reason} (in CI these tests must run)", pytrace=False)
+    pytest.skip(reason)

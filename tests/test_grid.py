@@ -1,0 +1,58 @@
+"""The score grid: order, missing cells, refusals."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from rocketeval.errors import BenchmarkError
+from rocketeval.grid import ScoreGrid
+
+
+def test_from_columns_orders_queries_by_appearance_and_candidates_by_name() -> None:
+    """Rows follow the input, columns the alphabet, so the same scores give the same grid."""
+    grid = ScoreGrid.from_columns(["q2", "q1", "q2"], ["b", "a", "a"], [1.0, 2.0, 3.0])
+    assert grid.query_ids == ("q2", "q1")
+    assert grid.candidates == ("a", "b")
+    np.testing.assert_array_equal(grid.scores, [[3.0, 1.0], [2.0, np.nan]])
+
+
+def test_none_nan_and_absent_cells_are_missing() -> None:
+    """All three ways of having no score are counted alike and leave the mean alone."""
+    grid = ScoreGrid.from_columns(
+        ["q1", "q1", "q2", "q3"], ["a", "b", "a", "a"], [4.0, None, math.nan, 6.0]
+    )
+    assert grid.missing == 4
+    means = grid.mean_by_candidate()
+    assert means["a"] == 5.0
+    assert math.isnan(means["b"])
+
+
+@pytest.mark.parametrize(
+    ("values", "problem"), [([1.0, 1.0], "two scores"), ([math.inf, 1.0], "infinite")]
+)
+def test_contradictory_cells_are_refused_by_name(values: list[float], problem: str) -> None:
+    """A response scored twice, or infinitely, is named instead of silently overwritten."""
+    with pytest.raises(BenchmarkError, match=f"'q'.*'a'.*{problem}"):
+        ScoreGrid.from_columns(["q", "q"], ["a", "a"], values)
+
+
+def test_scores_cannot_be_edited() -> None:
+    """A grid is frozen down to its numbers."""
+    grid = ScoreGrid.from_columns(["q"], ["a"], [1.0])
+    with pytest.raises(ValueError, match="read-only"):
+        grid.scores[0, 0] = 2.0
+
+
+def test_shape_must_fit_the_names() -> None:
+    """A matrix that does not match its query ids and candidates is refused."""
+    with pytest.raises(ValueError, match=r"shape \(1, 2\)"):
+        ScoreGrid(("q",), ("a",), np.zeros((1, 2)))
+
+
+def test_columns_of_unequal_length_are_refused() -> None:
+    """A lost value cannot shift the others."""
+    with pytest.raises(ValueError, match="1 scores for 2 responses"):
+        ScoreGrid.from_columns(["q", "q"], ["a", "b"], [1.0])
