@@ -2,20 +2,46 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated, Any, Literal
+import math
+import re
+from collections.abc import Mapping
+from pathlib import Path, PureWindowsPath
+from typing import Annotated, Any, Literal, Self, TypeVar
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
 from rocketeval.errors import ConfigError
 from rocketeval.registry import nearest
+
+NOT_PLAIN = "the run's name {name!r} is not a plain folder name."
+_PROBLEMS = {
+    "missing": "this setting is needed.",
+    "extra_forbidden": "there is no such setting.",
+    "model_type": "this must be a mapping of settings.",
+    "dict_type": "this must be a mapping of settings.",
+    "invalid_key": "the name of a setting must be text.",
+}
 
 
 class Section(BaseModel):
     """A part of the config: frozen, no unknown keys."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
+
+
+class NoOptions(Section):
+    """The options of an implementation that has none."""
+
+
+Options = TypeVar("Options", bound=Section)
 
 
 class BenchmarkConfig(Section):
@@ -27,7 +53,7 @@ class BenchmarkConfig(Section):
     """File or directory, relative to the config file."""
     options: dict[str, Any] = {}
     """Settings of the format itself."""
-    candidates: list[str] | None = None
+    candidates: Annotated[list[str], Field(min_length=1)] | None = None
     """Judge only these candidates; all of them when absent."""
     limit: Annotated[int, Field(gt=0)] | None = None
     """Use only the first so many queries."""
@@ -60,6 +86,16 @@ class EngineConfig(Section):
     """Added to every request, for settings only this server knows."""
     options: dict[str, Any] = {}
     """Settings of a plugin engine."""
+
+    @field_validator("api_key_env")
+    @classmethod
+    def _names_a_variable(cls, value: str) -> str:
+        if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", value):
+            raise ValueError(
+                "this is not the name of an environment variable. Put the key into one, "
+                "and its name here."
+            )
+        return value
 
 
 class PriceConfig(Section):
@@ -95,6 +131,12 @@ class AuthorConfig(Section):
     price: PriceConfig = PriceConfig()
     options: dict[str, Any] = {}
 
+    @model_validator(mode="after")
+    def _some_length_fits(self) -> Self:
+        if self.min_items > self.max_items:
+            raise ValueError("min_items is above max_items, so that no checklist would do.")
+        return self
+
 
 class ScorerConfig(Section):
     """How answers become a score."""
@@ -105,6 +147,14 @@ class ScorerConfig(Section):
     missing: Literal["skip", "drop"] = "skip"
     """skip: a missing answer is left out of the mean; drop: it takes the response with it."""
     options: dict[str, Any] = {}
+
+    @field_validator("scale")
+    @classmethod
+    def _goes_up(cls, scale: tuple[float, float]) -> tuple[float, float]:
+        low, high = scale
+        if not (math.isfinite(low) and math.isfinite(high) and low < high):
+            raise ValueError("the scale must go from a low to a high number, such as [1, 10].")
+        return scale
 
 
 class RankingConfig(Section):
@@ -132,9 +182,18 @@ class RunConfig(Section):
     cache: Path | None = Path("runs/.cache")
     """Judgments shared between runs; null switches it off."""
 
+    @field_validator("name")
+    @classmethod
+    def _stays_in_output(cls, name: str) -> str:
+        if not _is_plain_folder(name):
+            raise ValueError(NOT_PLAIN.format(name=name))
+        return name
+
     @property
     def run_path(self) -> Path:
-        """The run's own directory."""
+        """The run's own directory; ConfigError if the name was replaced by one that leaves it."""
+        if not _is_plain_folder(self.name):
+            raise ConfigError(NOT_PLAIN.format(name=self.name))
         return self.output / self.name
 
 
@@ -142,14 +201,16 @@ def load_config(path: Path | str) -> RunConfig:
     """Return the config in the YAML file at `path`; relative paths start from its folder."""
     path = Path(path)
     try:
-        raw = yaml.safe_load(path.read_text(encoding="utf-8"))
+        raw = yaml.load(path.read_text(encoding="utf-8"), _Loader)
     except OSError as error:
         raise ConfigError(
             f"Cannot read the config {path}: {error.strerror}.",
             hint="`rocketeval init` writes one to start from.",
         ) from None
-    except yaml.YAMLError as error:
-        raise ConfigError(f"{path} is not valid YAML: {error}") from None
+    except UnicodeDecodeError:
+        raise ConfigError(f"{path} is not text in UTF-8.", hint="Save it as UTF-8.") from None
+    except (yaml.YAMLError, ValueError) as error:
+        raise ConfigError(f"{path} is not valid YAML: {_yaml_problem(error)}.") from None
     return parse_config(raw, where=path)
 
 
@@ -161,10 +222,16 @@ def parse_config(raw: Any, *, where: Path | None = None) -> RunConfig:
     try:
         config = RunConfig.model_validate(raw)
     except ValidationError as error:
-        raise ConfigError(f"{origin} has a mistake:\n" + _explain(error)) from None
-    if any(part in ("", ".", "..") for part in [config.name]) or "/" in config.name:
-        raise ConfigError(f"{origin}: the run's name {config.name!r} is not a plain folder name.")
+        raise ConfigError(f"{origin} has a mistake:\n" + _explain(error, RunConfig)) from None
     return _resolve(config, where.parent.resolve()) if where else config
+
+
+def parse_options(raw: Mapping[str, Any], kind: type[Options], where: str) -> Options:
+    """Return an implementation's own settings, validated like the rest of the config."""
+    try:
+        return kind.model_validate(raw)
+    except ValidationError as error:
+        raise ConfigError(f"{where} has a mistake:\n" + _explain(error, kind)) from None
 
 
 def dump_config(config: RunConfig) -> str:
@@ -191,21 +258,19 @@ def _resolve(config: RunConfig, folder: Path) -> RunConfig:
     )
 
 
-def _explain(error: ValidationError) -> str:
+def _explain(error: ValidationError, section: type[BaseModel]) -> str:
     lines = []
-    for mistake in error.errors(include_url=False):
+    for mistake in error.errors(include_url=False, include_input=False, include_context=False):
         path = [str(part) for part in mistake["loc"]]
-        where = ".".join(path)
+        problem = _PROBLEMS.get(mistake["type"], mistake["msg"].removeprefix("Value error, "))
         if mistake["type"] == "extra_forbidden":
-            valid = list(_section_at(path[:-1]).model_fields)
-            lines.append(f"  {where}: there is no such setting. {nearest(path[-1], valid)}")
-        else:
-            lines.append(f"  {where}: {mistake['msg']}")
+            valid = list(_section_at(section, path[:-1]).model_fields)
+            problem += " " + nearest(path[-1], valid)
+        lines.append(f"  {'.'.join(path)}: {problem}")
     return "\n".join(lines)
 
 
-def _section_at(path: list[str]) -> type[BaseModel]:
-    section: type[BaseModel] = RunConfig
+def _section_at(section: type[BaseModel], path: list[str]) -> type[BaseModel]:
     for part in path:
         annotation = section.model_fields[part].annotation
         choices = [annotation, *getattr(annotation, "__args__", ())]
@@ -213,3 +278,35 @@ def _section_at(path: list[str]) -> type[BaseModel]:
             choice for choice in choices if isinstance(choice, type) and issubclass(choice, Section)
         )
     return section
+
+
+def _is_plain_folder(name: str) -> bool:
+    """Whether `name` is one visible folder on every system: no separator, drive or dot in front."""
+    return (
+        bool(name)
+        and name == name.strip()
+        and name.isprintable()
+        and not name.startswith(".")
+        and PureWindowsPath(name).name == name
+    )
+
+
+class _Loader(yaml.SafeLoader):
+    """Refuses a key that stands twice, where YAML would silently take the last."""
+
+    def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
+        node = super().compose_mapping_node(anchor)
+        seen: set[str] = set()
+        for key, _ in node.value:
+            if isinstance(key, yaml.ScalarNode) and key.value in seen:
+                raise yaml.MarkedYAMLError(
+                    problem=f"{key.value!r} is set twice", problem_mark=key.start_mark
+                )
+            seen.add(str(key.value))
+        return node
+
+
+def _yaml_problem(error: Exception) -> str:
+    if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
+        return f"{error.problem}, in line {error.problem_mark.line + 1}"
+    return str(error)

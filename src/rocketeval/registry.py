@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import difflib
 from importlib import import_module
-from importlib.metadata import entry_points
-from typing import Any, Generic, TypeVar
+from importlib.metadata import EntryPoint, entry_points
+from typing import Generic, TypeVar
 
 from rocketeval.errors import ConfigError
 
@@ -46,11 +46,21 @@ class Registry(Generic[T]):
             module, _, attribute = self._builtin[name].partition(":")
             return getattr(import_module(module), attribute)  # type: ignore[no-any-return]
         if name in installed:
-            return installed[name].load()  # type: ignore[no-any-return]
+            return self._load(installed[name])
         raise ConfigError(f"There is no {self.seam} {name!r}.", hint=nearest(name, self.names()))
 
-    def _installed(self) -> dict[str, Any]:
-        found: dict[str, Any] = {}
+    def _load(self, point: EntryPoint) -> type[T]:
+        try:
+            return point.load()  # type: ignore[no-any-return]
+        except (ImportError, AttributeError) as error:
+            raise ConfigError(
+                f"The plugin {point.value} cannot be imported for the {self.seam} "
+                f"{point.name!r}: {error}.",
+                hint="Install what it needs, or uninstall it.",
+            ) from error
+
+    def _installed(self) -> dict[str, EntryPoint]:
+        found: dict[str, EntryPoint] = {}
         for point in entry_points(group=f"rocketeval.{self.seam}s"):
             if point.name in found and found[point.name].value != point.value:
                 raise ConfigError(

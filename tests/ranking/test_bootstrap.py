@@ -40,6 +40,14 @@ def test_one_step_draws_are_the_refits(missing: float) -> None:
     assert min(np.corrcoef(fast[:, c], exact[:, c])[0, 1] for c in range(12)) > 0.998
 
 
+def test_one_step_draws_follow_what_each_resample_holds() -> None:
+    """With four cells in five missing, draws still follow the refits, by the scaled curvature."""
+    wins, present, strengths = fitted(0, 150, 20, 0.8)
+    fast = bootstrap.one_step_draws(wins, present, strengths, times=300, seed=0)
+    exact = bootstrap.exact_draws(wins, present, strengths, times=300, seed=0)
+    assert min(np.corrcoef(fast[:, c], exact[:, c])[0, 1] for c in range(20)) > 0.991
+
+
 def test_few_candidates_with_gaps_are_refitted() -> None:
     """Where one step is too short, the draws are the exact ones; otherwise they are the fast."""
     wins, present, strengths = fitted(2, 30, 5, 0.5)

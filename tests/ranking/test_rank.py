@@ -66,6 +66,12 @@ def test_a_group_is_measured_from_its_first_candidate() -> None:
     assert 1 < max(groups) < 6
 
 
+def test_a_later_group_is_measured_from_its_own_first() -> None:
+    """Two pairs of equals, far apart, are two groups of two."""
+    ranking = rank(grid_of(noisy(3, 60, [0.0, 0.0, 3.0, 3.0])))
+    assert [row.group for row in ranking.rows] == [1, 1, 2, 2]
+
+
 def test_identical_candidates_share_a_rank_and_are_listed_by_name() -> None:
     """Equal ratings are equal despite rounding in the fit; names break the tie in the listing."""
     one = noisy(4, 30, [0.0, 1.0])

@@ -16,8 +16,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from rocketeval.benchmarks.reading import Row, find, need, read_rows
-from rocketeval.config import BenchmarkConfig
+from rocketeval.benchmarks.reading import Row, files_in, find, need, need_folder, read_rows
+from rocketeval.config import BenchmarkConfig, NoOptions, parse_options
 from rocketeval.errors import BenchmarkError
 from rocketeval.records import Checklist, Label, Query, Rating, Response, Vote, Winner
 
@@ -28,23 +28,19 @@ class JsonlBenchmark:
     """A folder in the generic format."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        if not folder.is_dir():
-            raise BenchmarkError(
-                f"The benchmark folder {folder} does not exist.",
-                hint="`rocketeval init` writes a small one to start from.",
-            )
+        self.folder = need_folder(folder)
 
     @classmethod
     def create(cls, config: BenchmarkConfig) -> JsonlBenchmark:
         """Return a reader of the folder `config.path`."""
+        parse_options(config.options, NoOptions, "benchmark.options")
         return cls(config.path)
 
     def queries(self) -> Iterator[Query]:
         """Yield the rows of queries.jsonl."""
         for row in read_rows(need(self.folder, "queries.jsonl")):
             yield Query(
-                id=row.text("id"),
+                id=row.name("id"),
                 text=row.text("text"),
                 history=row.turns("history") if row.values.get("history") else (),
                 reference=row.text("reference", None),
@@ -53,13 +49,11 @@ class JsonlBenchmark:
 
     def responses(self) -> Iterator[Response]:
         """Yield the rows of responses.jsonl, or of every file in responses/."""
-        for path in self._response_files():
-            in_folder = path.parent != self.folder
-            name = path.name.removesuffix(".gz").removesuffix(".jsonl")
+        for path, file_name in self._response_files().items():
             for row in read_rows(path):
                 yield Response(
-                    query_id=row.text("query_id"),
-                    candidate=row.text("candidate", name) if in_folder else row.text("candidate"),
+                    query_id=row.name("query_id"),
+                    candidate=row.name("candidate", *file_name),
                     text=row.text("text"),
                     history=row.turns("history") if row.values.get("history") else None,
                 )
@@ -68,21 +62,21 @@ class JsonlBenchmark:
         """Yield the rows of checklists.jsonl."""
         for row in self._optional("checklists.jsonl"):
             author = row.text("author", "imported")
-            yield Checklist(row.text("query_id"), row.texts("items"), author)
+            yield Checklist(row.name("query_id"), row.texts("items"), author)
 
     def labels(self) -> Iterator[Label]:
         """Yield the rows of labels.jsonl."""
         for row in self._optional("labels.jsonl"):
             labeler = row.text("labeler", "human")
-            yield Label(row.text("query_id"), row.text("candidate"), row.number("value"), labeler)
+            yield Label(row.name("query_id"), row.name("candidate"), row.number("value"), labeler)
 
     def votes(self) -> Iterator[Vote]:
         """Yield the rows of votes.jsonl."""
         for row in self._optional("votes.jsonl"):
             yield Vote(
-                row.text("query_id"),
-                row.text("candidate_a"),
-                row.text("candidate_b"),
+                row.name("query_id"),
+                row.name("candidate_a"),
+                row.name("candidate_b"),
                 read_winner(row, WINNERS),
                 row.text("voter", "human"),
             )
@@ -90,17 +84,27 @@ class JsonlBenchmark:
     def ratings(self) -> Iterator[Rating]:
         """Yield the rows of ratings.jsonl."""
         for row in self._optional("ratings.jsonl"):
-            yield Rating(row.text("candidate"), row.number("value"))
+            yield Rating(row.name("candidate"), row.number("value"))
 
     def _optional(self, name: str) -> Iterator[Row]:
         path = find(self.folder, name)
         return read_rows(path) if path else iter(())
 
-    def _response_files(self) -> list[Path]:
+    def _response_files(self) -> dict[Path, tuple[str, ...]]:
+        """Return every file of responses, and the candidate that its name stands for, if any."""
         folder = self.folder / "responses"
-        if folder.is_dir():
-            return sorted([*folder.glob("*.jsonl"), *folder.glob("*.jsonl.gz")])
-        return [need(self.folder, "responses.jsonl")]
+        if not folder.is_dir():
+            return {need(self.folder, "responses.jsonl"): ()}
+        both = find(self.folder, "responses.jsonl")
+        if both is not None:
+            raise BenchmarkError(
+                f"{self.folder} has a folder responses and a file {both.name}.",
+                hint="Keep one of them.",
+            )
+        found = files_in(folder, ".jsonl")
+        if not found:
+            raise BenchmarkError(f"There is no .jsonl file in {folder}.")
+        return {path: (name,) for path, name in found.items()}
 
 
 def read_winner(row: Row, words: dict[str, Winner]) -> Winner:

@@ -10,7 +10,8 @@ from functools import cached_property
 from rocketeval.benchmarks.base import Benchmark
 from rocketeval.config import BenchmarkConfig
 from rocketeval.errors import BenchmarkError
-from rocketeval.records import Label, Query, Rating, Response, Vote
+from rocketeval.records import Checklist, Label, Query, Rating, Response, Vote
+from rocketeval.registry import nearest
 
 
 @dataclass
@@ -25,15 +26,11 @@ class Loaded:
 
     def responses(self) -> Iterator[Response]:
         """Yield the chosen responses; BenchmarkError for a duplicate or an unknown query."""
-        chosen = set(self.config.candidates or ())
-        found: Counter[str] = Counter()
         seen: set[tuple[str, str]] = set()
+        passed_over: set[str] = set()
         for response in self.benchmark.responses():
-            if chosen and response.candidate not in chosen:
-                self.skipped["responses"] += 1
-                continue
-            if response.query_id not in self._query_ids:
-                self._check_beyond_limit(response)
+            if not self._is_chosen("responses", response, response.candidate):
+                passed_over.add(response.candidate)
                 continue
             cell = (response.query_id, response.candidate)
             if cell in seen:
@@ -42,50 +39,66 @@ class Loaded:
                     hint="Keep one, or give the second another candidate name.",
                 )
             seen.add(cell)
-            found[response.candidate] += 1
             yield response
-        self._check_candidates(chosen, found)
+        self._check_candidates({candidate for _, candidate in seen}, passed_over)
 
     def labels(self) -> Iterator[Label]:
         """Yield the labels of chosen queries and candidates."""
-        return (label for label in self.benchmark.labels() if self._wanted(label, label.candidate))
+        for label in self.benchmark.labels():
+            if self._is_chosen("labels", label, label.candidate):
+                yield label
 
     def votes(self) -> Iterator[Vote]:
         """Yield the votes on chosen queries between chosen candidates."""
         for vote in self.benchmark.votes():
-            if self._wanted(vote, vote.candidate_a, vote.candidate_b):
+            if vote.candidate_a == vote.candidate_b:
+                raise BenchmarkError(
+                    f"A vote on query {vote.query_id!r} sets {vote.candidate_a!r} against itself."
+                )
+            if self._is_chosen("votes", vote, vote.candidate_a, vote.candidate_b):
                 yield vote
 
     def ratings(self) -> Iterator[Rating]:
         """Yield the ratings of chosen candidates."""
-        chosen = self.config.candidates
-        return (r for r in self.benchmark.ratings() if chosen is None or r.candidate in chosen)
+        rated: set[str] = set()
+        for rating in self.benchmark.ratings():
+            if rating.candidate in rated:
+                raise BenchmarkError(f"The candidate {rating.candidate!r} has two ratings.")
+            rated.add(rating.candidate)
+            if self._chosen is None or rating.candidate in self._chosen:
+                yield rating
+            else:
+                self.skipped["ratings"] += 1
 
     @cached_property
     def _query_ids(self) -> set[str]:
         return {query.id for query in self.queries}
 
-    def _wanted(self, gold: Label | Vote, *candidates: str) -> bool:
-        chosen = self.config.candidates
-        return gold.query_id in self._query_ids and (
-            chosen is None or all(candidate in chosen for candidate in candidates)
-        )
+    @cached_property
+    def _chosen(self) -> set[str] | None:
+        return None if self.config.candidates is None else set(self.config.candidates)
 
-    def _check_beyond_limit(self, response: Response) -> None:
-        if self.config.limit is None:
+    def _is_chosen(self, kind: str, record: Response | Label | Vote, *candidates: str) -> bool:
+        """Whether the config asks for `record`; BenchmarkError if its query exists nowhere."""
+        known = record.query_id in self._query_ids
+        if not known and self.config.limit is None:
             raise BenchmarkError(
-                f"{response.candidate!r} answers query {response.query_id!r}, which is not in the "
-                "benchmark.",
-                hint="Check the ids in the responses and the queries.",
+                f"The {kind} name a query {record.query_id!r} (candidate {candidates[0]!r}), "
+                "which is not in the benchmark.",
+                hint=f"Check the ids in the {kind} and the queries.",
             )
-        self.skipped["responses"] += 1
+        if known and (self._chosen is None or self._chosen.issuperset(candidates)):
+            return True
+        self.skipped[kind] += 1
+        return False
 
-    def _check_candidates(self, chosen: set[str], found: Counter[str]) -> None:
-        absent = sorted(chosen - found.keys())
+    def _check_candidates(self, found: set[str], passed_over: set[str]) -> None:
+        absent = sorted((self._chosen or set()) - found)
         if absent:
             raise BenchmarkError(
                 f"The candidate {absent[0]!r} has no response to any chosen query.",
-                hint="Check `benchmark.candidates`.",
+                hint="Check `benchmark.candidates`. "
+                + nearest(absent[0], sorted(found | passed_over)),
             )
         if not found:
             raise BenchmarkError("There is not one response to judge.")
@@ -103,3 +116,15 @@ def load(benchmark: Benchmark, config: BenchmarkConfig) -> Loaded:
     if not queries:
         raise BenchmarkError("There is not one query in the benchmark.")
     return Loaded(benchmark, config, list(queries.values()))
+
+
+def imported_checklists(benchmark: Benchmark) -> dict[str, Checklist]:
+    """Return the checklists that come with the benchmark, by query id."""
+    found: dict[str, Checklist] = {}
+    for checklist in benchmark.checklists():
+        if checklist.query_id in found:
+            raise BenchmarkError(
+                f"Query {checklist.query_id!r} has two checklists.", hint="Keep one of them."
+            )
+        found[checklist.query_id] = checklist
+    return found

@@ -15,17 +15,17 @@ relative to the benchmark's path; all but the questions have the defaults of Fas
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
+from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import Field
 
 from rocketeval.benchmarks.jsonl import read_winner
-from rocketeval.benchmarks.reading import Row, need, read_rows
-from rocketeval.config import BenchmarkConfig
-from rocketeval.errors import BenchmarkError, ConfigError
+from rocketeval.benchmarks.reading import Row, need, need_folder, read_csv, read_rows, visible
+from rocketeval.config import BenchmarkConfig, Section, parse_options
+from rocketeval.errors import BenchmarkError
 from rocketeval.records import Checklist, Label, Query, Rating, Response, Turn, Vote, Winner
 
 WINNERS: dict[str, Winner] = {
@@ -38,10 +38,8 @@ NOT_PARSED = -1
 """FastChat's score for a judgment it could not read."""
 
 
-class Options(BaseModel):
+class Options(Section):
     """Where MT-Bench's files are."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     questions: str = "question.jsonl"
     answers: str = "model_answer/*.jsonl"
@@ -51,28 +49,20 @@ class Options(BaseModel):
     checklists: str | None = None
     ratings: str | None = None
     ratings_column: str = "rating"
-    turns: tuple[int, ...] = (1, 2)
+    turns: Annotated[tuple[Annotated[int, Field(ge=1)], ...], Field(min_length=1)] = (1, 2)
 
 
 class MTBench:
     """MT-Bench questions, answers, votes and scores."""
 
     def __init__(self, folder: Path, options: Options) -> None:
-        self.folder = folder
+        self.folder = need_folder(folder)
         self.options = options
 
     @classmethod
     def create(cls, config: BenchmarkConfig) -> MTBench:
         """Return a reader of the folder `config.path`."""
-        try:
-            return cls(config.path, Options.model_validate(config.options))
-        except ValidationError as error:
-            first = error.errors(include_url=False)[0]
-            where = ".".join(str(part) for part in first["loc"])
-            raise ConfigError(
-                f"benchmark.options.{where}: {first['msg']}.",
-                hint=f"Valid: {', '.join(Options.model_fields)}.",
-            ) from None
+        return cls(config.path, parse_options(config.options, Options, "benchmark.options"))
 
     def queries(self) -> Iterator[Query]:
         """Yield a query for every wanted turn of every question."""
@@ -92,18 +82,21 @@ class MTBench:
 
     def responses(self) -> Iterator[Response]:
         """Yield a response for every wanted turn, after the candidate's own earlier turns."""
-        paths = sorted(self.folder.glob(self.options.answers))
-        if not paths:
-            raise BenchmarkError(f"No file matches {self.options.answers} in {self.folder}.")
-        for path in paths:
+        for path in self._answer_files():
             for row in read_rows(path):
                 yield from self._turns_of(row)
 
     def checklists(self) -> Iterator[Checklist]:
         """Yield imported checklists of the wanted turns."""
         for row in self._file(self.options.checklists):
-            query_id = row.text("query_id")
-            if int(query_id.rpartition("-")[2]) in self.options.turns:
+            query_id = row.name("query_id")
+            turn = query_id.rpartition("-")[2]
+            if not turn.isdecimal():
+                raise BenchmarkError(
+                    f"{row.where}: the query_id {query_id!r} names no turn.",
+                    hint="Write `<question_id>-<turn>`, such as 81-1.",
+                )
+            if int(turn) in self.options.turns:
                 yield Checklist(query_id, row.texts("checklist"))
 
     def labels(self) -> Iterator[Label]:
@@ -111,17 +104,15 @@ class MTBench:
         for row in self._wanted(self.options.scores):
             if row.values.get("score") is None or row.number("score") == NOT_PARSED:
                 continue
-            judge = row.values.get("judge")
-            labeler = str(judge[0] if isinstance(judge, list) else judge)
-            yield Label(_query_id(row), row.text("model"), row.number("score"), labeler)
+            yield Label(_query_id(row), row.name("model"), row.number("score"), _labeler(row))
 
     def votes(self) -> Iterator[Vote]:
         """Yield human votes."""
         for row in self._wanted(self.options.votes):
             yield Vote(
                 _query_id(row),
-                row.text("model_a"),
-                row.text("model_b"),
+                row.name("model_a"),
+                row.name("model_b"),
                 read_winner(row, WINNERS),
                 row.text("judge", "human"),
             )
@@ -131,19 +122,13 @@ class MTBench:
         if self.options.ratings is None:
             return
         column = self.options.ratings_column
-        with need(self.folder, self.options.ratings).open(encoding="utf-8", newline="") as stream:
-            for row in csv.DictReader(stream):
-                if column not in row or "model" not in row:
-                    raise BenchmarkError(
-                        f"{self.options.ratings} has no column {column!r} or 'model'.",
-                        hint=f"Columns: {', '.join(row)}.",
-                    )
-                if row[column]:
-                    yield Rating(row["model"], float(row[column]))
+        for row in read_csv(need(self.folder, self.options.ratings), "model", column):
+            if row.text(column):
+                yield Rating(row.name("model"), row.number(column))
 
     def _turns_of(self, row: Row) -> Iterator[Response]:
-        candidate = row.text("model_id", None) or row.text("model")
-        number = row.text("question_id")
+        candidate = row.name("model_id" if "model_id" in row.values else "model")
+        number = row.name("question_id")
         question = self._questions.get(number)
         if question is None:
             raise BenchmarkError(f"{row.where}: there is no question {number}.")
@@ -163,11 +148,10 @@ class MTBench:
         found: dict[str, tuple[str | None, tuple[str, ...], tuple[str, ...]]] = {}
         for row in read_rows(need(self.folder, self.options.questions)):
             reference = row.texts("reference") if row.values.get("reference") else ()
-            found[row.text("question_id")] = (
-                row.text("category", None),
-                row.texts("turns"),
-                reference,
-            )
+            number = row.name("question_id")
+            if number in found:
+                raise BenchmarkError(f"{row.where}: there is a question {number} already.")
+            found[number] = (row.text("category", None), row.texts("turns"), reference)
         return found
 
     @cached_property
@@ -176,6 +160,20 @@ class MTBench:
         if name is None or not (self.folder / name).exists():
             return {}
         return {row.text("question_id"): _answers(row) for row in self._file(name)}
+
+    def _answer_files(self) -> list[Path]:
+        pattern = self.options.answers
+        # An empty or absolute pattern is refused by `glob` in its own words.
+        try:
+            paths = visible(self.folder.glob(pattern))
+        except (NotImplementedError, ValueError):
+            paths = []
+        if not paths:
+            raise BenchmarkError(
+                f"No file matches {pattern!r} in {self.folder}.",
+                hint="Check benchmark.options.answers: a pattern relative to benchmark.path.",
+            )
+        return paths
 
     def _file(self, name: str | None) -> Iterator[Row]:
         return read_rows(need(self.folder, name)) if name else iter(())
@@ -186,7 +184,13 @@ class MTBench:
 
 
 def _query_id(row: Row) -> str:
-    return f"{row.text('question_id')}-{int(row.number('turn'))}"
+    return f"{row.name('question_id')}-{int(row.number('turn'))}"
+
+
+def _labeler(row: Row) -> str:
+    judge = row.values.get("judge")
+    named = Row({"judge": judge[0]}, row.where) if isinstance(judge, list) and judge else row
+    return named.text("judge", "unknown")
 
 
 def _answers(row: Row) -> tuple[str, ...]:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
+import io
+import math
+import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +19,16 @@ from rocketeval.records import Turn
 
 T = TypeVar("T")
 _MISSING = object()
+_BOM = b"\xef\xbb\xbf"
+_UNREADABLE = (OSError, EOFError, zlib.error, UnicodeDecodeError, csv.Error)
+_TEXT = (str, int)
+_NUMBER = (int, float, str)
+_EXPECTED: Mapping[object, str] = {
+    _TEXT: "text",
+    _NUMBER: "a number",
+    list: "a list",
+    dict: "an object",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,27 +44,35 @@ class Row:
         value = self.values.get(name, _MISSING)
         if value is _MISSING or (value is None and default is not _MISSING):
             if default is _MISSING:
-                raise BenchmarkError(f"{self.where}: the field {name!r} is missing.")
+                raise BenchmarkError(
+                    f"{self.where}: the field {name!r} is missing.",
+                    hint=f"It has: {', '.join(self.values)}.",
+                )
             return cast(T, default)
         # bool is an int to Python, but not to a person who wrote `true` where a number belongs.
         if isinstance(value, bool) or not isinstance(value, kind):
-            raise BenchmarkError(f"{self.where}: the field {name!r} has the value {value!r:.80}.")
+            raise BenchmarkError(
+                f"{self.where}: the field {name!r} should be {_EXPECTED[kind]}, "
+                f"but is {_shown(value)}."
+            )
         return value
 
     def text(self, name: str, default: Any = _MISSING) -> str:
-        """Return a string field; numbers are accepted as ids."""
-        value: Any = self.get(name, (str, int), default)
+        """Return a string field; a whole number is taken as text."""
+        value: Any = self.get(name, _TEXT, default)
         return cast(str, value) if value is default else str(value)
 
+    def name(self, name: str, default: Any = _MISSING) -> str:
+        """Return a string field that names something: an id or a candidate, never blank."""
+        value = self.text(name, default)
+        if not value.strip():
+            raise BenchmarkError(f"{self.where}: the field {name!r} is empty.")
+        return value
+
     def number(self, name: str) -> float:
-        """Return a number, also one written as text."""
-        value: Any = self.get(name, (int, float, str))
-        try:
-            return float(value)
-        except ValueError:
-            raise BenchmarkError(
-                f"{self.where}: the field {name!r} is not a number: {value!r:.80}."
-            ) from None
+        """Return a finite number, also one written as text."""
+        value: Any = self.get(name, _NUMBER)
+        return as_number(value, f"{self.where}: the field {name!r}")
 
     def texts(self, name: str) -> tuple[str, ...]:
         """Return a list of strings."""
@@ -74,6 +96,17 @@ class Row:
         return tuple(Turn(message["role"], message["content"]) for message in messages)
 
 
+def as_number(value: Any, what: str) -> float:
+    """Return `value` as a finite number; BenchmarkError names `what` is not one."""
+    try:
+        number = float(value)
+    except ValueError:
+        number = math.nan
+    if not math.isfinite(number):
+        raise BenchmarkError(f"{what} should be a number, but is {_shown(value)}.")
+    return number
+
+
 def find(folder: Path, *names: str) -> Path | None:
     """Return the first of `names` that exists in `folder`, gzipped or not."""
     for name in names:
@@ -94,24 +127,75 @@ def need(folder: Path, *names: str) -> Path:
     return found
 
 
+def need_folder(folder: Path) -> Path:
+    """Return `folder`; BenchmarkError when it is not one."""
+    if not folder.is_dir():
+        raise BenchmarkError(
+            f"The benchmark folder {folder} does not exist.",
+            hint="Check `benchmark.path`; `rocketeval init` writes a small one to start from.",
+        )
+    return folder
+
+
+def visible(paths: Iterator[Path]) -> list[Path]:
+    """Return the paths sorted, without the hidden ones that desktops leave in folders."""
+    return sorted(path for path in paths if not path.name.startswith("."))
+
+
+def files_in(folder: Path, *endings: str) -> dict[Path, str]:
+    """Return the visible files with one of `endings`, gzipped or not, and their bare names."""
+    found: dict[Path, str] = {}
+    for path in visible(folder.iterdir()):
+        plain = path.name.removesuffix(".gz")
+        for ending in endings:
+            if plain.endswith(ending):
+                found[path] = plain.removesuffix(ending)
+    return found
+
+
 def read_rows(path: Path) -> Iterator[Row]:
     """Yield the objects of a JSON-lines file (or of a JSON array), gzipped or not."""
     try:
-        with _open(path) as stream:
+        with open_bytes(path) as stream:
             if path.name.removesuffix(".gz").endswith(".json"):
-                yield from _array(path, stream.read())
+                yield from _array(path, stream.read().removeprefix(_BOM))
                 return
             for number, line in enumerate(stream, 1):
-                if line.strip():
-                    yield _row(line, f"{path.name}:{number}")
-    except OSError as error:
-        raise BenchmarkError(f"Cannot read {path}: {error.strerror or error}.") from None
+                content = line.removeprefix(_BOM) if number == 1 else line
+                if content.strip():
+                    yield _row(content, f"{path.name}:{number}")
+    except _UNREADABLE as error:
+        raise _cannot_read(path, error) from None
 
 
-def _open(path: Path) -> BinaryIO:
+def read_csv(path: Path, *columns: str) -> Iterator[Row]:
+    """Yield the rows of a CSV file that must have `columns`; a cell that is not there is empty."""
+    try:
+        with open_bytes(path) as stream:
+            lines = io.TextIOWrapper(stream, encoding="utf-8-sig", newline="")
+            reader = csv.DictReader(lines, restval="")
+            names = list(reader.fieldnames or ())
+            for column in columns:
+                if column not in names:
+                    raise BenchmarkError(
+                        f"{path.name} has no column {column!r}.",
+                        hint=f"It has: {', '.join(names)}.",
+                    )
+            for values in reader:
+                yield Row(values, f"{path.name}:{reader.line_num}")
+    except _UNREADABLE as error:
+        raise _cannot_read(path, error) from None
+
+
+def open_bytes(path: Path) -> BinaryIO:
+    """Return the open file, unpacked on the way if it is gzipped."""
     if path.suffix == ".gz":
         return cast(BinaryIO, gzip.open(path, "rb"))
     return path.open("rb")
+
+
+def _cannot_read(path: Path, error: Exception) -> BenchmarkError:
+    return BenchmarkError(f"Cannot read {path}: {getattr(error, 'strerror', None) or error}.")
 
 
 def _row(line: bytes, where: str) -> Row:
@@ -133,3 +217,8 @@ def _array(path: Path, content: bytes) -> Iterator[Row]:
         raise BenchmarkError(f"{path.name}: expected a JSON array of objects.")
     for number, values in enumerate(rows, 1):
         yield Row(values, f"{path.name}[{number}]")
+
+
+def _shown(value: Any) -> str:
+    written = orjson.dumps(value).decode()
+    return written if len(written) <= 80 else written[:80] + "..."

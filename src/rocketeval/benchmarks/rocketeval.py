@@ -14,44 +14,50 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from rocketeval.benchmarks.reading import Row, find, need, read_rows
-from rocketeval.config import BenchmarkConfig
-from rocketeval.errors import BenchmarkError, ConfigError
+from rocketeval.benchmarks.reading import (
+    Row,
+    files_in,
+    find,
+    need,
+    need_folder,
+    read_rows,
+    visible,
+)
+from rocketeval.config import BenchmarkConfig, Section, parse_options
+from rocketeval.errors import BenchmarkError
 from rocketeval.records import Checklist, Label, Query, Rating, Response, Vote
 
-OPTIONS = ("labeler", "ratings")
+
+class Options(Section):
+    """What the layout itself leaves open."""
+
+    labeler: str | None = None
+    ratings: str | None = None
 
 
 class RocketEvalBenchmark:
     """A dataset folder in the paper's layout."""
 
-    def __init__(
-        self, folder: Path, labeler: str | None = None, ratings: str | None = None
-    ) -> None:
-        self.folder = folder
-        self._labeler = labeler
-        self._ratings = ratings
+    def __init__(self, folder: Path, options: Options) -> None:
+        self.folder = need_folder(folder)
+        self.options = options
 
     @classmethod
     def create(cls, config: BenchmarkConfig) -> RocketEvalBenchmark:
         """Return a reader of the folder `config.path`."""
-        unknown = sorted(config.options.keys() - set(OPTIONS))
-        if unknown:
-            raise ConfigError(
-                f"benchmark.options.{unknown[0]}: there is no such setting.",
-                hint=f"Valid: {', '.join(OPTIONS)}.",
-            )
-        return cls(config.path, config.options.get("labeler"), config.options.get("ratings"))
+        return cls(config.path, parse_options(config.options, Options, "benchmark.options"))
 
     def queries(self) -> Iterator[Query]:
         """Yield one query per session; the last message is the query, the rest its history."""
         for row in self._query_rows():
             conversation = row.turns("conversation_input")
-            if not conversation:
-                raise BenchmarkError(f"{row.where}: conversation_input is empty.")
+            if not conversation or conversation[-1].role == "assistant":
+                raise BenchmarkError(
+                    f"{row.where}: conversation_input does not end with a message to answer."
+                )
             references = row.get("references", dict, {})
             yield Query(
-                id=row.text("session_id"),
+                id=row.name("session_id"),
                 text=conversation[-1].content,
                 history=conversation[:-1],
                 reference=next((str(text) for text in references.values() if text), None),
@@ -60,13 +66,15 @@ class RocketEvalBenchmark:
 
     def responses(self) -> Iterator[Response]:
         """Yield the first output of every row of every candidate's file."""
-        paths = sorted(need(self.folder, "response").glob("*.jsonl"))
-        for path in paths:
+        files = files_in(need(self.folder, "response"), ".jsonl")
+        if not files:
+            raise BenchmarkError(f"There is no .jsonl file in {self.folder / 'response'}.")
+        for path, candidate in files.items():
             for row in read_rows(path):
                 outputs = row.texts("output")
                 if not outputs:
                     raise BenchmarkError(f"{row.where}: output is empty.")
-                yield Response(row.text("session_id"), path.stem, outputs[0])
+                yield Response(row.name("session_id"), candidate, outputs[0])
 
     def checklists(self) -> Iterator[Checklist]:
         """Yield checklist/checklist.jsonl, or the checklists inside the query rows."""
@@ -75,17 +83,17 @@ class RocketEvalBenchmark:
         for row in rows:
             items = row.texts("checklist") if row.values.get("checklist") else ()
             if items:
-                yield Checklist(row.text("session_id"), items)
+                yield Checklist(row.name("session_id"), items)
 
     def labels(self) -> Iterator[Label]:
         """Yield the labeler's scores; candidate names lose their organisation prefix."""
         folder = self._label_folder()
         if folder is None:
             return
-        for path in sorted([*folder.glob("*.json"), *folder.glob("*.jsonl")]):
+        for path, name in files_in(folder, ".json", ".jsonl").items():
             for row in read_rows(path):
-                candidate = row.text("model_test", path.stem).rpartition("/")[2]
-                yield Label(row.text("session_id"), candidate, row.number("score"), folder.name)
+                candidate = row.name("model_test", name).rpartition("/")[2]
+                yield Label(row.name("session_id"), candidate, row.number("score"), folder.name)
 
     def votes(self) -> Iterator[Vote]:
         """Yield nothing: the layout has no place for votes."""
@@ -93,22 +101,20 @@ class RocketEvalBenchmark:
 
     def ratings(self) -> Iterator[Rating]:
         """Yield the reference ratings named by the `ratings` option."""
-        if self._ratings is None:
+        if self.options.ratings is None:
             return
-        for row in read_rows(need(self.folder, self._ratings)):
+        for row in read_rows(need(self.folder, self.options.ratings)):
             if row.values.get("rating") is not None:
-                yield Rating(row.text("name"), row.number("rating"))
+                yield Rating(row.name("name"), row.number("rating"))
 
     def _query_rows(self) -> Iterator[Row]:
         return read_rows(need(self.folder, "query.jsonl", "queries.jsonl"))
 
     def _label_folder(self) -> Path | None:
         scores = self.folder / "score"
-        found = (
-            sorted(path for path in scores.iterdir() if path.is_dir()) if scores.is_dir() else []
-        )
-        if self._labeler is not None:
-            return need(scores, self._labeler)
+        if self.options.labeler is not None:
+            return need(scores, self.options.labeler)
+        found = visible(path for path in scores.glob("*") if path.is_dir())
         if len(found) > 1:
             raise BenchmarkError(
                 f"{scores} holds scores by several labelers.",

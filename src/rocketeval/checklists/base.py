@@ -17,6 +17,8 @@ class Author(Protocol):
     """Identity of the author: model, prompt and limits. The same digest gives the same work."""
     costly: bool
     """Whether its checklists are worth keeping for the next run."""
+    usage: Usage
+    """What its work has cost so far, lists that could not be used included."""
 
     @classmethod
     def create(cls, config: AuthorConfig, imported: Mapping[str, Checklist]) -> Author:
@@ -27,7 +29,7 @@ class Author(Protocol):
         """Check that the author can work; raises EngineError if it cannot."""
         ...
 
-    async def write(self, query: Query) -> tuple[Checklist, Usage]:
+    async def write(self, query: Query) -> Checklist:
         """Return a checklist for `query`; ChecklistError names why there is none."""
         ...
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from rocketeval.config import AuthorConfig
+from rocketeval.config import AuthorConfig, NoOptions, parse_options
 from rocketeval.errors import ChecklistError
 from rocketeval.hashing import content_hash
 from rocketeval.records import Checklist, Query, Usage
@@ -17,11 +17,13 @@ class ImportedAuthor:
 
     def __init__(self, checklists: Mapping[str, Checklist]) -> None:
         self.digest = content_hash("imported")
+        self.usage = Usage()
         self._checklists = checklists
 
     @classmethod
     def create(cls, config: AuthorConfig, imported: Mapping[str, Checklist]) -> ImportedAuthor:
         """Return an author of the `imported` checklists."""
+        parse_options(config.options, NoOptions, "author.options")
         return cls(imported)
 
     async def prepare(self) -> None:
@@ -32,14 +34,14 @@ class ImportedAuthor:
                 hint="Add them, or set `author.kind: instance` so that an LLM writes them.",
             )
 
-    async def write(self, query: Query) -> tuple[Checklist, Usage]:
+    async def write(self, query: Query) -> Checklist:
         """Return the checklist of `query`."""
         found = self._checklists.get(query.id)
         if found is None:
             raise ChecklistError("the benchmark has no checklist for it.")
         if not found.items or not all(item.strip() for item in found.items):
             raise ChecklistError("its checklist is empty or holds an empty item.")
-        return found, Usage()
+        return found
 
     async def aclose(self) -> None:
         """Do nothing."""

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from rocketeval.config import AuthorConfig
+from rocketeval.config import AuthorConfig, NoOptions, parse_options
 from rocketeval.engines.base import Engine, create_engine
 from rocketeval.errors import ChecklistError, ConfigError, EngineUnavailable, RequestRejected
 from rocketeval.hashing import content_hash
+from rocketeval.prompts.neutralise import neutralise
 from rocketeval.prompts.parse import parse_checklist
 from rocketeval.prompts.render import Template, render_checklist_request
 from rocketeval.records import Checklist, Query, Usage
@@ -25,6 +26,7 @@ class InstanceAuthor:
         self.config = config
         self._engine = engine
         self._model = model
+        self.usage = Usage()
         self._template = Template.load(
             "checklist", config.template, needs=("history", "query", "reference")
         )
@@ -35,6 +37,7 @@ class InstanceAuthor:
     @classmethod
     def create(cls, config: AuthorConfig, imported: Mapping[str, Checklist]) -> InstanceAuthor:
         """Return an author that uses the engine in `config`."""
+        parse_options(config.options, NoOptions, "author.options")
         if config.engine is None:
             raise ConfigError(
                 "`author.kind: instance` needs an author LLM.",
@@ -46,23 +49,23 @@ class InstanceAuthor:
         """Check that the author LLM answers."""
         await self._engine.identify()
 
-    async def write(self, query: Query) -> tuple[Checklist, Usage]:
+    async def write(self, query: Query) -> Checklist:
         """Return the checklist the author wrote for `query`."""
         asked = render_checklist_request(self._template, query)
-        prompt, usage, reason = asked, Usage(), ""
+        prompt, reason = asked, ""
         for _ in range(self.config.attempts):
             try:
                 written = await self._engine.write(prompt, max_tokens=MAX_TOKENS)
             except (EngineUnavailable, RequestRejected) as error:
                 raise ChecklistError(f"the author failed: {error.message}") from None
-            usage += written.usage
+            self.usage += written.usage
             try:
                 items = self._parse(written.text, finished=written.finished)
             except ChecklistError as error:
                 reason = error.message
-                prompt = asked + REFUSED.format(reason=reason)
+                prompt = asked + REFUSED.format(reason=neutralise(reason).text)
                 continue
-            return Checklist(query.id, items, self._model), usage
+            return Checklist(query.id, items, self._model)
         raise ChecklistError(
             f"the author's list was refused {self.config.attempts} times: {reason}"
         )

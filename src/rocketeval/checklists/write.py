@@ -63,6 +63,7 @@ async def write_checklists(
                 group.create_task(work())
     except* RocketEvalError as errors:
         raise errors.exceptions[0] from None
+    authoring.usage = author.usage
     return authoring
 
 
@@ -74,11 +75,10 @@ async def _write_one(
     record: Callable[[bytes, Checklist], None] | None,
 ) -> None:
     try:
-        checklist, usage = await author.write(query)
+        checklist = await author.write(query)
     except ChecklistError as error:
         authoring.failures[query.id] = error.message
         return
     if record is not None:
         record(key, checklist)
     authoring.checklists[query.id] = checklist
-    authoring.usage += usage

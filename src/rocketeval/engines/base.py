@@ -31,6 +31,8 @@ class Graded:
     usage: Usage
     failure: str | None = None
     """Why some answers are errors; None when every item was answered."""
+    unavailable: bool = False
+    """True when the failure lies with the engine, not with this task: others will fail too."""
 
 
 @dataclass(frozen=True, slots=True)

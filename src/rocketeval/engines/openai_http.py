@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import os
-import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from rocketeval.config import EngineConfig
 from rocketeval.engines.base import EngineIdentity, Graded, Written
+from rocketeval.engines.meter import Meter
 from rocketeval.engines.readout import Readout
 from rocketeval.engines.transport import Transport
 from rocketeval.errors import ConfigError, EngineRefused, EngineUnavailable, RequestRejected
-from rocketeval.records import Answer, GradingTask, Status, Usage
+from rocketeval.records import Answer, GradingTask, Status
 
 DEFAULT_BASE_URL = "https://api.openai.com/v1"
 
@@ -62,50 +63,47 @@ class OpenAIEngine:
     async def grade(self, task: GradingTask, known: Mapping[int, Answer]) -> Graded:
         """Answer every item of `task` that is not already `known`."""
         answers: list[Answer] = []
-        usage, failure = Usage(), None
+        meter = Meter()
         for position, suffix in enumerate(task.suffixes):
             if position in known:
                 answers.append(known[position])
                 continue
             try:
-                answer, spent = await self._ask(task.prefix + suffix)
+                answers.append(await self._ask(task.prefix + suffix, meter))
             except (EngineUnavailable, RequestRejected) as error:
-                failure = f"item {position + 1}: {error.message}"
-                answers.append(Answer(Status.ERROR))
                 # The other items share the prefix, so they would fail the same way.
                 answers += [
                     known.get(rest, Answer(Status.ERROR))
-                    for rest in range(position + 1, len(task.suffixes))
+                    for rest in range(position, len(task.suffixes))
                 ]
-                break
-            answers.append(answer)
-            usage += spent
-        return Graded(tuple(answers), usage, failure)
+                return Graded(
+                    tuple(answers),
+                    meter.usage,
+                    failure=f"item {position + 1}: {error.message}",
+                    unavailable=isinstance(error, EngineUnavailable),
+                )
+        return Graded(tuple(answers), meter.usage)
 
     async def write(self, prompt: str, *, max_tokens: int) -> Written:
         """Return the text the model writes for `prompt`."""
-        started = time.monotonic()
-        reply = await self._chat(prompt, {"max_tokens": max_tokens})
-        choice = _first_choice(reply)
-        text = choice.get("message", {}).get("content") or ""
-        usage = _usage(reply, time.monotonic() - started)
-        return Written(text, usage, finished=choice.get("finish_reason") != "length")
+        meter = Meter()
+        choice = await self._chat(prompt, {"max_tokens": max_tokens}, meter)
+        with _expected_shape():
+            text = choice.get("message", {}).get("content") or ""
+        return Written(text, meter.usage, finished=choice.get("finish_reason") != "length")
 
     async def aclose(self) -> None:
         """Close the connections."""
         await self._transport.aclose()
 
-    async def _ask(self, prompt: str) -> tuple[Answer, Usage]:
-        started = time.monotonic()
-        reply = await self._chat(
-            prompt,
-            {"max_tokens": 1, "logprobs": True, "top_logprobs": self.config.top_logprobs},
-        )
-        answer = self.readout.read(listed_tokens(_first_choice(reply)))
-        return answer, _usage(reply, time.monotonic() - started)
+    async def _ask(self, prompt: str, meter: Meter) -> Answer:
+        settings = {"max_tokens": 1, "logprobs": True, "top_logprobs": self.config.top_logprobs}
+        choice = await self._chat(prompt, settings, meter)
+        with _expected_shape():
+            return self.readout.read(listed_tokens(choice))
 
-    async def _chat(self, prompt: str, settings: Mapping[str, Any]) -> dict[str, Any]:
-        return await self._transport.post(
+    async def _chat(self, prompt: str, settings: Mapping[str, Any], meter: Meter) -> dict[str, Any]:
+        reply = await self._transport.post(
             "/chat/completions",
             {
                 "model": self.config.model,
@@ -114,11 +112,16 @@ class OpenAIEngine:
                 **settings,
                 **self.config.extra_body,
             },
+            meter,
         )
+        meter.answered(reply)
+        return _first_choice(reply)
 
     async def _check_model(self) -> None:
         listing = await self._transport.get("/models")
-        served = [str(row.get("id")) for row in (listing or {}).get("data", [])]
+        rows = (listing or {}).get("data")
+        rows = rows if isinstance(rows, list) else []
+        served = [str(row["id"]) for row in rows if isinstance(row, dict) and "id" in row]
         if served and self.config.model not in served:
             raise EngineRefused(
                 f"{self.base_url} does not serve the model {self.config.model!r}.",
@@ -138,13 +141,15 @@ def base_url(config: EngineConfig) -> str:
     """Return the endpoint: the config's, else $OPENAI_BASE_URL, else the OpenAI API."""
     url = config.base_url or os.environ.get("OPENAI_BASE_URL") or DEFAULT_BASE_URL
     parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ConfigError(f"base_url {url!r} is not an http(s) address.")
     if parts.username or parts.password:
         raise ConfigError(
             "base_url holds a user name or password.",
             hint="Keys belong in the environment variable that `api_key_env` names.",
         )
+    if parts.scheme not in ("http", "https") or not parts.hostname or not _valid_port(parts):
+        raise ConfigError(f"base_url {url!r} is not an http(s) address.")
+    if parts.query or parts.fragment:
+        raise ConfigError(f"base_url {url!r} has something after its path.")
     return url.rstrip("/")
 
 
@@ -154,23 +159,29 @@ def listed_tokens(choice: Mapping[str, Any]) -> list[tuple[str, float]]:
     positions = logprobs.get("content") or []
     if not positions:
         return []
-    return [(row["token"], row["logprob"]) for row in positions[0].get("top_logprobs") or []]
+    rows = positions[0].get("top_logprobs") or []
+    return [(row["token"], float(row["logprob"])) for row in rows]
 
 
 def _first_choice(reply: Mapping[str, Any]) -> dict[str, Any]:
-    choices = reply.get("choices") or []
-    if not choices or not isinstance(choices[0], dict):
+    choices = reply.get("choices")
+    if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
         raise RequestRejected("the server answered without any choice.")
     return choices[0]
 
 
-def _usage(reply: Mapping[str, Any], seconds: float) -> Usage:
-    told = reply.get("usage") or {}
-    details = told.get("prompt_tokens_details") or {}
-    return Usage(
-        requests=1,
-        prompt_tokens=told.get("prompt_tokens") or 0,
-        cached_tokens=details.get("cached_tokens") or 0,
-        completion_tokens=told.get("completion_tokens") or 0,
-        seconds=seconds,
-    )
+def _valid_port(parts: SplitResult) -> bool:
+    try:
+        return parts.port != 0
+    except ValueError:
+        return False
+
+
+@contextmanager
+def _expected_shape() -> Iterator[None]:
+    try:
+        yield
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+        raise RequestRejected(
+            f"the server's answer is not a chat completion ({type(error).__name__}: {error})."
+        ) from None

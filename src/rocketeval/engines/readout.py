@@ -63,9 +63,12 @@ class Readout:
             return Answer(Status.HIDDEN, mass=0.0)
         logp_yes, logp_no = _logsumexp(yes), _logsumexp(no)
         seen_yes, seen_no = _exp(logp_yes), _exp(logp_no)
-        low, high = self._bounds(listed, seen_yes, seen_no, len(yes), len(no))
+        low, high = self._bounds(listed, seen_yes, seen_no)
         mass = seen_yes + seen_no
         status, p_yes = self._decide(mass, logp_yes, logp_no, low, high)
+        if p_yes is not None:
+            # The two are computed along different paths and may differ in the last bit.
+            low, high = min(low, p_yes), max(high, p_yes)
         return Answer(status, p_yes, low, high, mass, logp_yes, logp_no)
 
     def _decide(
@@ -80,18 +83,14 @@ class Readout:
         return Status.TRUNCATED, (low + high) / 2
 
     def _bounds(
-        self,
-        listed: Sequence[tuple[str, float]],
-        seen_yes: float,
-        seen_no: float,
-        yes_variants: int,
-        no_variants: int,
+        self, listed: Sequence[tuple[str, float]], seen_yes: float, seen_no: float
     ) -> tuple[float, float]:
+        tokens = {token for token, _ in listed}
         least = math.exp(min(logp for _, logp in listed))
         unlisted = 1.0 - math.fsum(math.exp(logp) for _, logp in listed)
-        most_yes = seen_yes + _hidden(len(self.yes) - yes_variants, least, unlisted)
-        most_no = seen_no + _hidden(len(self.no) - no_variants, least, unlisted)
-        return _share(seen_yes, most_no), _share(most_yes, seen_no)
+        most_yes = seen_yes + _hidden(len(self.yes - tokens), least, unlisted)
+        most_no = seen_no + _hidden(len(self.no - tokens), least, unlisted)
+        return _share(seen_yes, most_no, otherwise=0.0), _share(most_yes, seen_no, otherwise=1.0)
 
 
 def sigmoid(x: float) -> float:
@@ -108,9 +107,9 @@ def _hidden(variants: int, least: float, unlisted: float) -> float:
     return min(each_at_most_least, unlisted) if unlisted > 1e-6 else each_at_most_least
 
 
-def _share(part: float, other: float) -> float:
+def _share(part: float, other: float, *, otherwise: float) -> float:
     total = part + other
-    return part / total if total > 0 else 0.5
+    return part / total if total > 0 else otherwise
 
 
 def _exp(logp: float | None) -> float:

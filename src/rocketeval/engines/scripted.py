@@ -71,17 +71,18 @@ class ScriptedEngine:
 
     async def grade(self, task: GradingTask, known: Mapping[int, Answer]) -> Graded:
         """Answer every item of `task` that is not already `known`."""
-        if self._delay:
-            await asyncio.sleep(self._delay)
-        if self._fail_on is not None and self._fail_on in task.prefix:
-            lost = tuple(
-                known.get(item, Answer(Status.ERROR)) for item in range(len(task.suffixes))
-            )
-            return Graded(lost, Usage(), "item 1: scripted to fail")
-        asked = len(task.suffixes) - len(known)
-        self.items_asked += asked
-        usage = Usage(requests=asked, prompt_tokens=asked * len(task.prefix) // 4)
-        return Graded(tuple(self._answers(task, known)), usage)
+        # Yields even without a delay, so that a long scripted run can still be stopped.
+        await asyncio.sleep(self._delay)
+        failing = self._first_failing(task, known)
+        end = len(task.suffixes) if failing is None else failing
+        asked = [position for position in range(end) if position not in known]
+        self.items_asked += len(asked)
+        given = {**self._answers(task, asked), **known}
+        return Graded(
+            tuple(given.get(item, Answer(Status.ERROR)) for item in range(len(task.suffixes))),
+            Usage(requests=len(asked), prompt_tokens=len(asked) * len(task.prefix) // 4),
+            None if failing is None else f"item {failing + 1}: scripted to fail",
+        )
 
     async def write(self, prompt: str, *, max_tokens: int) -> Written:
         """Return the scripted text."""
@@ -92,18 +93,24 @@ class ScriptedEngine:
     async def aclose(self) -> None:
         """Do nothing: there is no connection."""
 
-    def _answers(self, task: GradingTask, known: Mapping[int, Answer]) -> list[Answer]:
-        prefix = hashlib.blake2b(task.prefix.encode(), digest_size=16)
-        answers = []
+    def _first_failing(self, task: GradingTask, known: Mapping[int, Answer]) -> int | None:
+        if self._fail_on is None:
+            return None
         for position, suffix in enumerate(task.suffixes):
-            if position in known:
-                answers.append(known[position])
-                continue
+            if position not in known and self._fail_on in task.prefix + suffix:
+                return position
+        return None
+
+    def _answers(self, task: GradingTask, positions: list[int]) -> dict[int, Answer]:
+        prefix = hashlib.blake2b(task.prefix.encode(), digest_size=16)
+        answers = {}
+        for position in positions:
+            suffix = task.suffixes[position]
             if self._p_yes is None:
                 p_yes = _from_content(prefix, suffix)
             else:
                 p_yes = self._p_yes(task.prefix, suffix)
-            answers.append(exact_answer(p_yes))
+            answers[position] = exact_answer(p_yes)
         return answers
 
 

@@ -8,20 +8,35 @@ import time
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from ipaddress import ip_address
 from typing import Any
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
 import orjson
 
 from rocketeval.engines.limiter import AdaptiveLimiter
+from rocketeval.engines.meter import Meter
 from rocketeval.errors import EngineRefused, EngineUnavailable, RequestRejected
 
-BUSY = frozenset({429, 503})
-RETRIED = BUSY | {408, 409, 425, 500, 502, 504}
-REFUSED = frozenset({401, 403, 404, 405})
+BUSY = frozenset({429, 503, 529})
+"""Answers that ask for fewer requests."""
+RETRIED = frozenset({408, 409, 425, 429, *range(500, 600)}) - {501, 505}
+"""Answers after which the same request may succeed later."""
+REFUSED = frozenset({*range(300, 400), 401, 402, 403, 404, 405, 407})
+"""Answers after which no request will succeed: someone has to change something."""
 FIRST_WAIT = 0.5
 LONGEST_WAIT = 20.0
+LOOKS = 3
+"""How often a GET is tried."""
+LOOK_SECONDS = 10.0
 SHOWN_ERROR = 300
+_HINTS = {
+    401: "Set the API key in the environment variable that `api_key_env` names.",
+    402: "The account behind the key has no credit left.",
+    403: "The key has no access to this model or endpoint.",
+}
 
 
 class Transport:
@@ -38,83 +53,114 @@ class Transport:
     ) -> None:
         self.base_url = base_url
         self.retries = 0
-        self._key = key
+        self._key = (key or "").strip()
         self._timeout = timeout
         self._patience = patience
         self._concurrency = concurrency
         self._limiter = AdaptiveLimiter(concurrency)
+        self._proxy = environment_proxy(base_url)
         self._session: aiohttp.ClientSession | None = None
 
-    async def post(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
+    async def post(self, path: str, body: Mapping[str, Any], meter: Meter) -> dict[str, Any]:
         """Return the server's JSON answer, retrying what may pass while patience lasts.
 
+        Only time spent on the server counts against patience, not our own queue for a place.
         Raises EngineUnavailable, EngineRefused or RequestRejected.
         """
         payload = orjson.dumps(body)
-        started = time.monotonic()
-        attempt = 0
+        spent, attempt = 0.0, 0
         while True:
             async with self._limiter:
+                meter.sent()
+                started = time.monotonic()
                 outcome = await self._once(path, payload)
+                spent += time.monotonic() - started
             if isinstance(outcome, dict):
                 self._limiter.succeeded()
                 return outcome
             wait = _wait(attempt, outcome.retry_after)
-            if time.monotonic() - started + wait > self._patience:
-                raise EngineUnavailable(
-                    f"{self.base_url} gave no answer for {self._patience:.0f} s "
-                    f"({outcome.reason}).",
-                    hint="Is the server up? Finished judgments are safe: run the same command "
-                    "again to go on.",
-                )
+            attempt += 1
+            if spent + wait > self._patience:
+                raise self._lost(outcome, attempt, spent)
             if outcome.busy:
                 self._limiter.pushed_back(wait)
             self.retries += 1
-            attempt += 1
+            spent += wait
             await asyncio.sleep(wait)
 
     async def get(self, path: str, *, optional: bool = False) -> dict[str, Any] | None:
-        """Return the JSON at `path` (or at a full URL), None where the server has none."""
+        """Return the JSON at `path` (or at a full URL), None where the server has none.
+
+        A server that cannot be reached is an error even where the answer is `optional`: it must
+        not pass for one that has nothing to say.
+        """
         url = path if path.startswith("http") else self.base_url + path
-        try:
-            async with self._open().get(url, timeout=aiohttp.ClientTimeout(total=10)) as reply:
-                if reply.status in (401, 403) and not optional:
-                    raise self._refused(reply.status, await reply.read())
-                if reply.status != 200:
-                    return None
-                found = orjson.loads(await reply.read())
-                return found if isinstance(found, dict) else None
-        except orjson.JSONDecodeError:
+        reason, answered = "", False
+        for attempt in range(LOOKS):
+            if attempt:
+                await asyncio.sleep(_wait(attempt - 1, None))
+            try:
+                status, body = await self._look(url)
+            except (aiohttp.ClientError, TimeoutError, OSError) as error:
+                reason, answered = _name(error), False
+                continue
+            if status in RETRIED:
+                reason, answered = f"HTTP {status}: {self._shown(body)}", True
+                continue
+            if status in (401, 403) and not optional:
+                raise self._refused(status, self._shown(body))
+            return _json_object(body) if status == 200 else None
+        if answered and optional:
             return None
-        except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            if optional:
-                return None
-            raise EngineUnavailable(
-                f"Cannot reach {self.base_url}: {_name(error)}.",
-                hint="Start the server, or set `base_url` (or $OPENAI_BASE_URL) to where it is.",
-            ) from None
+        raise EngineUnavailable(
+            f"Cannot reach {self.base_url}: {reason}.",
+            hint="Start the server, or set `base_url` (or $OPENAI_BASE_URL) to where it is.",
+        )
 
     async def aclose(self) -> None:
         """Close the connection pool."""
         if self._session is not None:
-            await self._session.close()
-            self._session = None
+            session, self._session = self._session, None
+            await session.close()
 
     async def _once(self, path: str, payload: bytes) -> dict[str, Any] | _Setback:
         try:
-            async with self._open().post(self.base_url + path, data=payload) as reply:
-                body = await reply.read()
-                if reply.status == 200:
-                    return _parse(body)
-                if reply.status in RETRIED:
-                    reason = f"HTTP {reply.status}: {self._shown(body)}"
-                    retry_after = parse_retry_after(reply.headers.get("Retry-After"))
-                    return _Setback(reason, retry_after, busy=reply.status in BUSY)
-                if reply.status in REFUSED:
-                    raise self._refused(reply.status, body)
-                raise RequestRejected(f"HTTP {reply.status}: {self._shown(body)}")
+            async with self._open().post(
+                self.base_url + path, data=payload, proxy=self._proxy, allow_redirects=False
+            ) as reply:
+                return self._understood(reply, await reply.read())
+        except aiohttp.ClientSSLError as error:
+            raise self._untrusted(error) from None
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            return _Setback(_name(error), None, busy=False)
+            return _Setback(_name(error))
+
+    def _understood(self, reply: aiohttp.ClientResponse, body: bytes) -> dict[str, Any] | _Setback:
+        if reply.status == 200:
+            found = _json_object(body)
+            return _Setback("the answer was not a JSON object") if found is None else found
+        shown = self._shown(body)
+        if reply.status in RETRIED:
+            retry_after = parse_retry_after(reply.headers.get("Retry-After"))
+            asked = "" if retry_after is None else f" (it asks to wait {retry_after:.0f} s)"
+            busy = reply.status in BUSY
+            return _Setback(f"HTTP {reply.status}: {shown}{asked}", retry_after, busy=busy)
+        if reply.status in REFUSED:
+            moved = reply.headers.get("Location")
+            raise self._refused(reply.status, f"moved to {moved}" if moved else shown)
+        raise RequestRejected(
+            f"HTTP {reply.status}: {shown}",
+            hint="It is too long for the model, or holds a setting this server does not know.",
+        )
+
+    async def _look(self, url: str) -> tuple[int, bytes]:
+        timeout = aiohttp.ClientTimeout(total=LOOK_SECONDS)
+        try:
+            async with self._open().get(
+                url, timeout=timeout, proxy=self._proxy, allow_redirects=False
+            ) as reply:
+                return reply.status, await reply.read()
+        except aiohttp.ClientSSLError as error:
+            raise self._untrusted(error) from None
 
     def _open(self) -> aiohttp.ClientSession:
         if self._session is None:
@@ -128,18 +174,29 @@ class Transport:
             )
         return self._session
 
-    def _refused(self, status: int, body: bytes) -> EngineRefused:
-        hint = {
-            401: "Set the API key in the environment variable that `api_key_env` names.",
-            403: "The key has no access to this model or endpoint.",
-        }.get(status, "Check `base_url` (it usually ends in /v1) and `model`.")
+    def _lost(self, setback: _Setback, attempts: int, spent: float) -> EngineUnavailable:
+        times = "1 attempt" if attempts == 1 else f"{attempts} attempts"
+        return EngineUnavailable(
+            f"{self.base_url} gave no answer in {times} over {spent:.1f} s: {setback.reason}.",
+            hint="Is the server up? Finished judgments are safe: run the same command again to "
+            "go on. `patience` says how long one request is retried.",
+        )
+
+    def _refused(self, status: int, shown: str) -> EngineRefused:
+        hint = _HINTS.get(status, "Check `base_url` (it usually ends in /v1) and `model`.")
+        return EngineRefused(f"{self.base_url} refused us with HTTP {status}: {shown}", hint=hint)
+
+    def _untrusted(self, error: aiohttp.ClientSSLError) -> EngineRefused:
         return EngineRefused(
-            f"{self.base_url} refused us with HTTP {status}: {self._shown(body)}", hint=hint
+            f"No secure connection to {self.base_url}: {_name(error)}.",
+            hint="Check that it speaks https; for a private certificate authority set "
+            "$SSL_CERT_FILE.",
         )
 
     def _shown(self, body: bytes) -> str:
-        text = " ".join(body.decode("utf-8", "replace").split())[:SHOWN_ERROR]
-        return text.replace(self._key, "***") if self._key else text
+        text = " ".join(body.decode("utf-8", "replace").split())
+        # Redacted before it is cut, so that no part of a key survives at the cut.
+        return (text.replace(self._key, "***") if self._key else text)[:SHOWN_ERROR]
 
 
 class _Setback:
@@ -147,10 +204,22 @@ class _Setback:
 
     __slots__ = ("busy", "reason", "retry_after")
 
-    def __init__(self, reason: str, retry_after: float | None, *, busy: bool) -> None:
+    def __init__(
+        self, reason: str, retry_after: float | None = None, *, busy: bool = False
+    ) -> None:
         self.reason = reason
         self.retry_after = retry_after
         self.busy = busy
+
+
+def environment_proxy(url: str) -> str | None:
+    """Return the proxy that the environment names for `url`; never one for this machine itself."""
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    if _is_this_machine(host) or proxy_bypass(host):
+        return None
+    proxy = getproxies().get(parts.scheme)
+    return proxy if proxy and proxy.startswith("http") else None
 
 
 def parse_retry_after(header: str | None) -> float | None:
@@ -171,23 +240,31 @@ def parse_retry_after(header: str | None) -> float | None:
         when = parsedate_to_datetime(header)
     except ValueError:
         return None
+    if when.tzinfo is None:
+        when = when.replace(tzinfo=UTC)
     return max(0.0, (when - datetime.now(UTC)).total_seconds())
 
 
+def _is_this_machine(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
 def _wait(attempt: int, retry_after: float | None) -> float:
-    longest = min(LONGEST_WAIT, FIRST_WAIT * 2**attempt)
-    jittered = random.uniform(longest / 2, longest)
-    return jittered if retry_after is None else retry_after + random.uniform(0, FIRST_WAIT)
+    if retry_after is not None:
+        return retry_after + random.uniform(0, FIRST_WAIT)
+    longest = min(LONGEST_WAIT, FIRST_WAIT * 2.0 ** min(attempt, 16))
+    return random.uniform(longest / 2, longest)
 
 
-def _parse(body: bytes) -> dict[str, Any] | _Setback:
+def _json_object(body: bytes) -> dict[str, Any] | None:
     try:
         parsed = orjson.loads(body)
     except orjson.JSONDecodeError:
-        return _Setback("the answer was not JSON", None, busy=False)
-    if not isinstance(parsed, dict):
-        return _Setback("the answer was not a JSON object", None, busy=False)
-    return parsed
+        return None
+    return parsed if isinstance(parsed, dict) else None
 
 
 def _name(error: BaseException) -> str:

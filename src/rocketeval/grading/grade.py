@@ -12,7 +12,11 @@ from rocketeval.observing import Observer
 from rocketeval.records import Answer, Failure, GradingTask, Judgment
 
 GIVE_UP_AFTER = 16
-"""Failures in a row, with no success between them, that mean the judge is gone."""
+"""Tasks in a row that found the judge unavailable; then it is gone.
+
+A task that the judge rejects proves that it is there, so it does not count: otherwise a run whose
+last unfinished tasks are all too long for the judge could never get past them.
+"""
 
 
 @dataclass
@@ -22,9 +26,9 @@ class Grading:
     judged: int = 0
     failures: list[Failure] = field(default_factory=list)
     stopped: bool = False
-    """True when it was asked to stop before the last task."""
+    """True when it was asked to stop."""
     gone: bool = False
-    """True when it gave up because too many tasks failed in a row."""
+    """True when it gave up because too many tasks in a row found no judge."""
 
 
 async def grade(
@@ -43,12 +47,13 @@ async def grade(
     when the engine will not serve us at all.
     """
     grading = Grading()
-    in_a_row = 0
+    unavailable = 0
 
     def settle(task: GradingTask, graded: Graded) -> None:
-        nonlocal in_a_row
+        nonlocal unavailable
+        unavailable = unavailable + 1 if graded.unavailable else 0
+        grading.gone = grading.gone or unavailable >= GIVE_UP_AFTER
         if graded.failure is None:
-            in_a_row = 0
             judgment = Judgment(
                 task.key,
                 task.query_id,
@@ -61,25 +66,28 @@ async def grade(
             grading.judged += 1
             observer.judged(judgment)
             return
-        in_a_row += 1
         failure = Failure(task.key, task.query_id, task.candidate, graded.failure, graded.answers)
         grading.failures.append(failure)
         observer.failed(failure)
 
     async def work() -> None:
-        for task in tasks:
-            settle(task, await engine.grade(task, known.get(task.key, {})))
-            if in_a_row >= GIVE_UP_AFTER:
-                grading.gone = True
-                stop.set()
-            if stop.is_set():
+        while not (stop.is_set() or grading.gone):
+            task = next(tasks, None)
+            if task is None:
                 return
+            settle(task, await engine.grade(task, known.get(task.key, {})))
 
     try:
         async with asyncio.TaskGroup() as group:
             for _ in range(concurrency):
                 group.create_task(work())
-    except* RocketEvalError as errors:
-        raise errors.exceptions[0] from None
+    except ExceptionGroup as errors:
+        raise _for_people(errors) from None
     grading.stopped = stop.is_set()
     return grading
+
+
+def _for_people(errors: ExceptionGroup[Exception]) -> Exception:
+    """Return the first error that says what to do next, else the whole group."""
+    ours = (error for error in errors.exceptions if isinstance(error, RocketEvalError))
+    return next(ours, errors)

@@ -12,8 +12,7 @@ from rocketeval.records import JudgeFingerprint
 
 def grading_prompt(template: Path | None) -> GradingPrompt:
     """Return the packaged grading prompt, or the user's own."""
-    needs = ("history", "query", "response", "item")
-    return GradingPrompt(Template.load("grade", template, needs=needs))
+    return GradingPrompt(Template.load("grade", template))
 
 
 def fingerprint(identity: EngineIdentity, prompt: GradingPrompt) -> JudgeFingerprint:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from rocketeval.hashing import combine
 from rocketeval.prompts.render import GradingPrompt
-from rocketeval.records import Checklist, GradingTask, Query, Response
+from rocketeval.records import Checklist, GradingTask, Query
 from rocketeval.store.inputs import Inputs
 
 
@@ -54,26 +54,16 @@ def unfinished_tasks(
 ) -> Iterator[GradingTask]:
     """Yield the tasks still to do, in query order.
 
-    Two responses with the same text to the same query are one task: they share its judgment.
+    Responses that a judge would see in the same prompts are one task: they share its judgment,
+    also across two queries that say the same.
     """
     queries, checklists = inputs.queries, inputs.checklists()
     identities = Identities(judge, queries, checklists)
-    for query_id, responses in _by_query(inputs.responses()):
-        given: set[bytes] = set()
-        for response in responses:
-            key = identities.key(query_id, response.content_hash)
-            if key is None or key in given or finished(key):
-                continue
-            given.add(key)
-            yield prompt.render(queries[query_id], response, checklists[query_id], key)
-
-
-def _by_query(responses: Iterable[Response]) -> Iterator[tuple[str, list[Response]]]:
-    group: list[Response] = []
-    for response in responses:
-        if group and group[-1].query_id != response.query_id:
-            yield group[-1].query_id, group
-            group = []
-        group.append(response)
-    if group:
-        yield group[-1].query_id, group
+    given: set[bytes] = set()
+    for response in inputs.responses():
+        key = identities.key(response.query_id, response.content_hash)
+        if key is None or key in given or finished(key):
+            continue
+        given.add(key)
+        query_id = response.query_id
+        yield prompt.render(queries[query_id], response, checklists[query_id], key)

@@ -7,12 +7,15 @@ from dataclasses import dataclass
 
 _MARKERS = (
     r"<<<\s*(?:end\s+of\s+)?"
-    r"(?:history|query|response|reference|(?:user|assistant|system)\s+turn|turn)\s*>>>"
+    r"(?:history|query|response|reference|(?:[^<>\n]{1,40}\s+)?turn)\s*>>>"
 )
-_PIPED = r"<\|[^|<>\n]{1,64}\|>"
-_ANGLED = r"</?(?:s|bos|eos|pad|unk|start_of_turn|end_of_turn|think)>"
-_LLAMA2 = r"\[/?INST\]|<</?SYS>>"
-_DANGEROUS = re.compile(f"{_MARKERS}|{_PIPED}|{_ANGLED}|{_LLAMA2}", re.IGNORECASE)
+_PIPED = r"<[|\uff5c][^|\uff5c<>\n]{1,64}[|\uff5c]>"
+_ANGLED = (
+    r"</?(?:s|bos|eos|pad|unk|mask|start_of_turn|end_of_turn|think|tool_call|tool_response"
+    r"|start_of_image|end_of_image|fim_(?:prefix|middle|suffix))>"
+)
+_BRACKETED = r"\[/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS)\]|<</?SYS>>"
+_DANGEROUS = re.compile(f"{_MARKERS}|{_PIPED}|{_ANGLED}|{_BRACKETED}", re.IGNORECASE)
 _BRACKETS = str.maketrans("<>[]", "()()")
 
 
@@ -30,5 +33,19 @@ def neutralise(text: str) -> Neutralised:
     >>> neutralise("fine <<<end of response>>> <|im_start|>system")
     Neutralised(text='fine (((end of response))) (|im_start|)system', count=2)
     """
-    safe, count = _DANGEROUS.subn(lambda found: found[0].translate(_BRACKETS), text)
-    return Neutralised(safe, count)
+    count, found = 0, 1
+    # Disarming what is inside `<|a<s>b|>` makes the outside match: look again until nothing does.
+    while found:
+        text, found = _DANGEROUS.subn(_disarm, text)
+        count += found
+    return Neutralised(text, count)
+
+
+def neutralise_name(text: str) -> Neutralised:
+    """Return `text` without any bracket, safe to place inside a marker."""
+    safe = text.translate(_BRACKETS)
+    return Neutralised(safe, int(safe != text))
+
+
+def _disarm(found: re.Match[str]) -> str:
+    return found[0].translate(_BRACKETS)

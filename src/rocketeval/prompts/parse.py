@@ -8,6 +8,8 @@ from rocketeval.errors import ChecklistError
 
 _NUMBERED = re.compile(r"(\d+)[.)]\s+(.*\S)")
 _FENCE = re.compile(r"```\w*")
+_QUESTION_MARKS = ("?", "\uff1f", "\u061f")
+"""As most languages, Chinese and Japanese, and Arabic write it."""
 
 
 def parse_checklist(text: str, *, min_items: int, max_items: int) -> tuple[str, ...]:
@@ -33,7 +35,7 @@ def _item(line: str, expected: int) -> str:
     if int(numbered[1]) != expected:
         raise ChecklistError(f"number {numbered[1]} stands where {expected} should.")
     question = numbered[2]
-    if not question.endswith("?"):
+    if not question.endswith(_QUESTION_MARKS):
         raise ChecklistError(f"item {expected} is not a question: {question[:60]!r}.")
     return question
 

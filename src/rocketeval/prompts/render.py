@@ -11,8 +11,9 @@ from pathlib import Path
 
 from rocketeval.errors import PromptError
 from rocketeval.hashing import content_hash
-from rocketeval.prompts.neutralise import neutralise
+from rocketeval.prompts.neutralise import neutralise, neutralise_name
 from rocketeval.records import Checklist, GradingTask, Query, Response, Turn
+from rocketeval.registry import nearest
 
 NO_HISTORY = "(none: the query opens the conversation)"
 NO_REFERENCE = "(none)"
@@ -30,17 +31,27 @@ class Template:
     def load(cls, name: str, path: Path | None = None, *, needs: Sequence[str] = ()) -> Template:
         """Return the packaged template `name`, or the user's own file at `path`.
 
-        Raises PromptError if a placeholder in `needs` does not appear exactly once.
+        Raises PromptError unless its placeholders are `needs`, each exactly once.
         """
         template = cls(name, _read(name, path))
-        for placeholder in needs:
-            found = template.text.count("{{" + placeholder + "}}")
-            if found != 1:
+        template.check(needs)
+        return template
+
+    def check(self, needs: Sequence[str]) -> None:
+        """Raise PromptError unless the placeholders are `needs`, each exactly once."""
+        found = _PLACEHOLDER.findall(self.text)
+        for name in needs:
+            if found.count(name) != 1:
                 raise PromptError(
-                    f"The {name!r} template holds {{{{{placeholder}}}}} {found} times.",
+                    f"The {self.name!r} template holds {{{{{name}}}}} {found.count(name)} times.",
                     hint="Every placeholder must appear exactly once; see the packaged template.",
                 )
-        return template
+        for name in found:
+            if name not in needs:
+                raise PromptError(
+                    f"The {self.name!r} template asks for {{{{{name}}}}}, which does not exist.",
+                    hint=nearest(name, list(needs)),
+                )
 
     @cached_property
     def hash(self) -> str:
@@ -74,9 +85,13 @@ def _read(name: str, path: Path | None) -> str:
         packaged = resources.files("rocketeval.prompts") / "templates" / f"{name}.txt"
         return packaged.read_text(encoding="utf-8").rstrip("\n")
     try:
-        return path.read_text(encoding="utf-8").rstrip("\n")
+        return path.read_text(encoding="utf-8-sig").rstrip("\n")
     except OSError as error:
         raise PromptError(f"Cannot read the template {path}: {error.strerror}.") from None
+    except UnicodeDecodeError:
+        raise PromptError(
+            f"The template {path} is not text in UTF-8.", hint="Save it as UTF-8."
+        ) from None
 
 
 class GradingPrompt:
@@ -86,9 +101,15 @@ class GradingPrompt:
     """
 
     def __init__(self, template: Template | None = None) -> None:
-        needs = ("history", "query", "response", "item")
-        self.template = template or Template.load("grade", needs=needs)
+        self.template = template or Template.load("grade")
+        self.template.check(("history", "query", "response", "item"))
         self._before, self._after = self.template.text.split("{{item}}")
+        late = _PLACEHOLDER.search(self._after)
+        if late:
+            raise PromptError(
+                f"The {self.template.name!r} template holds {late[0]} after {{{{item}}}}.",
+                hint="Put {{item}} last: what stands before it is shared by all items.",
+            )
 
     def render(
         self, query: Query, response: Response, checklist: Checklist, key: bytes
@@ -122,7 +143,7 @@ def render_history(turns: Sequence[Turn]) -> tuple[str, int]:
     blocks, count = [], 0
     for turn in turns:
         safe = neutralise(turn.content)
-        role = neutralise(turn.role)
+        role = neutralise_name(turn.role)
         blocks.append(f"<<<{role.text} turn>>>\n{safe.text}\n<<<end of turn>>>")
         count += safe.count + role.count
     return "\n".join(blocks), count

@@ -5,7 +5,7 @@ win total and how often each two meet.
 
 Half a virtual game, a tie against an opponent of mean strength, is added to every candidate. It
 keeps a candidate that wins (or loses) everything finite, and places candidates that never met at
-the mean. Against hundreds of real comparisons it moves a strength by about a thousandth.
+the mean. Against hundreds of real comparisons it moves a strength by a few thousandths.
 """
 
 from __future__ import annotations

@@ -26,8 +26,8 @@ def whole(value: float) -> str:
 def two_places(value: float) -> str:
     """Return a score, a probability or a coefficient: two decimals.
 
-    >>> two_places(-0.126)
-    '−0.13'
+    >>> two_places(7.8149)
+    '7.81'
     """
     return _signed(f"{value:z.2f}")
 
@@ -42,11 +42,13 @@ def share(value: float) -> str:
 
 
 def bounds(interval: Interval, formatter: Formatter) -> str:
-    """Return the two ends of an interval.
+    """Return the two ends of an interval; nothing for a figure that is exact.
 
-    >>> bounds(Interval(0.1, -0.2, 0.4), two_places)
-    '−0.20 to 0.40'
+    >>> bounds(Interval(0.1, -0.2, 0.4), two_places) == "\N{MINUS SIGN}0.20 to 0.40"
+    True
     """
+    if interval.low == interval.high:
+        return ""
     joint = " to " if interval.low < 0 else "\N{EN DASH}"
     low = formatter(interval.low).removesuffix("\N{NO-BREAK SPACE}%")
     return f"{low}{joint}{formatter(interval.high)}"
@@ -55,14 +57,15 @@ def bounds(interval: Interval, formatter: Formatter) -> str:
 def with_bounds(interval: Interval | None, formatter: Formatter) -> str:
     """Return a figure with its interval in one line of text.
 
-    >>> with_bounds(Interval(7.81, 7.5, 8.1), two_places)
-    '7.81 (7.50–8.10)'
+    >>> with_bounds(Interval(7.81, 7.5, 8.1), two_places) == "7.81 (7.50\N{EN DASH}8.10)"
+    True
     >>> with_bounds(None, two_places)
     'missing'
     """
     if interval is None:
         return "missing"
-    return f"{formatter(interval.value)} ({bounds(interval, formatter)})"
+    ends = bounds(interval, formatter)
+    return formatter(interval.value) + (f" ({ends})" if ends else "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +90,7 @@ class Axis:
         return cls(min(finite, default=0.0), max(finite, default=1.0))
 
     def place(self, value: float) -> float:
-        """Return how far along the drawing `value` lies, in pixels; what lies outside is clamped."""
+        """Return where `value` lies in the drawing, in pixels; what lies outside is clamped."""
         inside = min(max(value, self.low), self.high)
         span = self.high - self.low
         part = (inside - self.low) / span if span else 0.5

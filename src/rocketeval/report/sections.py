@@ -166,26 +166,28 @@ def counts(data: ReportData) -> str:
     sizes = {name: f"{count:,}" for name, count in data.counts.items() if name in SIZES}
     losses = {name: count for name, count in data.counts.items() if name not in SIZES}
     answers = data.counts.get("answers", 0)
-    lines = "".join(_count_line(name, count, answers) for name, count in losses.items())
-    table = f'<table class="counts"><tbody>{lines}</tbody></table>' if lines else ""
-    return definitions(sizes) + table
+    lines = [_count_line(name, count, answers) for name, count in losses.items() if count]
+    table = f'<table class="counts"><tbody>{"".join(lines)}</tbody></table>' if lines else ""
+    return definitions(sizes) + table + _zeros(losses)
 
 
 def _count_line(name: str, count: int, answers: int) -> str:
-    mood = "quiet" if not count else "loud" if _is_loss(name) else ""
-    part = f"<small>{_small_share(count / answers)}</small>" if _of_answers(name, answers) else ""
+    mood = "loud" if _is_loss(name) else "used"
+    of_answers = bool(answers) and name in STATUS_TEXT
+    part = f" <small>{_small_share(count / answers)}</small>" if of_answers else ""
     return (
         f'<tr><th scope="row">{text(_count_name(name))}</th>'
-        f'<td class="number {mood}">{count:,}{part if count else ""}</td></tr>'
+        f'<td class="number {mood}">{count:,}{part}</td></tr>'
     )
+
+
+def _zeros(losses: Mapping[str, int]) -> str:
+    names = [_count_name(name) for name, count in losses.items() if not count]
+    return f'<p class="hint">None of these: {text("; ".join(names))}.</p>' if names else ""
 
 
 def _is_loss(name: str) -> bool:
     return name not in SIZES and name not in _STILL_USED
-
-
-def _of_answers(name: str, answers: int) -> bool:
-    return bool(answers) and name in STATUS_TEXT
 
 
 def _count_name(name: str) -> str:

@@ -8,7 +8,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from rocketeval.config import ScorerConfig
+from rocketeval.config import NoOptions, ScorerConfig, parse_options
 from rocketeval.records import Label
 from rocketeval.scoring.base import AnswerTable, sum_rows
 
@@ -28,6 +28,7 @@ class MeanScorer:
     @classmethod
     def create(cls, config: ScorerConfig) -> Self:
         """Return a scorer on the config's scale."""
+        parse_options(config.options, NoOptions, "scorer.options")
         return cls(config.scale, config.missing)
 
     def fit(self, answers: AnswerTable, labels: Sequence[Label]) -> Self:

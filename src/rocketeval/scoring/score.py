@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 import numpy as np
@@ -32,6 +33,17 @@ def align_answers(
     offsets = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
     p_yes = pc.list_flatten(lists).to_numpy(zero_copy_only=False).astype(np.float64)
     return AnswerTable(query_ids, candidates, p_yes, offsets)
+
+
+def count_statuses(keys: Sequence[str | None], judgments: Iterable[pa.Table]) -> dict[str, int]:
+    """Return how many answers of the given judgments have each status."""
+    wanted = pa.array(keys, pa.string())
+    counts: Counter[str] = Counter()
+    for table in judgments:
+        statuses = table.filter(pc.is_in(table["key"], value_set=wanted))["status"]
+        for entry in pc.value_counts(pc.list_flatten(statuses)).to_pylist():
+            counts[entry["values"]] += entry["counts"]
+    return dict(sorted(counts.items()))
 
 
 def score_table(

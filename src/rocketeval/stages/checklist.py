@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from rocketeval.benchmarks.base import open_benchmark
+from rocketeval.benchmarks.load import imported_checklists
 from rocketeval.checklists.base import create_author
 from rocketeval.checklists.write import Authoring, write_checklists
 from rocketeval.config import RunConfig
@@ -24,7 +25,7 @@ async def make_checklists(
     queries = store.inputs.queries
     observer.stage_began("checklist", len(queries))
     benchmark = open_benchmark(config.benchmark)
-    author = create_author(config.author, {c.query_id: c for c in benchmark.checklists()})
+    author = create_author(config.author, imported_checklists(benchmark))
     journal = store.authored(config.cache)
     try:
         authoring = await write_checklists(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from rocketeval.benchmarks.base import open_benchmark
-from rocketeval.benchmarks.load import load
+from rocketeval.benchmarks.load import imported_checklists, load
 from rocketeval.config import RunConfig
 from rocketeval.grading.judge import grading_prompt
 from rocketeval.store.ledger import count_rows
@@ -37,7 +37,7 @@ def make_plan(config: RunConfig) -> Plan:
     """Return the size of the run that `config` describes."""
     benchmark = open_benchmark(config.benchmark)
     loaded = load(benchmark, config.benchmark)
-    imported = {found.query_id: found for found in benchmark.checklists()}
+    imported = imported_checklists(benchmark)
     writes = config.author.kind != "imported"
     checklists = {} if writes else imported
     queries = {query.id: query for query in loaded.queries}

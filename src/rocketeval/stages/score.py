@@ -10,7 +10,7 @@ from rocketeval.config import RunConfig, ScorerConfig
 from rocketeval.grading.schedule import cells
 from rocketeval.grid import ScoreGrid
 from rocketeval.scoring.base import AnswerTable, create_scorer
-from rocketeval.scoring.score import align_answers, score_table
+from rocketeval.scoring.score import align_answers, count_statuses, score_table
 from rocketeval.store.run import RunStore
 
 
@@ -25,6 +25,7 @@ def score_responses(store: RunStore, config: RunConfig) -> dict[str, Any]:
         "without_score": int(np.isnan(scores).sum()),
         "answers": int(answers.items.sum()),
         "missing_answers": int((answers.items - answers.answered).sum()),
+        "statuses": count_statuses(keys, store.judgments(["key", "status"])),
     }
 
 
@@ -50,7 +51,7 @@ def read_grid(store: RunStore) -> ScoreGrid:
 def hard_grid(store: RunStore, config: ScorerConfig) -> ScoreGrid:
     """Return the scores the run would have if only yes or no counted."""
     answers, _ = read_answers(store)
-    hard = create_scorer(config.model_copy(update={"kind": "hard"}))
+    hard = create_scorer(config.model_copy(update={"kind": "hard", "options": {}}))
     scores = hard.predict(answers)
     return ScoreGrid.from_columns(
         list(answers.query_ids), list(answers.candidates), scores.tolist()

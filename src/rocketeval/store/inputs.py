@@ -8,7 +8,7 @@ responses in memory.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
@@ -34,6 +34,7 @@ RESPONSES = pa.schema(
         ("history", pa.large_string()),
     ]
 )
+_RESPONSE_COLUMNS = ["query_id", "candidate", "text", "history"]
 QUERIES_PER_BUCKET = 64
 SPILL_BYTES = 64 << 20
 BATCH_ROWS = 4096
@@ -118,10 +119,14 @@ class Inputs:
 
     def responses(self) -> Iterator[Response]:
         """Yield every response in query order, candidates sorted within a query."""
-        for row in self._rows(["query_id", "candidate", "text", "history"]):
-            own = row["history"]
-            row["history"] = None if own is None else _turns(orjson.loads(own))
-            yield Response(**row)
+        return map(_response, self._rows(_RESPONSE_COLUMNS))
+
+    def responses_to(self, query_ids: Sequence[str]) -> Iterator[Response]:
+        """Yield the responses to a few queries, in the same order."""
+        chosen = pc.field("query_id").isin(list(query_ids))
+        for path in self._parts():
+            table = pq.read_table(path, columns=_RESPONSE_COLUMNS, filters=chosen)
+            yield from map(_response, table.to_pylist())
 
     def heads(self) -> Iterator[ResponseHead]:
         """Yield every response without its text, in the same order."""
@@ -147,8 +152,11 @@ class Inputs:
             for row in rows
         }
 
+    def _parts(self) -> list[Path]:
+        return sorted((self.folder / "responses").glob("part-*.parquet"))
+
     def _rows(self, columns: list[str]) -> Iterator[dict[str, Any]]:
-        for path in sorted((self.folder / "responses").glob("part-*.parquet")):
+        for path in self._parts():
             with pq.ParquetFile(path) as part:
                 for batch in part.iter_batches(BATCH_ROWS, columns=columns):
                     yield from batch.to_pylist()
@@ -170,7 +178,7 @@ class _ResponseSorter:
         shutil.rmtree(self._scratch, ignore_errors=True)
         self._scratch.mkdir(parents=True)
         try:
-            candidates, count, empty = self._scatter(responses)
+            candidates, count, empty, characters = self._scatter(responses)
             digest = self._gather()
         finally:
             shutil.rmtree(self._scratch, ignore_errors=True)
@@ -178,12 +186,13 @@ class _ResponseSorter:
             "responses": count,
             "candidates": len(candidates),
             "empty_responses": empty,
+            "response_characters": characters,
             "responses_hash": digest,
         }
 
-    def _scatter(self, responses: Iterable[Response]) -> tuple[set[str], int, int]:
+    def _scatter(self, responses: Iterable[Response]) -> tuple[set[str], int, int, int]:
         candidates: set[str] = set()
-        count = empty = 0
+        count = empty = characters = 0
         for response in responses:
             bucket = self.positions[response.query_id] // QUERIES_PER_BUCKET
             self._buffers.setdefault(bucket, []).append(_response_row(response))
@@ -191,12 +200,13 @@ class _ResponseSorter:
             candidates.add(response.candidate)
             count += 1
             empty += not response.text.strip()
+            characters += len(response.text)
             if self._buffered > SPILL_BYTES:
                 self._spill()
         self._spill()
         for writer in self._writers.values():
             writer.close()
-        return candidates, count, empty
+        return candidates, count, empty, characters
 
     def _spill(self) -> None:
         for bucket, rows in self._buffers.items():
@@ -220,6 +230,12 @@ class _ResponseSorter:
             write_parquet(self.folder / f"part-{bucket:06d}.parquet", table)
             digest = combine(digest, *map(bytes.fromhex, table["hash"].to_pylist()))
         return digest.hex()
+
+
+def _response(row: dict[str, Any]) -> Response:
+    own = row["history"]
+    history = None if own is None else _turns(orjson.loads(own))
+    return Response(row["query_id"], row["candidate"], row["text"], history)
 
 
 def _response_row(response: Response) -> dict[str, Any]:

@@ -25,8 +25,8 @@ from rocketeval.store.schema import JUDGMENTS, judgment_to_row
 
 ROLL_ROWS = 50_000
 SYNC_SECONDS = 1.0
-_PART = re.compile(r"(?P<owner>.*?)part-(?P<number>\d{6})\.parquet$")
-_JOURNAL = re.compile(r"(?P<owner>.*?)journal-(?P<number>\d{6})\.jsonl$")
+_PART = re.compile(r"(?P<owner>.*?)part-(?P<number>\d{6})\.parquet")
+_JOURNAL = re.compile(r"(?P<owner>.*?)journal-(?P<number>\d{6})\.jsonl")
 
 
 class Ledger:
@@ -204,17 +204,16 @@ def count_rows(folder: Path) -> int:
 
 
 def _live_files(folder: Path) -> list[Path]:
+    """Return parts and live journals, oldest first; a part makes its own journal void."""
     if not folder.is_dir():
         return []
-    paths = sorted(folder.iterdir())
-    parts = {(m["owner"], m["number"]) for path in paths if (m := _PART.match(path.name))}
-    live = []
-    for path in paths:
-        journal = _JOURNAL.match(path.name)
-        void = journal and (journal["owner"], journal["number"]) in parts
-        if not path.name.startswith(".") and (_PART.match(path.name) or (journal and not void)):
-            live.append(path)
-    return live
+    newest_form: dict[tuple[str, str], Path] = {}
+    for pattern in (_JOURNAL, _PART):
+        for path in folder.iterdir():
+            found = pattern.fullmatch(path.name)
+            if found and not path.name.startswith("."):
+                newest_form[found["owner"], found["number"]] = path
+    return [path for _, path in sorted(newest_form.items())]
 
 
 def _numbered(folder: Path, pattern: re.Pattern[str]) -> dict[int, Path]:

@@ -21,13 +21,14 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from filelock import FileLock, Timeout
 
 from rocketeval._version import __version__
 from rocketeval.config import RunConfig, dump_config
 from rocketeval.errors import RunLocked, RunMismatch, StageMissing
-from rocketeval.records import Answer, Failure, JudgeFingerprint, Status
+from rocketeval.records import Answer, Failure, JudgeFingerprint, Judgment, Status
 from rocketeval.store.authored import AuthoredJournal
 from rocketeval.store.files import (
     read_json,
@@ -39,7 +40,7 @@ from rocketeval.store.files import (
 )
 from rocketeval.store.inputs import Inputs
 from rocketeval.store.ledger import Ledger, Mirror, read_tables
-from rocketeval.store.schema import answers_to_lists, lists_to_answers
+from rocketeval.store.schema import answers_to_lists, lists_to_answers, row_to_judgment
 
 JSONL_ROWS = 200_000
 """Scores are also written as JSON lines up to this many rows."""
@@ -145,6 +146,15 @@ class RunStore:
     def judgments(self, columns: list[str] | None = None) -> Iterator[pa.Table]:
         """Yield the ledger part by part."""
         return read_tables(self.ledger_folder, columns)
+
+    def judgments_of(self, keys: Iterable[str]) -> dict[str, Judgment]:
+        """Return a few judgments by hex key."""
+        wanted = pa.array(list(keys), pa.string())
+        found: dict[str, Judgment] = {}
+        for table in self.judgments():
+            rows = table.filter(pc.is_in(table["key"], value_set=wanted)).to_pylist()
+            found.update((row["key"], row_to_judgment(row)) for row in rows)
+        return found
 
     def save_failures(self, failures: Iterable[Failure]) -> None:
         """Write the tasks to try again; an empty list removes the file."""

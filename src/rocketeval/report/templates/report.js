@@ -1,10 +1,9 @@
 "use strict";
-// Responses are untrusted: every string enters the page as a text node or through setAttribute
-// on an attribute that cannot run anything. Nothing here ever parses markup.
+// Responses are untrusted: every string enters the page as a text node, or as the value of an
+// attribute that cannot run anything. Nothing here ever parses markup.
 
 const PAGE = 200;
-const SNIPPET = 160;
-const DASH = "\u2013";
+const SNIPPET = 240;
 const report = JSON.parse(document.getElementById("data").textContent);
 const statuses = new Map(Object.entries(report.statuses));
 const candidates = new Map(report.candidates.map((entry) => [entry.name, entry]));
@@ -19,92 +18,77 @@ function make(tag, attributes, ...children) {
   return element;
 }
 
-function route(...parts) {
-  return "#/" + parts.map(encodeURIComponent).join("/");
+const route = (...parts) => "#/" + parts.map(encodeURIComponent).join("/");
+const link = (target, label) => make("a", { href: target }, make("bdi", {}, label));
+const prose = (text) => make("div", { class: "text", dir: "auto" }, text);
+const loud = (text) => make("span", { class: "loud" }, text);
+const hint = (text) => make("p", { class: "hint" }, text);
+const titled = (title, ...children) => make("section", {}, make("h2", {}, title), ...children);
+
+function labelled(name, tag, text) {
+  const start = text.slice(0, SNIPPET).replace(/\s+/g, " ");
+  const snippet = make("span", { class: "snippet", dir: "auto" }, start);
+  return make("span", { class: "what" }, make("b", {}, make("bdi", {}, name)), tag, snippet);
 }
 
-function link(target, label) {
-  return make("a", { href: target }, make("bdi", {}, label));
-}
-
-function prose(text) {
-  return make("div", { class: "text", dir: "auto" }, text);
-}
-
-function titled(title, ...children) {
-  return make("section", {}, make("h2", {}, title), ...children);
-}
-
-function snippet(text) {
-  const line = text.slice(0, 4 * SNIPPET).replace(/\s+/g, " ").trim();
-  return line.length > SNIPPET ? line.slice(0, SNIPPET).trimEnd() + "\u2026" : line;
-}
-
-function plural(count, one, more) {
-  return `${count.toLocaleString("en")} ${count === 1 ? one : more}`;
-}
+const plural = (count, one, more) => `${count.toLocaleString("en")} ${count === 1 ? one : more}`;
 
 // ---- Figures ----
 
 function readAnswer(stored) {
   if (typeof stored === "number") return { p: stored, low: null, high: null, status: "ok" };
-  if (stored === null) return { p: null, low: null, high: null, status: "missing" };
-  const [p, low, high, status] = stored;
+  const [p, low, high, status] = stored ?? [null, null, null, "missing"];
   return { p, low, high, status };
 }
 
-function statusText(status) {
-  return statuses.get(status) ?? status.replaceAll("_", " ");
+function answersOf(query, response) {
+  return query.items.map((item, place) => readAnswer(response.answers[place] ?? null));
 }
+
+const isBounded = (answer) => answer.low !== null && answer.high !== null;
+const statusText = (status) => statuses.get(status) ?? status.replaceAll("_", " ");
 
 function describe(answer) {
-  const wide = answer.low !== null && answer.high !== null;
-  const range = wide ? ` (${answer.low.toFixed(2)}${DASH}${answer.high.toFixed(2)})` : "";
   const value = answer.p === null ? "missing" : answer.p.toFixed(2);
-  const why = answer.status === "ok" || answer.status === "missing" ? "" : ": " + statusText(answer.status);
-  return value + range + why;
+  const ends = [answer.low, answer.high].map((end) => end?.toFixed(2)).join("\u2013");
+  const why = ["ok", "missing"].includes(answer.status) ? "" : `: ${statusText(answer.status)}`;
+  return value + (isBounded(answer) ? ` (${ends})` : "") + why;
 }
 
-function scoreCell(score) {
-  if (score === null) return make("span", { class: "loud" }, "no score");
-  return make("span", { class: "value" }, score.toFixed(2));
+const scoreText = (score) => score === null ? loud("no score") : make("b", {}, score.toFixed(2));
+const mean = (numbers) =>
+  numbers.length ? numbers.reduce((sum, number) => sum + number, 0) / numbers.length : null;
+
+function side(answer) {
+  if (answer.p === null) return "gap";
+  return answer.p >= 0.5 ? "yes" : "no";
 }
 
-function mean(numbers) {
-  return numbers.length ? numbers.reduce((sum, number) => sum + number, 0) / numbers.length : null;
-}
-
-// Strength grows with the distance from a coin toss; the sign picks the hue.
+// The hue says yes or no; its strength is the distance from a coin toss.
 function heat(element, answer) {
-  if (answer.p === null) {
-    element.classList.add("heat", "gap");
-    return element;
-  }
-  element.classList.add("heat", answer.p >= 0.5 ? "yes" : "no");
-  element.style.setProperty("--strength", `${Math.round(Math.abs(answer.p - 0.5) * 200)}%`);
+  element.classList.add("heat", side(answer));
+  const strength = answer.p === null ? 0 : Math.abs(answer.p - 0.5) * 200;
+  element.style.setProperty("--strength", `${Math.round(strength)}%`);
   return element;
+}
+
+function span(name, from, to) {
+  const part = make("span", { class: name });
+  part.style.insetInlineStart = `${from * 100}%`;
+  part.style.inlineSize = `${(to - from) * 100}%`;
+  return part;
 }
 
 function bar(answer) {
   const track = make("span", { class: "bar", "aria-hidden": "true" });
-  if (answer.p !== null) {
-    const fill = make("span", { class: answer.p >= 0.5 ? "fill yes" : "fill no" });
-    fill.style.inlineSize = `${answer.p * 100}%`;
-    track.append(fill);
-  } else {
-    track.classList.add("gap");
-  }
-  if (answer.low !== null && answer.high !== null) {
-    const range = make("span", { class: "range" });
-    range.style.insetInlineStart = `${answer.low * 100}%`;
-    range.style.inlineSize = `${(answer.high - answer.low) * 100}%`;
-    track.append(range);
-  }
+  if (answer.p === null) track.classList.add("gap");
+  else track.append(span(`fill ${side(answer)}`, 0, answer.p));
+  if (isBounded(answer)) track.append(span("range", answer.low, answer.high));
   return track;
 }
 
-function strip(response) {
-  const cells = response.answers.map((stored) => heat(make("span", {}), readAnswer(stored)));
+function strip(query, response) {
+  const cells = answersOf(query, response).map((answer) => heat(make("span", {}), answer));
   return make("span", { class: "strip", "aria-hidden": "true" }, cells);
 }
 
@@ -118,7 +102,7 @@ function paged(container, entries, render) {
     container.append(...next.map(render));
     shown += next.length;
     button.hidden = shown >= entries.length;
-    button.textContent = `Show ${Math.min(PAGE, entries.length - shown)} more (${shown} of ${entries.length} shown)`;
+    button.textContent = `Show more (${shown} of ${entries.length} shown)`;
   }
   button.addEventListener("click", () => {
     const first = shown;
@@ -129,19 +113,22 @@ function paged(container, entries, render) {
   return [container, button];
 }
 
-function filtered(entries, haystack, render) {
-  const list = make("div", { class: "list" });
-  const input = make("input", { type: "search", placeholder: "id, category or words of the query" });
-  const status = make("p", { class: "hint", role: "status" });
+function searchable(entries, render) {
+  const list = make("div", {});
+  const placeholder = "id, category or words of the query";
+  const input = make("input", { type: "search", placeholder });
+  const found = make("p", { class: "hint", role: "status" });
+  const texts = entries.map(({ query }) => `${query.id}\n${query.category ?? ""}\n${query.text}`);
+  const haystacks = texts.map((text) => text.toLowerCase());
   function update() {
     const needle = input.value.trim().toLowerCase();
-    const kept = needle ? entries.filter((entry) => haystack(entry).toLowerCase().includes(needle)) : entries;
-    list.replaceChildren(...paged(make("div", {}), kept, render));
-    status.textContent = needle ? `${kept.length} of ${entries.length} match` : "";
+    const kept = entries.filter((entry, place) => haystacks[place].includes(needle));
+    list.replaceChildren(...paged(make("div", { class: "list" }), kept, render));
+    found.textContent = needle ? `${kept.length} of ${entries.length} match` : "";
   }
   input.addEventListener("input", update);
   update();
-  return make("div", {}, make("label", { class: "filter" }, "Filter ", input), status, list);
+  return make("div", {}, make("label", { class: "filter" }, "Filter", input), found, list);
 }
 
 function folded(summary, fill) {
@@ -150,124 +137,124 @@ function folded(summary, fill) {
   return details;
 }
 
-// ---- One response ----
-
-function conversation(turns) {
-  if (!turns || !turns.length) return null;
-  const lines = turns.map(([role, content]) => [make("dt", {}, role), make("dd", {}, prose(content))]);
-  return titled("Conversation before", make("dl", { class: "turns" }, lines.flat()));
-}
-
-function itemLine(item, stored, place) {
-  const answer = readAnswer(stored ?? null);
-  const mood = answer.p === null ? "figure loud" : "figure";
-  return make(
-    "li",
-    { class: "item" },
-    make("span", { class: "question", dir: "auto" }, item),
-    bar(answer),
-    make("span", { class: mood }, describe(answer)),
-  );
-}
-
-function checklist(query, response) {
-  if (!query.items.length) return make("p", { class: "loud" }, "This query has no checklist.");
-  const lines = query.items.map((item, place) => itemLine(item, response.answers[place], place));
-  return make("ol", { class: "items" }, lines);
-}
-
-function disarmed(response) {
-  if (!response.neutralised) return null;
-  const what = plural(response.neutralised, "forged delimiter or special token was", "forged delimiters or special tokens were");
-  return make("p", { class: "hint" }, `${what} disarmed before the judge saw this response.`);
-}
-
-function responseBody(query, response) {
-  return [
-    conversation(response.history),
-    titled("Response", disarmed(response), prose(response.text)),
-    titled("Probability of yes, item by item", checklist(query, response)),
-  ].filter((part) => part !== null);
-}
-
-function responseOf(query, candidate) {
-  return query.responses.find((response) => response.candidate === candidate);
-}
-
-// ---- Views ----
+// ---- Parts of a view ----
 
 function heading(trail, title, ...facts) {
-  const crumbs = trail.map(([target, label]) => make("li", {}, link(target, label)));
+  const crumbs = [["#/", report.run], ...trail].map(([target, label]) => link(target, label));
+  const steps = crumbs.map((crumb) => make("li", {}, crumb));
+  const known = facts.filter((fact) => fact !== null).map((fact) => make("li", {}, fact));
   return make(
     "header",
     {},
-    make("nav", { "aria-label": "Where you are" }, make("ol", { class: "crumbs" }, crumbs)),
+    make("nav", { "aria-label": "Where you are" }, make("ol", { class: "crumbs" }, steps)),
     make("h1", { tabindex: "-1" }, make("bdi", {}, title)),
-    make("ul", { class: "facts" }, facts.filter((fact) => fact !== null).map((fact) => make("li", {}, fact))),
+    make("ul", { class: "facts" }, known),
   );
 }
 
-const HOME = ["#/", "Leaderboard"];
-const QUERIES = ["#/queries", "Queries"];
+const category = (query) =>
+  query.category === null ? null : make("span", { class: "tag" }, query.category);
 
-function missingView(what) {
-  const left = report.omitted ? ` ${plural(report.omitted, "query was", "queries were")} left out of this file.` : "";
-  return [heading([HOME], "Not in this report"), make("p", {}, what + left)];
-}
-
-function omittedHint() {
-  if (!report.omitted) return null;
-  return make("p", { class: "hint loud" }, `${plural(report.omitted, "more query is", "more queries are")} scored and ranked, but left out of this file.`);
-}
-
-function queryLabel(query) {
-  return make("span", { class: "what" }, make("b", {}, make("bdi", {}, query.id)), category(query), make("span", { class: "snippet", dir: "auto" }, snippet(query.text)));
-}
-
-function category(query) {
-  return query.category === null ? null : make("span", { class: "tag" }, query.category);
-}
-
-function haystack(query) {
-  return `${query.id}\n${query.category ?? ""}\n${query.text}`;
-}
-
-function byScore(a, b) {
-  return (a.score ?? Infinity) - (b.score ?? Infinity);
-}
-
-function candidateLine({ query, response, score }, candidate) {
-  return folded([scoreCell(score), queryLabel(query), strip(response)], () => [
-    make("p", { class: "links" }, link(route("candidate", candidate, query.id), "Open this response"), link(route("query", query.id), "Compare all candidates")),
-    titled("Query", prose(query.text)),
-    ...responseBody(query, response),
+function conversation(turns) {
+  if (!turns || !turns.length) return null;
+  const lines = turns.flatMap(([role, said]) => [
+    make("dt", {}, role),
+    make("dd", {}, prose(said)),
   ]);
+  return titled("Conversation before", make("dl", { class: "turns" }, lines));
+}
+
+const reference = (query) =>
+  query.reference === null ? null : titled("Reference response", prose(query.reference));
+
+function itemLine(item, answer) {
+  const question = make("span", { class: "question", dir: "auto" }, item);
+  const mood = answer.p === null ? "figure loud" : "figure";
+  return make("li", {}, question, bar(answer), make("span", { class: mood }, describe(answer)));
+}
+
+function checklist(query, lines) {
+  if (!query.items.length) return make("p", {}, loud("This query has no checklist."));
+  return make("ol", { class: "items" }, lines);
+}
+
+function disarmed(count) {
+  if (!count) return null;
+  const what = plural(count, "forged delimiter or token", "forged delimiters or tokens");
+  return hint(`${what} disarmed before the judge saw this response.`);
+}
+
+function responseBody(query, response) {
+  const answers = answersOf(query, response);
+  const lines = query.items.map((item, place) => itemLine(item, answers[place]));
+  const pair = make(
+    "div",
+    { class: "pair" },
+    titled("Response", disarmed(response.neutralised), prose(response.text)),
+    titled("Probability of yes", checklist(query, lines)),
+  );
+  return [conversation(response.history), pair].filter((part) => part !== null);
+}
+
+const responseOf = (query, candidate) =>
+  query.responses.find((response) => response.candidate === candidate);
+
+function omitted() {
+  if (!report.omitted) return null;
+  const what = plural(report.omitted, "more query is", "more queries are");
+  return make("p", {}, loud(`${what} scored and ranked, but left out of this file.`));
+}
+
+const byScore = (a, b) => (a.score ?? Infinity) - (b.score ?? Infinity);
+
+// ---- Views ----
+
+function notFound(what) {
+  return [heading([], "Not in this report"), make("p", {}, what), omitted()];
 }
 
 function candidateView(name) {
   const entries = report.queries
     .map((query) => ({ query, response: responseOf(query, name) }))
-    .filter((entry) => entry.response)
-    .map((entry) => ({ ...entry, score: entry.response.score }))
-    .sort(byScore);
+    .filter(({ response }) => response)
+    .map((entry) => ({ ...entry, score: entry.response.score }));
   const row = candidates.get(name);
-  if (!entries.length && !row) return missingView(`There is no candidate named \u201c${name}\u201d.`);
-  const facts = row ? [`Rank ${row.rank}`, `Rating ${row.rating}`, `Mean score ${row.score}`] : ["Not ranked"];
-  if (row && row.missing) facts.push(make("span", { class: "loud" }, `${row.missing} of ${row.queries} queries without a score`));
+  if (!entries.length && !row) return notFound(`There is no candidate \u201c${name}\u201d.`);
   return [
-    heading([HOME], name, ...facts),
-    make("p", { class: "hint" }, "Lowest score first; responses without a score come last."),
-    omittedHint(),
-    filtered(entries, (entry) => haystack(entry.query), (entry) => candidateLine(entry, name)),
+    heading([], name, ...candidateFacts(row)),
+    hint("Lowest score first; responses without a score come last."),
+    omitted(),
+    searchable(entries.sort(byScore), candidateLine),
   ];
+}
+
+function candidateFacts(row) {
+  if (!row) return [loud("Not ranked")];
+  const lost = row.missing ? loud(`${row.missing} of ${row.queries} without a score`) : null;
+  return [`Rank ${row.rank}`, `Rating ${row.rating}`, `Mean score ${row.score}`, lost];
+}
+
+function candidateLine({ query, response, score }) {
+  const label = labelled(query.id, category(query), query.text);
+  return folded([scoreText(score), label, strip(query, response)], () => [
+    make(
+      "p",
+      { class: "links" },
+      link(route("candidate", response.candidate, query.id), "Open alone"),
+      link(route("query", query.id), "Compare all candidates"),
+    ),
+    titled("Query", prose(query.text)),
+    ...responseBody(query, response),
+  ]);
 }
 
 function responseView(name, id) {
   const query = queries.get(id);
   const response = query && responseOf(query, name);
-  if (!response) return missingView(`There is no response of \u201c${name}\u201d to query \u201c${id}\u201d.`);
+  if (!response) return notFound(`\u201c${name}\u201d has no response to \u201c${id}\u201d.`);
+  const trail = [[route("candidate", name), name], [route("query", id), id]];
   return [
-    heading([HOME, [route("candidate", name), name], [route("query", id), id]], `${name}: ${id}`, ["Score ", scoreCell(response.score)], category(query)),
+    heading(trail, `${name}: ${id}`, ["Score ", scoreText(response.score)], category(query)),
     response.history === null ? conversation(query.history) : null,
     titled("Query", prose(query.text)),
     ...responseBody(query, response),
@@ -275,89 +262,88 @@ function responseView(name, id) {
   ];
 }
 
-function reference(query) {
-  return query.reference === null ? null : titled("Reference response", prose(query.reference));
-}
-
 function queryView(id) {
   const query = queries.get(id);
-  if (!query) return missingView(`There is no query \u201c${id}\u201d.`);
-  const ordered = [...query.responses].sort((a, b) => (b.score ?? -Infinity) - (a.score ?? -Infinity));
+  if (!query) return notFound(`There is no query \u201c${id}\u201d.`);
+  const best = [...query.responses].sort((a, b) => (b.score ?? -1e9) - (a.score ?? -1e9));
   const items = query.items.map((item) => make("li", { dir: "auto" }, item));
+  const lines = paged(make("div", { class: "list" }), best, (response) => {
+    const label = labelled(response.candidate, null, response.text);
+    const summary = [scoreText(response.score), label, strip(query, response)];
+    return folded(summary, () => responseBody(query, response));
+  });
   return [
-    heading([HOME, QUERIES], id, category(query), plural(ordered.length, "response", "responses")),
+    heading([["#/queries", "Queries"]], id, category(query)),
     conversation(query.history),
     titled("Query", prose(query.text)),
-    titled("Checklist", items.length ? make("ol", { class: "plain" }, items) : make("p", { class: "loud" }, "This query has no checklist.")),
-    titled("Probability of yes, candidate by candidate", heatMap(query, ordered)),
-    titled("Responses", paged(make("div", { class: "list" }), ordered, (response) => responseLine(query, response))),
+    titled("Checklist", checklist(query, items)),
+    titled("Probability of yes", heatMap(query, best)),
+    titled("Responses", lines),
     reference(query),
   ];
 }
 
-function responseLine(query, response) {
-  const label = make("span", { class: "what" }, make("b", {}, make("bdi", {}, response.candidate)), make("span", { class: "snippet", dir: "auto" }, snippet(response.text)));
-  return folded([scoreCell(response.score), label, strip(response)], () => responseBody(query, response));
-}
-
 function heatMap(query, responses) {
-  const numbers = query.items.map((item, place) => make("th", { scope: "col", class: "number", title: item }, String(place + 1)));
-  const head = make("thead", {}, make("tr", {}, make("th", { scope: "col" }, "Candidate"), make("th", { scope: "col", class: "number" }, "Score"), numbers));
-  const [body, more] = paged(make("tbody", {}), responses, (response) => heatRow(query, response));
-  const frame = make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Probability of yes by candidate and item" }, make("table", { class: "heatmap" }, head, body));
-  return [frame, more];
+  const names = ["Candidate", "Score", ...query.items.map((item, place) => String(place + 1))];
+  const head = names.map((name) => make("th", { scope: "col" }, name));
+  const [body, button] = paged(make("tbody", {}), responses, (each) => heatRow(query, each));
+  const table = make("table", { class: "heatmap" }, make("thead", {}, make("tr", {}, head)), body);
+  const region = { class: "scroll", tabindex: "0", role: "region", "aria-label": "Heat map" };
+  return [make("div", region, table), button];
 }
 
 function heatRow(query, response) {
-  const cells = query.items.map((item, place) => {
-    const answer = readAnswer(response.answers[place] ?? null);
+  const target = route("candidate", response.candidate, query.id);
+  const cells = answersOf(query, response).map((answer, place) => {
     const shown = answer.p === null ? statusText(answer.status) : answer.p.toFixed(2);
-    return heat(make("td", { class: "number", title: `${item} ${describe(answer)}` }, shown), answer);
+    const title = `${query.items[place]} ${describe(answer)}`;
+    return heat(make("td", { title }, shown), answer);
   });
-  const name = make("th", { scope: "row" }, link(route("candidate", response.candidate, query.id), response.candidate));
-  return make("tr", {}, name, make("td", { class: "number" }, scoreCell(response.score)), cells);
+  const name = make("th", { scope: "row" }, link(target, response.candidate));
+  return make("tr", {}, name, make("td", {}, scoreText(response.score)), cells);
 }
 
 function queriesView() {
   const entries = report.queries.map((query) => {
-    const scores = query.responses.map((response) => response.score).filter((score) => score !== null);
-    return { query, score: mean(scores), gap: query.responses.length - scores.length };
+    const scores = query.responses.map(({ score }) => score).filter((score) => score !== null);
+    return { query, score: mean(scores), lost: query.responses.length - scores.length };
   });
   return [
-    heading([HOME], "Queries", plural(entries.length, "query", "queries")),
-    make("p", { class: "hint" }, "Lowest mean score over the candidates first."),
-    omittedHint(),
-    filtered(entries.sort(byScore), (entry) => haystack(entry.query), queryLine),
+    heading([], "Queries"),
+    hint("Lowest mean score over the candidates first."),
+    omitted(),
+    searchable(entries.sort(byScore), queryLine),
   ];
 }
 
-function queryLine({ query, score, gap }) {
-  const lost = gap ? make("span", { class: "loud" }, plural(gap, "response without a score", "responses without a score")) : null;
-  return make("a", { class: "line", href: route("query", query.id) }, scoreCell(score), queryLabel(query), lost);
+function queryLine({ query, score, lost }) {
+  const gap = lost ? loud(`${lost} without a score`) : null;
+  const label = labelled(query.id, category(query), query.text);
+  return make("a", { class: "line", href: route("query", query.id) }, scoreText(score), label, gap);
 }
 
 // ---- Routes ----
 
-const drawn = new Map();
 const overview = document.getElementById("overview");
 const stage = document.getElementById("view");
 const homeTitle = document.title;
-const homeState = { top: 0 };
-let current = homeState;
+const home = { top: 0 };
+const drawn = new Map();
+let current = home;
 
 function draw(hash) {
   let parts;
   try {
     parts = hash.slice(2).split("/").map(decodeURIComponent);
   } catch {
-    return missingView("The address of this page is damaged.");
+    return notFound("The address of this page is damaged.");
   }
-  const [kind, first, second] = parts;
-  if (kind === "queries" && parts.length === 1) return queriesView();
-  if (kind === "query" && parts.length === 2) return queryView(first);
-  if (kind === "candidate" && parts.length === 2) return candidateView(first);
-  if (kind === "candidate" && parts.length === 3) return responseView(first, second);
-  return missingView("There is no such page.");
+  const [kind, ...names] = parts;
+  if (kind === "queries" && names.length === 0) return queriesView();
+  if (kind === "query" && names.length === 1) return queryView(...names);
+  if (kind === "candidate" && names.length === 1) return candidateView(...names);
+  if (kind === "candidate" && names.length === 2) return responseView(...names);
+  return notFound("There is no such page.");
 }
 
 // Views are kept, so that going back finds the list as it was left.
@@ -370,26 +356,24 @@ function viewOf(hash) {
 }
 
 function show() {
-  const hash = location.hash;
-  const home = !hash.startsWith("#/") || hash === "#/";
-  if (home && hash !== "#/" && !overview.hidden) return;
+  const isHome = !location.hash.startsWith("#/") || location.hash === "#/";
+  if (isHome && current === home) return;
   current.top = window.scrollY;
-  current = home ? homeState : viewOf(hash);
-  overview.hidden = !home;
-  stage.hidden = home;
-  stage.replaceChildren(...(home ? [] : [current.node]));
-  const title = (home ? overview : stage).querySelector("h1");
-  document.title = home ? homeTitle : `${title.textContent} \u00b7 ${homeTitle}`;
+  current = isHome ? home : viewOf(location.hash);
+  overview.hidden = !isHome;
+  stage.hidden = isHome;
+  stage.replaceChildren(...(isHome ? [] : [current.node]));
+  const title = (isHome ? overview : stage).querySelector("h1");
+  document.title = isHome ? homeTitle : `${title.textContent} \u00b7 ${homeTitle}`;
   title.focus({ preventScroll: true });
   window.scrollTo(0, current.top);
 }
 
 function foldLeaderboard() {
-  const rows = [...document.querySelectorAll(".leaderboard tbody tr")];
-  if (rows.length <= PAGE) return;
-  const rest = rows.slice(PAGE);
+  const rest = [...document.querySelectorAll(".leaderboard tbody tr")].slice(PAGE);
+  if (!rest.length) return;
   for (const row of rest) row.hidden = true;
-  const button = make("button", { type: "button", class: "more" }, `Show ${rest.length} more candidates`);
+  const button = make("button", { type: "button", class: "more" }, `Show ${rest.length} more`);
   button.addEventListener("click", () => {
     for (const row of rest) row.hidden = false;
     button.remove();
@@ -398,10 +382,6 @@ function foldLeaderboard() {
   document.querySelector(".leaderboard").after(button);
 }
 
-document.querySelector(".skip").addEventListener("click", (event) => {
-  event.preventDefault();
-  document.getElementById("main").focus();
-});
 history.scrollRestoration = "manual";
 window.addEventListener("hashchange", show);
 foldLeaderboard();

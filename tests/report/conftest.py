@@ -1,4 +1,4 @@
-"""A report of the quickstart benchmark with made-up answers."""
+"""A report of the quickstart benchmark with made-up answers, with gaps of every kind."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import json
 from importlib.resources import files
 from random import Random
 from typing import Any
+
+import pytest
 
 from rocketeval.records import Interval, Turn
 from rocketeval.report import (
@@ -20,8 +22,12 @@ from rocketeval.report import (
 SKILL = {"careful": 0.93, "solid": 0.86, "brief": 0.66, "rambling": 0.61, "broken": 0.24}
 
 
+@pytest.fixture(scope="session")
 def quickstart() -> ReportData:
-    """Return a report of every quickstart text, with gaps of every kind."""
+    return made_up_report()
+
+
+def made_up_report() -> ReportData:
     queries = tuple(_queries())
     return ReportData(
         run_name="quickstart",
@@ -112,7 +118,9 @@ def _answer(skill: float, random: Random) -> ReportAnswer:
 
 def _rows() -> tuple[ReportRow, ...]:
     return (
-        ReportRow("careful", 1, 1, 2, 1, Interval(1288, 1221, 1371), Interval(9.2, 8.9, 9.5), 12, 0),
+        ReportRow(
+            "careful", 1, 1, 2, 1, Interval(1288, 1221, 1371), Interval(9.2, 8.9, 9.5), 12, 0
+        ),
         ReportRow("solid", 2, 1, 2, 1, Interval(1209, 1150, 1280), Interval(8.8, 8.4, 9.2), 12, 0),
         ReportRow("brief", 3, 3, 4, 2, Interval(961, 880, 1035), Interval(7.1, 6.5, 7.6), 12, 0),
         ReportRow("rambling", 4, 3, 4, 2, Interval(930, 861, 997), Interval(6.6, 6.0, 7.2), 12, 0),

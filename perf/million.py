@@ -1,0 +1,104 @@
+"""One run of 1,000 candidates x 1,000 queries x 8 items through every stage, timed and weighed.
+
+    python perf/million.py [--candidates 1000] [--queries 1000] [--items 8] [--folder DIR]
+
+The benchmark is written to disk as ordinary JSON lines; the judge is the scripted engine, so the
+figures are the product's own cost, not a model's. Peak memory is the whole process's.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import random
+import resource
+import tempfile
+import time
+from pathlib import Path
+
+import orjson
+
+from rocketeval import Observer, Run, parse_config
+
+WORDS = ("a", "good", "answer", "names", "the", "facts", "in", "order", "or", "says", "why", "not")
+
+
+def write_benchmark(folder: Path, candidates: int, queries: int, items: int) -> None:
+    """Write queries, checklists and one response file a candidate."""
+    (folder / "responses").mkdir(parents=True)
+    _write(
+        folder / "queries.jsonl",
+        ({"id": f"q{q:05d}", "text": f"Question {q}: what matters here?"} for q in range(queries)),
+    )
+    _write(
+        folder / "checklists.jsonl",
+        (
+            {
+                "query_id": f"q{q:05d}",
+                "items": [f"Does it cover point {i} of {q}?" for i in range(items)],
+            }
+            for q in range(queries)
+        ),
+    )
+    rng = random.Random(0)
+    for c in range(candidates):
+        name = f"candidate-{c:04d}"
+        rows = (
+            {"query_id": f"q{q:05d}", "text": f"{name}: {' '.join(rng.choices(WORDS, k=40))}"}
+            for q in range(queries)
+        )
+        _write(folder / "responses" / f"{name}.jsonl", rows)
+
+
+def _write(path: Path, rows: object) -> None:
+    with path.open("wb") as stream:
+        for row in rows:  # type: ignore[attr-defined]
+            stream.write(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE))
+
+
+def peak_mb() -> float:
+    """Peak memory of this process so far."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+class Stopwatch(Observer):
+    """Prints a line a stage."""
+
+    def stage_ended(self, stage: str, facts: object) -> None:
+        seconds = facts["seconds"]  # type: ignore[index]
+        print(f"{stage:<12}{seconds:>9.1f} s{peak_mb():>10.0f} MB peak", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("--candidates", type=int, default=1000)
+    parser.add_argument("--queries", type=int, default=1000)
+    parser.add_argument("--items", type=int, default=8)
+    parser.add_argument("--folder", type=Path)
+    args = parser.parse_args()
+    with tempfile.TemporaryDirectory(dir=args.folder) as scratch:
+        folder = Path(scratch)
+        started = time.monotonic()
+        write_benchmark(folder / "benchmark", args.candidates, args.queries, args.items)
+        print(f"{args.candidates} candidates x {args.queries} queries x {args.items} items")
+        print(f"{'(benchmark)':<12}{time.monotonic() - started:>9.1f} s{peak_mb():>10.0f} MB peak")
+        config = parse_config(
+            {
+                "name": "million",
+                "benchmark": {"path": str(folder / "benchmark")},
+                "judge": {"engine": "scripted", "model": "scripted"},
+                "output": str(folder / "runs"),
+                "cache": None,
+            }
+        )
+        started = time.monotonic()
+        outcome = asyncio.run(Run(config, observer=Stopwatch()).all())
+        print(f"{'all':<12}{time.monotonic() - started:>9.1f} s{peak_mb():>10.0f} MB peak")
+        size = sum(path.stat().st_size for path in outcome.path.rglob("*") if path.is_file())
+        print(f"run directory {size / 1e6:.0f} MB, {len(outcome.ranking.rows)} candidates ranked")
+
+
+if __name__ == "__main__":
+    main()

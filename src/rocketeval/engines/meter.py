@@ -1,0 +1,50 @@
+"""Adds up what one judgment or one written text costs while it is being made."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from rocketeval.records import Usage
+
+
+class Meter:
+    """Counts every request sent, also those that failed, and the tokens the server reports."""
+
+    def __init__(self) -> None:
+        self._requests = 0
+        self._tokens = Usage()
+        self._started = 0.0
+        self._ended = 0.0
+
+    def sent(self) -> None:
+        """Count one request that goes out now."""
+        if not self._requests:
+            self._started = time.monotonic()
+        self._requests += 1
+
+    def answered(self, reply: Mapping[str, Any]) -> None:
+        """Count the tokens that a chat completion says it used."""
+        self._ended = time.monotonic()
+        told = _mapping(reply.get("usage"))
+        details = _mapping(told.get("prompt_tokens_details"))
+        self._tokens += Usage(
+            prompt_tokens=_count(told.get("prompt_tokens")),
+            cached_tokens=_count(details.get("cached_tokens")),
+            completion_tokens=_count(told.get("completion_tokens")),
+        )
+
+    @property
+    def usage(self) -> Usage:
+        """What was spent so far."""
+        seconds = max(0.0, self._ended - self._started)
+        return self._tokens + Usage(requests=self._requests, seconds=seconds)
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _count(value: Any) -> int:
+    return value if isinstance(value, int) else 0

@@ -1,0 +1,147 @@
+"""Kill a run with SIGKILL again and again, and check that nothing finished is ever lost.
+
+    python studies/robustness/kill_nine.py [--kills 20] [--config FILE] [--delay 0.3] [--seed 0]
+
+A child process grades with the scripted engine and acknowledges each judgment after it was
+recorded; the parent kills it at random moments. After every kill each acknowledged judgment must
+be in the ledger, once. At the end the scores must be byte-identical to an uninterrupted run's.
+Without --config the packaged quickstart benchmark is used.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from importlib import resources
+from pathlib import Path
+
+from rocketeval import Judgment, Observer, RunConfig, load_config, parse_config, run
+from rocketeval.store.run import RunStore
+
+
+class Acknowledge(Observer):
+    """Tells the parent, by key, which judgments were recorded."""
+
+    def judged(self, judgment: Judgment) -> None:
+        os.write(1, judgment.key.hex().encode() + b"\n")
+
+
+def configure(source: Path | None, folder: Path, name: str, delay: float) -> RunConfig:
+    """Return the run's config with the scripted engine in the judge's place."""
+    if source is None:
+        packaged = Path(str(resources.files("rocketeval"))) / "examples" / "quickstart"
+        base = parse_config({"benchmark": {"path": str(packaged)}, "judge": {"model": "scripted"}})
+    else:
+        base = load_config(source)
+    judge = base.judge.model_copy(
+        update={
+            "engine": "scripted",
+            "model": "scripted",
+            "concurrency": 2,
+            "options": {"delay": delay},
+        }
+    )
+    return base.model_copy(
+        update={"name": name, "judge": judge, "output": folder, "cache": folder / ".cache"}
+    )
+
+
+def child(args: argparse.Namespace) -> None:
+    """Run to the end, or until killed."""
+    run(configure(args.config, args.child, "killed", args.delay), observer=Acknowledge())
+
+
+def keys_in(store: RunStore) -> Counter[str]:
+    """Return every key in the ledger with how often it is there."""
+    found: Counter[str] = Counter()
+    for table in store.judgments(["key"]):
+        found.update(table["key"].to_pylist())
+    return found
+
+
+def kill_once(command: list[str], wait: float, *, at_start: bool) -> tuple[set[str], bool]:
+    """Start the run and kill it; return what it acknowledged, and whether the kill hit it.
+
+    The clock starts with the process (`at_start`), or with its first finished judgment.
+    """
+    process = subprocess.Popen(command, stdout=subprocess.PIPE)
+    assert process.stdout is not None
+    first = b"" if at_start else process.stdout.readline()
+    try:
+        rest, _ = process.communicate(timeout=wait)
+    except subprocess.TimeoutExpired:
+        process.send_signal(signal.SIGKILL)
+        rest, _ = process.communicate()
+    output = first + rest
+    whole = output[: output.rfind(b"\n") + 1]
+    return set(whole.decode().split()), process.returncode == -signal.SIGKILL
+
+
+def check(store: RunStore, acknowledged: set[str]) -> int:
+    """Return how many judgments the ledger holds; exit if one is lost or doubled."""
+    found = keys_in(store)
+    lost = acknowledged - found.keys()
+    doubled = [key for key, count in found.items() if count > 1]
+    if lost or doubled:
+        sys.exit(f"FAILED: {len(lost)} judgments lost, {len(doubled)} doubled")
+    return len(found)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("--kills", type=int, default=20)
+    parser.add_argument("--config", type=Path)
+    parser.add_argument("--delay", type=float, default=0.3, help="seconds a response takes")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--child", type=Path, help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    if args.child:
+        child(args)
+        return
+    rng = random.Random(args.seed)
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(scratch)
+        whole = run(configure(args.config, folder / "whole", "whole", args.delay))
+        total = whole.stages["grade"]["tasks"]
+        grading = whole.stages["grade"]["seconds"]
+        print(f"uninterrupted: {total} judgments in {grading:.1f} s")
+        command = [sys.executable, __file__, "--child", str(folder / "killed")]
+        command += ["--delay", str(args.delay)]
+        command += ["--config", str(args.config.resolve())] if args.config else []
+        store = RunStore(folder / "killed" / "killed")
+        acknowledged: set[str] = set()
+        kills = 0
+        while kills < args.kills:
+            at_start = rng.random() < 0.2
+            wait = rng.uniform(0, 3.0) if at_start else rng.uniform(0, 1.6 * grading / args.kills)
+            done, died = kill_once(command, wait, at_start=at_start)
+            acknowledged |= done
+            if not died:
+                break
+            kills += 1
+            since = "start" if at_start else "first judgment"
+            safe = check(store, acknowledged)
+            print(f"kill {kills:>2}, {wait:4.2f} s after {since:<14}: {safe} judgments safe")
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+        check(store, acknowledged)
+        same = all(
+            (store.path / name).read_bytes() == (whole.path / name).read_bytes()
+            for name in ("scores.parquet", "scores.jsonl", "ranking.csv")
+        )
+        print(
+            f"killed {kills} times; {check(store, acknowledged)} of {total} judgments, none twice"
+        )
+        print(f"scores and ranking byte-identical to the uninterrupted run: {same}")
+        sys.exit(0 if same and kills == args.kills else 1)
+
+
+if __name__ == "__main__":
+    main()

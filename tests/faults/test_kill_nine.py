@@ -1,0 +1,17 @@
+"""A killed run loses nothing: the real process, the real signal, the real files."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+SCRIPT = Path(__file__).parents[2] / "studies" / "robustness" / "kill_nine.py"
+
+
+def test_five_kills_lose_nothing_and_change_no_byte() -> None:
+    """After five SIGKILLs every judgment is there once, and the scores are byte-identical."""
+    command = [sys.executable, str(SCRIPT), "--kills", "5", "--delay", "0.2", "--seed", "7"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=180)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "killed 5 times; 60 of 60 judgments, none twice" in done.stdout

@@ -1,0 +1,91 @@
+"""The snapshot of inputs: complete, sorted by query, bounded in memory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rocketeval.errors import StageMissing
+from rocketeval.records import Checklist, Label, Query, Rating, Response, Turn, Vote
+from rocketeval.store import inputs as module
+from rocketeval.store.inputs import Inputs
+
+
+def save(folder: Path, responses: list[Response], queries: int = 3) -> Inputs:
+    inputs = Inputs(folder)
+    inputs.save(
+        [Query(f"q{n}", f"text {n}", (Turn("user", "before"),)) for n in range(queries)],
+        responses,
+        [Label("q0", "a", 7.5)],
+        [Vote("q0", "a", "b", "tie")],
+        [Rating("a", 1000.0)],
+    )
+    return inputs
+
+
+def test_everything_comes_back(tmp_path: Path) -> None:
+    """Records read from the snapshot equal those that were saved."""
+    own = (Turn("user", "u"), Turn("assistant", "\u2028 <x>"))
+    responses = [Response("q0", "a", "text"), Response("q1", "a", "", own)]
+    inputs = save(tmp_path, responses)
+    assert list(inputs.responses()) == responses
+    assert inputs.queries["q2"] == Query("q2", "text 2", (Turn("user", "before"),))
+    assert inputs.labels() == [Label("q0", "a", 7.5)]
+    assert inputs.votes() == [Vote("q0", "a", "b", "tie")]
+    assert inputs.ratings() == [Rating("a", 1000.0)]
+    assert inputs.summary()["empty_responses"] == 1
+
+
+def test_hashes_in_the_snapshot_are_the_records_own(tmp_path: Path) -> None:
+    """Identities computed from the snapshot equal those computed from the responses."""
+    responses = [Response("q0", "a", "x"), Response("q0", "b", "y", (Turn("user", "h"),))]
+    heads = list(save(tmp_path, responses).heads())
+    assert [head.hash for head in heads] == [one.content_hash for one in responses]
+    assert [head.length for head in heads] == [1, 1]
+
+
+def test_responses_are_sorted_by_query_through_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Candidate-ordered input comes out in query order, whatever fits in memory."""
+    monkeypatch.setattr(module, "SPILL_BYTES", 500)
+    monkeypatch.setattr(module, "QUERIES_PER_BUCKET", 4)
+    cells = [(f"q{q}", f"c{c}") for c in (2, 0, 1) for q in range(9, -1, -1)]
+    inputs = save(tmp_path, [Response(q, c, f"{q} by {c}") for q, c in cells], queries=10)
+    found = [(one.query_id, one.candidate) for one in inputs.responses()]
+    assert found == [(f"q{q}", f"c{c}") for q in range(10) for c in range(3)]
+    assert len(list((tmp_path / "responses").iterdir())) == 3
+    assert not list(tmp_path.glob(".responses*"))
+
+
+def test_a_few_queries_can_be_read_alone(tmp_path: Path) -> None:
+    """The report reads only the responses it shows."""
+    inputs = save(tmp_path, [Response(f"q{n}", "a", str(n)) for n in range(3)])
+    assert [one.text for one in inputs.responses_to(["q2", "q0"])] == ["0", "2"]
+
+
+def test_saving_again_replaces_the_snapshot(tmp_path: Path) -> None:
+    """A second load leaves no response of the first behind."""
+    save(tmp_path, [Response("q0", "old", "x")])
+    inputs = save(tmp_path, [Response("q1", "new", "y")])
+    assert [one.candidate for one in inputs.responses()] == ["new"]
+
+
+def test_the_order_of_input_does_not_change_the_content_hash(tmp_path: Path) -> None:
+    """The same benchmark read in another order is the same benchmark."""
+    responses = [Response("q0", "a", "x"), Response("q1", "a", "y"), Response("q1", "b", "z")]
+    first = save(tmp_path / "1", responses).summary()
+    second = save(tmp_path / "2", responses[::-1]).summary()
+    assert first == second
+
+
+def test_a_missing_stage_says_what_to_run(tmp_path: Path) -> None:
+    """Reading before loading names the command that is missing."""
+    with pytest.raises(StageMissing, match="rocketeval run"):
+        Inputs(tmp_path).summary()
+    inputs = save(tmp_path, [Response("q0", "a", "x")])
+    with pytest.raises(StageMissing, match="rocketeval checklist"):
+        inputs.checklists()
+    inputs.save_checklists([Checklist("q0", ("Is it?",), "me")])
+    assert inputs.checklists() == {"q0": Checklist("q0", ("Is it?",), "me")}

@@ -1,0 +1,161 @@
+"""The ledger loses nothing that was finished and holds nothing twice."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from rocketeval.errors import StoreError
+from rocketeval.records import Answer, Judgment, Status
+from rocketeval.store.ledger import Ledger, Mirror, adopt_from_cache, count_rows, read_tables
+from rocketeval.store.schema import JUDGMENTS, row_to_judgment
+from support.make import judgment, key
+
+JUDGE = b"j" * 16
+
+
+def rows(folder: Path) -> list[Judgment]:
+    return [row_to_judgment(row) for table in read_tables(folder) for row in table.to_pylist()]
+
+
+def test_journal_and_parts_hold_the_same_judgments(tmp_path: Path) -> None:
+    """What is read back equals what was appended, before and after rolling."""
+    written = [judgment(str(n), 0.1 * n, 0.5) for n in range(1, 6)]
+    written.append(
+        Judgment(
+            key("odd"),
+            "q\u2028\n",
+            'c"',
+            (Answer(Status.HIDDEN, mass=0.0), Answer(Status.TRUNCATED, 0.99, 0.98, 1.0, 0.7, -0.3)),
+        )
+    )
+    ledger = Ledger(tmp_path, JUDGE, roll_rows=4)
+    for one in written:
+        ledger.append(one)
+    assert rows(tmp_path) == written
+    ledger.close()
+    assert rows(tmp_path) == written
+    assert sorted(path.suffix for path in tmp_path.iterdir()) == [".parquet", ".parquet"]
+
+
+def test_parts_have_the_published_schema(tmp_path: Path) -> None:
+    """Every part reads with the schema other tools and backends rely on."""
+    ledger = Ledger(tmp_path, JUDGE)
+    ledger.append(judgment("a"))
+    ledger.close()
+    (part,) = tmp_path.glob("*.parquet")
+    assert pq.read_schema(part).equals(JUDGMENTS)
+
+
+def test_a_key_is_never_recorded_twice(tmp_path: Path) -> None:
+    """Appending a finished key is refused, also after reopening."""
+    ledger = Ledger(tmp_path, JUDGE)
+    ledger.append(judgment("a"))
+    with pytest.raises(StoreError, match="already in the ledger"):
+        ledger.append(judgment("a"))
+    ledger.close()
+    again = Ledger(tmp_path, JUDGE)
+    assert key("a") in again.finished
+    with pytest.raises(StoreError):
+        again.append(judgment("a"))
+    again.close()
+
+
+@pytest.mark.parametrize("torn", [b"{", b'{"key": "00', b"\x00\xff"])
+def test_a_torn_last_line_is_cut_off(tmp_path: Path, torn: bytes) -> None:
+    """A writer killed inside a write costs that one judgment only, and appending goes on."""
+    ledger = Ledger(tmp_path, JUDGE)
+    ledger.append(judgment("a"))
+    journal = next(tmp_path.glob("journal-*"))
+    with journal.open("ab") as stream:
+        stream.write(torn)
+    assert count_rows(tmp_path) == 1
+    again = Ledger(tmp_path, JUDGE)
+    again.append(judgment("b"))
+    again.close()
+    assert [one.query_id for one in rows(tmp_path)] == ["q-a", "q-b"]
+
+
+def test_a_part_makes_its_journal_void(tmp_path: Path) -> None:
+    """A kill between writing a part and removing its journal doubles nothing."""
+    ledger = Ledger(tmp_path, JUDGE)
+    ledger.append(judgment("a"))
+    journal = next(tmp_path.glob("journal-*"))
+    content = journal.read_bytes()
+    ledger.close()
+    journal.write_bytes(content)
+    assert count_rows(tmp_path) == 1
+    Ledger(tmp_path, JUDGE).close()
+    assert count_rows(tmp_path) == 1
+
+
+def test_a_small_journal_is_continued_not_rolled(tmp_path: Path) -> None:
+    """Many restarts do not leave many tiny parts."""
+    for n in range(5):
+        Ledger(tmp_path, JUDGE).append(judgment(str(n)))
+    assert count_rows(tmp_path) == 5
+    assert not list(tmp_path.glob("*.parquet"))
+
+
+def test_a_temporary_part_is_ignored(tmp_path: Path) -> None:
+    """What a killed roll left behind is not read as a part."""
+    Ledger(tmp_path, JUDGE).append(judgment("a"))
+    (tmp_path / ".part-000001.parquet.99.tmp").write_bytes(b"PAR1 half")
+    assert count_rows(tmp_path) == 1
+
+
+def test_the_mirror_follows_a_growing_journal(tmp_path: Path) -> None:
+    """Another run sees a judgment the moment it is recorded, not only after a roll."""
+    cache = tmp_path / "cache"
+    ledger = Ledger(tmp_path / "one", JUDGE, mirror=Mirror(cache, "one"))
+    ledger.append(judgment("a"))
+    assert count_rows(cache) == 1
+    ledger.roll()
+    ledger.append(judgment("b"))
+    assert count_rows(cache) == 2
+    ledger.close()
+    assert count_rows(cache) == 2
+    assert {path.suffix for path in cache.iterdir()} == {".parquet"}
+
+
+def test_adopting_takes_wanted_judgments_once(tmp_path: Path) -> None:
+    """Cached judgments come under this run's names; unwanted and finished ones stay out."""
+    cache = tmp_path / "cache"
+    for owner in ("one", "two"):
+        donor = Ledger(tmp_path / owner, JUDGE, mirror=Mirror(cache, owner))
+        for name in ("a", "b", "c"):
+            donor.append(judgment(name))
+        donor.close()
+    ledger = Ledger(tmp_path / "mine", JUDGE)
+    ledger.append(judgment("c"))
+    wanted = {key("a"): ("my query", "my candidate"), key("c"): ("q", "c")}
+    assert adopt_from_cache(ledger, cache, wanted) == 1
+    ledger.close()
+    mine = {one.key: one for one in rows(tmp_path / "mine")}
+    assert mine.keys() == wanted.keys()
+    assert (mine[key("a")].query_id, mine[key("a")].candidate) == ("my query", "my candidate")
+
+
+def test_a_full_disk_takes_the_half_written_judgment_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A short write is undone and named, and the judgment counts as unfinished."""
+    ledger = Ledger(tmp_path, JUDGE)
+    ledger.append(judgment("a"))
+    real = __import__("os").write
+    monkeypatch.setattr("os.write", lambda handle, line: real(handle, line[:20]))
+    with pytest.raises(StoreError, match="part of a judgment"):
+        ledger.append(judgment("b"))
+    monkeypatch.undo()
+    assert key("b") not in ledger.finished
+    assert count_rows(tmp_path) == 1
+    ledger.append(judgment("b"))
+    ledger.close()
+    assert count_rows(tmp_path) == 2
+
+
+def test_an_empty_folder_reads_as_nothing(tmp_path: Path) -> None:
+    """A run that was never graded has zero judgments, not an error."""
+    assert list(read_tables(tmp_path / "absent")) == []

@@ -1,0 +1,84 @@
+"""A run directory belongs to one writer and one judge."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from rocketeval.errors import RunLocked, RunMismatch, StageMissing
+from rocketeval.records import Answer, Failure, JudgeFingerprint, Status
+from rocketeval.store.run import RunStore
+from support.make import key, make_config
+
+JUDGE = JudgeFingerprint("openai", "small", "chat", "1.0", "top20", "t", "r")
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> RunStore:
+    store = RunStore(tmp_path / "run")
+    store.freeze(make_config(tmp_path))
+    return store
+
+
+def test_two_processes_cannot_write_one_run(store: RunStore) -> None:
+    """The second writer is told who is in the way, at once."""
+    holder = (
+        "import sys, time; from pathlib import Path; from rocketeval.store.run import RunStore\n"
+        f"with RunStore(Path({str(store.path)!r})).locked():\n"
+        "    print('held', flush=True); sys.stdin.read()"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", holder], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"held\n"
+        with pytest.raises(RunLocked, match="Another process"), store.locked():
+            pass
+        process.kill()
+    with store.locked():
+        pass
+
+
+def test_a_run_never_mixes_two_judges(store: RunStore) -> None:
+    """Claiming a run with another judge is refused and says what differs."""
+    store.claim(JUDGE)
+    store.claim(JUDGE)
+    with pytest.raises(RunMismatch, match=r"version '1\.0' -> '2\.0'"):
+        store.claim(replace(JUDGE, version="2.0"))
+    assert store.judge() == JUDGE
+
+
+def test_failures_come_back_with_their_answers(store: RunStore) -> None:
+    """What was answered before a failure is kept, so that it is not paid for twice."""
+    paid = Answer(Status.OK, 0.5, 0.5, 0.5, 1.0, -0.7, -0.7)
+    failure = Failure(key("a"), "q", "c", "item 2: gone", (paid, Answer(Status.ERROR)))
+    store.save_failures([failure])
+    assert store.failures() == [failure]
+    assert store.half_answered() == {key("a"): {0: paid}}
+    store.save_failures([])
+    assert store.failures() == []
+    assert not (store.path / "failures.jsonl").exists()
+
+
+def test_reading_a_stage_that_was_not_run_names_it(store: RunStore) -> None:
+    """Each reader says which command makes what it needs."""
+    for read, command in (
+        (store.judge, "rocketeval grade"),
+        (store.scores, "rocketeval score"),
+        (lambda: store.load_json("ranking", "rank"), "rocketeval rank"),
+    ):
+        with pytest.raises(StageMissing, match=command):
+            read()
+
+
+def test_the_manifest_keeps_its_run_id(store: RunStore, tmp_path: Path) -> None:
+    """Freezing the config again does not make it another run."""
+    before = store.manifest()["run_id"]
+    store.freeze(make_config(tmp_path))
+    store.note("grade", {"judged": 3})
+    assert store.manifest()["run_id"] == before
+    assert store.manifest()["stages"]["grade"]["judged"] == 3

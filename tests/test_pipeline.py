@@ -1,0 +1,169 @@
+"""The whole walk: nothing is paid for twice, changed inputs are judged again, gaps are counted."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import rocketeval
+from rocketeval import Outcome, Run, ScriptedEngine
+from rocketeval.errors import RunMismatch, Stopped
+from rocketeval.records import Judgment
+from support.make import CANDIDATES, QUERIES, make_config, write_benchmark
+
+ITEMS = 2
+
+
+def prefer_left(prefix: str, suffix: str) -> float:
+    return 0.9 if "left explains" in prefix else 0.2
+
+
+def evaluate(tmp_path: Path, name: str = "run", **changes: Any) -> tuple[Outcome, int]:
+    """Run everything; return the outcome and how many items the judge was asked."""
+    engine = ScriptedEngine(prefer_left)
+    outcome = rocketeval.run(make_config(tmp_path, name, **changes), judge=engine)
+    return outcome, engine.items_asked
+
+
+def test_the_better_candidate_wins_and_every_file_is_there(tmp_path: Path) -> None:
+    """One call leaves a ranking, an audit and all files people see."""
+    outcome, asked = evaluate(tmp_path)
+    assert [row.candidate for row in outcome.ranking.rows] == ["left", "right"]
+    assert outcome.ranking.rows[0].mean_score.value == pytest.approx(1 + 9 * 0.9)
+    agreement = outcome.audit.agreement["judge"].with_ties
+    assert agreement is not None
+    assert agreement.value == 1.0
+    assert asked == len(QUERIES) * len(CANDIDATES) * ITEMS
+    names = "run.yaml manifest.json scores.parquet scores.jsonl ranking.json ranking.csv audit.json"
+    assert all((outcome.path / name).stat().st_size for name in [*names.split(), "report.html"])
+
+
+def test_a_second_run_asks_nothing(tmp_path: Path) -> None:
+    """The same run again pays for nothing and finds the same."""
+    first, _ = evaluate(tmp_path)
+    scores = (first.path / "scores.parquet").read_bytes()
+    second, asked = evaluate(tmp_path)
+    assert asked == 0
+    assert second.stages["grade"]["finished_earlier"] == 6
+    assert (second.path / "scores.parquet").read_bytes() == scores
+
+
+def test_another_run_takes_from_the_shared_cache(tmp_path: Path) -> None:
+    """A run with another name pays for nothing that any run has paid for."""
+    evaluate(tmp_path, "one")
+    two, asked = evaluate(tmp_path, "two")
+    assert asked == 0
+    assert two.stages["grade"]["from_cache"] == 6
+
+
+def test_without_a_cache_runs_share_nothing(tmp_path: Path) -> None:
+    """`cache: null` really switches it off."""
+    evaluate(tmp_path, "one", cache=None)
+    _, asked = evaluate(tmp_path, "two", cache=None)
+    assert asked == 12
+    assert not (tmp_path / "cache").exists()
+
+
+def test_only_changed_inputs_are_judged_again(tmp_path: Path) -> None:
+    """A changed response costs its own items; a changed checklist those of its query."""
+    evaluate(tmp_path)
+    benchmark = tmp_path / "benchmark"
+    left = benchmark / "responses" / "left.jsonl"
+    left.write_text(left.read_text().replace("left explains the sea", "left explains it all"))
+    _, asked = evaluate(tmp_path)
+    assert asked == ITEMS
+    checklists = benchmark / "checklists.jsonl"
+    text = checklists.read_text().splitlines()
+    text[0] = text[0].replace("Is it clear?", "Is it short?")
+    checklists.write_text("\n".join(text))
+    _, asked = evaluate(tmp_path)
+    assert asked == ITEMS * len(CANDIDATES)
+    left.write_text(left.read_text().replace("left explains it all", "left explains the sea"))
+    outcome, asked = evaluate(tmp_path)
+    assert asked == 0
+    assert outcome.stages["score"]["without_score"] == 0
+
+
+def test_identical_responses_are_judged_once(tmp_path: Path) -> None:
+    """Two candidates that say the same share one judgment and get the same score."""
+    write_benchmark(tmp_path / "benchmark", texts={"sea": "the same words"})
+    outcome, asked = evaluate(tmp_path)
+    assert asked == 5 * ITEMS
+    assert outcome.stages["score"]["without_score"] == 0
+
+
+def test_a_run_refuses_another_judge(tmp_path: Path) -> None:
+    """Changing the judge under a run's name is refused before anything is asked."""
+    evaluate(tmp_path)
+    other = ScriptedEngine(prefer_left, model="another")
+    with pytest.raises(RunMismatch, match="another `name`"):
+        rocketeval.run(make_config(tmp_path), judge=other)
+    assert other.items_asked == 0
+
+
+def test_failures_are_counted_and_retried(tmp_path: Path) -> None:
+    """A task that failed leaves a visible gap, and the next run closes it."""
+    config = make_config(tmp_path)
+    engine = ScriptedEngine(prefer_left, fail_on="right explains the sun")
+    outcome = rocketeval.run(config, judge=engine)
+    assert outcome.stages["grade"]["failed"] == 1
+    assert outcome.stages["score"]["without_score"] == 1
+    right = next(row for row in outcome.ranking.rows if row.candidate == "right")
+    assert (right.queries, right.missing) == (2, 1)
+    again, asked = evaluate(tmp_path)
+    assert asked == ITEMS
+    assert again.stages["score"]["without_score"] == 0
+    assert not (again.path / "failures.jsonl").exists()
+
+
+def test_a_query_without_checklist_is_a_counted_gap(tmp_path: Path) -> None:
+    """Responses that cannot be judged are named and counted, never scored."""
+    write_benchmark(tmp_path / "benchmark")
+    checklists = tmp_path / "benchmark" / "checklists.jsonl"
+    checklists.write_text("".join(checklists.read_text().splitlines(keepends=True)[:2]))
+    outcome, _ = evaluate(tmp_path)
+    assert list(outcome.stages["checklist"]["failures"]) == ["sun"]
+    assert outcome.stages["grade"]["responses_without_checklist"] == 2
+    assert outcome.stages["score"]["without_score"] == 2
+
+
+async def test_stopping_keeps_what_is_finished(tmp_path: Path) -> None:
+    """Asked to stop, a run finishes what is in flight; the next one asks only the rest."""
+    engine = ScriptedEngine(prefer_left, delay=0.001)
+    run = Run(make_config(tmp_path), judge=engine)
+    run.config = run.config.model_copy(
+        update={"judge": run.config.judge.model_copy(update={"concurrency": 1})}
+    )
+
+    class StopAfterTwo(rocketeval.Observer):
+        seen = 0
+
+        def judged(self, judgment: Judgment) -> None:
+            self.seen += 1
+            if self.seen == 2:
+                run.stop.set()
+
+    run.observer = StopAfterTwo()
+    with pytest.raises(Stopped):
+        await run.all()
+    assert engine.items_asked == 2 * ITEMS
+    _, asked = await asyncio.to_thread(evaluate, tmp_path)
+    assert asked == 4 * ITEMS
+
+
+async def test_run_works_inside_a_running_loop(tmp_path: Path) -> None:
+    """The sync call works where a loop is already running, as in a notebook."""
+    outcome = rocketeval.run(make_config(tmp_path), judge=ScriptedEngine(prefer_left))
+    assert len(outcome.ranking.rows) == 2
+
+
+def test_limit_and_then_all_pays_only_the_rest(tmp_path: Path) -> None:
+    """A trial on a few queries is part of the full run."""
+    benchmark = {"path": str(tmp_path / "benchmark"), "limit": 1}
+    _, asked = evaluate(tmp_path, benchmark=benchmark)
+    assert asked == 2 * ITEMS
+    _, asked = evaluate(tmp_path)
+    assert asked == 4 * ITEMS
