@@ -34,7 +34,9 @@ _PROBLEMS = {
 class Section(BaseModel):
     """A part of the config: frozen, no unknown keys."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, hide_input_in_errors=True, use_attribute_docstrings=True
+    )
 
 
 class NoOptions(Section):
@@ -102,7 +104,9 @@ class PriceConfig(Section):
     """Money per million tokens, to show cost."""
 
     prompt: Annotated[float, Field(ge=0)] = 0.0
+    """Prompt tokens."""
     completion: Annotated[float, Field(ge=0)] = 0.0
+    """Written tokens."""
     cached: Annotated[float, Field(ge=0)] | None = None
     """Prompt tokens taken from the prefix cache; the prompt price when absent."""
 
@@ -125,11 +129,14 @@ class AuthorConfig(Section):
     template: Path | None = None
     """Your own author prompt; the packaged one when absent."""
     min_items: Annotated[int, Field(ge=1)] = 3
+    """A shorter checklist is refused."""
     max_items: Annotated[int, Field(ge=1)] = 12
+    """A longer checklist is refused."""
     attempts: Annotated[int, Field(ge=1)] = 3
     """How often an unparsable checklist is asked for again."""
     price: PriceConfig = PriceConfig()
     options: dict[str, Any] = {}
+    """Settings of a plugin author."""
 
     @model_validator(mode="after")
     def _some_length_fits(self) -> Self:
@@ -142,11 +149,13 @@ class ScorerConfig(Section):
     """How answers become a score."""
 
     kind: str = "mean"
+    """mean, hard (share of items answered yes), or an installed plugin's name."""
     scale: tuple[float, float] = (1.0, 10.0)
     """The label scale that scores are given on."""
     missing: Literal["skip", "drop"] = "skip"
     """skip: a missing answer is left out of the mean; drop: it takes the response with it."""
     options: dict[str, Any] = {}
+    """Settings of a plugin scorer."""
 
     @field_validator("scale")
     @classmethod
@@ -165,6 +174,7 @@ class RankingConfig(Section):
     bootstrap: Annotated[int, Field(ge=0)] = 1000
     """Resamples of the queries behind every interval."""
     seed: int = 0
+    """Seed of the resampling; the same seed gives the same intervals."""
 
 
 class RunConfig(Section):

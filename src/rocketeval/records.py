@@ -28,7 +28,7 @@ class Query:
     """What every candidate is asked.
 
     >>> Query(id="capital", text="What is the capital of France?").content_hash.hex()[:8]
-    '5c1ab3fd'
+    '12c8d1c7'
     """
 
     id: str

@@ -90,8 +90,8 @@ class MTBench:
         """Yield imported checklists of the wanted turns."""
         for row in self._file(self.options.checklists):
             query_id = row.name("query_id")
-            turn = query_id.rpartition("-")[2]
-            if not turn.isdecimal():
+            question, _, turn = query_id.rpartition("-")
+            if not (question and turn.isdecimal()):
                 raise BenchmarkError(
                     f"{row.where}: the query_id {query_id!r} names no turn.",
                     hint="Write `<question_id>-<turn>`, such as 81-1.",

@@ -53,7 +53,8 @@ class Row:
         if isinstance(value, bool) or not isinstance(value, kind):
             raise BenchmarkError(
                 f"{self.where}: the field {name!r} should be {_EXPECTED[kind]}, "
-                f"but is {_shown(value)}."
+                f"but is {_shown(value)}.",
+                hint='Write "" for an empty text, or leave the row out.' * (value is None),
             )
         return value
 
@@ -131,7 +132,7 @@ def need_folder(folder: Path) -> Path:
     """Return `folder`; BenchmarkError when it is not one."""
     if not folder.is_dir():
         raise BenchmarkError(
-            f"The benchmark folder {folder} does not exist.",
+            f"There is no benchmark folder {folder}.",
             hint="Check `benchmark.path`; `rocketeval init` writes a small one to start from.",
         )
     return folder

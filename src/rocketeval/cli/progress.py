@@ -67,8 +67,8 @@ class Tally:
         """Return the whole state as one line of text."""
         if self.total is None:
             return f"{self.stage}: {self.done}"
-        left = (self.total - self.done) / self.rate if self.rate > 0 else None
-        eta = "" if left is None else f", {_clock(left)} left"
+        left = self.total - self.done
+        eta = f", {_clock(left / self.rate)} left" if left and self.rate > 0 else ""
         return f"{self.stage}: {self.done}/{self.total} ({self.details()}{eta})"
 
 

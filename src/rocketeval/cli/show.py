@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -17,37 +18,35 @@ from rocketeval.records import Interval
 
 def show_ranking(ranking: Ranking) -> None:
     """Print the leaderboard."""
-    table = Table(
-        title=f"Ranking over {ranking.queries} queries",
-        title_justify="left",
-        box=None,
-        pad_edge=False,
-    )
-    for heading in ("rank", "could be", "candidate", "rating", "mean score", "missing"):
-        table.add_column(heading, justify="left" if heading == "candidate" else "right")
-    group = None
+    incomplete = any(row.missing for row in ranking.rows)
+    table = _table(f"Ranking over {ranking.queries} queries")
+    table.add_column("rank")
+    table.add_column("group", justify="right")
+    table.add_column("candidate", no_wrap=True, overflow="ellipsis")
+    table.add_column("rating", justify="right", no_wrap=True)
+    table.add_column("mean score", justify="right", no_wrap=True)
+    if incomplete:
+        table.add_column("missing", justify="right")
     for row in ranking.rows:
-        if group is not None and row.group != group:
-            table.add_section()
-        group = row.group
-        span = "" if row.rank_low == row.rank_high else f"{row.rank_low}-{row.rank_high}"
+        sure = row.rank_low == row.rank_high
         table.add_row(
-            str(row.rank),
-            span,
+            str(row.rank) if sure else f"{row.rank} ({row.rank_low}-{row.rank_high})",
+            str(row.group),
             Text(row.candidate),
             figure(row.rating, ".0f"),
             figure(row.mean_score, ".2f"),
-            str(row.missing) if row.missing else "",
+            *([str(row.missing)] if incomplete else []),
         )
     console = Console()
     console.print(table)
     for name in ranking.unranked:
         console.print(f"not ranked, no score: {name}", markup=False)
+    if ranking.islands > 1:
+        console.print(f"{ranking.islands} sets of candidates share no query: do not compare them")
     console.print(
-        f"[{ranking.level:.0%} intervals from {ranking.bootstrap} resamples of the queries; "
-        "a gap between rows separates groups that can be told apart]",
+        f"Candidates in one group cannot be told apart. {ranking.level:.0%} intervals from "
+        f"{ranking.bootstrap} resamples of the queries.",
         style="dim",
-        markup=False,
         highlight=False,
     )
 
@@ -58,7 +57,7 @@ def show_audit(audit: Audit) -> None:
     if audit.agreement:
         votes = next(iter(audit.agreement.values()))
         title = f"Agreement with {votes.votes} votes"
-        table = Table(title=title, title_justify="left", box=None, pad_edge=False)
+        table = _table(title)
         table.add_column("method")
         table.add_column("with ties", justify="right")
         table.add_column("without ties", justify="right")
@@ -103,12 +102,21 @@ def show_gaps(stages: Mapping[str, Any]) -> int:
     return sum(gaps.values())
 
 
+def _table(title: str) -> Table:
+    return Table(title=title, title_justify="left", box=None, pad_edge=False)
+
+
 def figure(interval: Interval | None, digits: str) -> str:
     """Return `value (low to high)`, or a dash."""
     if interval is None:
         return "-"
     value, low, high = (format(x, digits) for x in (interval.value, interval.low, interval.high))
-    return f"{value} ({low} to {high})" if low != high else value
+    if low == high:
+        return value
+    if not (math.isfinite(interval.low) and math.isfinite(interval.high)):
+        return f"{value} (unknown)"
+    joint = " to " if interval.low < 0 else "-"
+    return f"{value} ({low}{joint}{high})"
 
 
 def share(interval: Interval | None) -> str:

@@ -34,7 +34,8 @@ class Template:
         Raises PromptError unless its placeholders are `needs`, each exactly once.
         """
         template = cls(name, _read(name, path))
-        template.check(needs)
+        if needs:
+            template.check(needs)
         return template
 
     def check(self, needs: Sequence[str]) -> None:

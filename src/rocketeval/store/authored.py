@@ -21,7 +21,9 @@ class AuthoredJournal:
         found: dict[bytes, tuple[str, tuple[str, ...]]] = {}
         if not self.path.exists():
             return found
-        for line in self.path.read_bytes().splitlines():
+        for line in self.path.read_bytes().split(b"\n"):
+            if not line:
+                continue
             try:
                 row = orjson.loads(line)
             except orjson.JSONDecodeError:
@@ -38,12 +40,8 @@ class AuthoredJournal:
             "items": checklist.items,
         }
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        handle = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
-        try:
-            # A torn line of a killed writer must not swallow this one.
-            size = os.fstat(handle).st_size
-            torn = size > 0 and os.pread(handle, 1, size - 1) != b"\n"
-            os.write(handle, b"\n" * torn + orjson.dumps(row) + b"\n")
-            os.fsync(handle)
-        finally:
-            os.close(handle)
+        # The newline in front keeps a torn line of a killed writer from swallowing this one.
+        line = b"\n" + orjson.dumps(row) + b"\n"
+        with self.path.open("ab", buffering=0) as stream:
+            stream.write(line)
+            os.fsync(stream.fileno())

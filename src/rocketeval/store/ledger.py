@@ -180,6 +180,8 @@ def read_tables(folder: Path, columns: Sequence[str] | None = None) -> Iterator[
 def adopt_from_cache(ledger: Ledger, cache: Path, wanted: Mapping[bytes, tuple[str, str]]) -> int:
     """Copy the wanted judgments that the cache holds into the ledger; return how many."""
     adopted = 0
+    if all(key in ledger.finished for key in wanted):
+        return adopted
     for table in read_tables(cache):
         keys = [bytes.fromhex(key) for key in table["key"].to_pylist()]
         rows, fresh = [], set()

@@ -1,0 +1,81 @@
+"""How long the product takes to start, and how many packages the core install brings.
+
+    python perf/startup.py [--rounds 10] [--install]
+
+Each command runs in a fresh process, rounds interleaved; the median is shown beside a bare
+`python -c pass`. With --install a new virtual environment gets `pip install .` first: its
+packages are counted and the timings are taken in it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import venv
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+PIP_ITSELF = {"pip", "setuptools", "wheel"}
+
+
+def seconds(command: list[str]) -> float:
+    """Wall time of one process."""
+    started = time.perf_counter()
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, cwd="/")
+    return time.perf_counter() - started
+
+
+def measure(python: str, rounds: int) -> None:
+    """Print the medians."""
+    commands = {
+        "python -c pass": [python, "-c", "pass"],
+        "import rocketeval": [python, "-c", "import rocketeval"],
+        "rocketeval --help": [python, "-m", "rocketeval.cli.main", "--help"],
+        "import every public name": [python, "-c", "from rocketeval import *"],
+    }
+    taken: dict[str, list[float]] = {name: [] for name in commands}
+    for _ in range(rounds):
+        for name, command in commands.items():
+            taken[name].append(seconds(command))
+    for name, times in taken.items():
+        print(f"{name:<26}{statistics.median(times):>7.3f} s")
+
+
+def install(folder: Path) -> str:
+    """Install the core into a new environment; print its packages; return its interpreter."""
+    venv.create(folder, with_pip=True)
+    python = str(folder / "bin" / "python")
+    started = time.perf_counter()
+    subprocess.run([python, "-m", "pip", "install", "--quiet", str(ROOT)], check=True)
+    took = time.perf_counter() - started
+    listed = subprocess.run(
+        [python, "-m", "pip", "list", "--format=freeze"], check=True, capture_output=True, text=True
+    )
+    names = [line.partition("==")[0] for line in listed.stdout.splitlines()]
+    packages = [name for name in names if name.lower() not in PIP_ITSELF]
+    size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+    print(f"core install: {len(packages)} packages, {size / 1e6:.0f} MB, {took:.0f} s")
+    print(" ".join(packages))
+    return python
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("--rounds", type=int, default=10)
+    parser.add_argument("--install", action="store_true")
+    args = parser.parse_args()
+    if not args.install:
+        measure(sys.executable, args.rounds)
+        return
+    with tempfile.TemporaryDirectory() as scratch:
+        measure(install(Path(scratch) / "venv"), args.rounds)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,221 @@
+"""Check that an engine of your own keeps the engine contract.
+
+    import asyncio
+    from rocketeval.testing import check_engine
+
+    asyncio.run(check_engine(MyEngine, rejected="text that makes my engine reject a prompt"))
+
+Every rule is a function that raises AssertionError and says what is broken; run them one by one
+from `ENGINE_CHECKS` to see each as a test of its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import astuple, dataclass
+
+from rocketeval.engines.base import Engine, Graded
+from rocketeval.engines.scripted import exact_answer
+from rocketeval.hashing import content_hash
+from rocketeval.records import Answer, GradingTask, Status
+
+ITEMS = (
+    "Does the response name a city?",
+    "Is the response written in verse?",
+    "Does the response say Paris?",
+)
+LISTED_MASS = 1.001
+"""Listed probabilities may sum to a little more than one in low precision."""
+USABLE = frozenset({Status.OK, Status.TRUNCATED})
+
+
+@dataclass(frozen=True, slots=True)
+class EngineCase:
+    """An engine to check, and what the checks must know about it."""
+
+    create: Callable[[], Engine]
+    """Makes a fresh engine; every check makes and closes its own."""
+    rejected: str
+    """A text that makes the engine reject any prompt that holds it, such as one far too long."""
+    tolerance: float = 0.0
+    """How far two answers to the same prompt may lie apart; real servers are rarely exact."""
+
+
+async def check_engine(
+    create: Callable[[], Engine], *, rejected: str, tolerance: float = 0.0
+) -> None:
+    """Raise AssertionError, naming the broken rule, unless the engine keeps the contract."""
+    case = EngineCase(create, rejected, tolerance)
+    for check in ENGINE_CHECKS:
+        await check(case)
+
+
+async def check_identity(case: EngineCase) -> None:
+    """Two engines made alike tell the same identity, every time."""
+    async with _engine(case) as engine, _engine(case) as twin:
+        first = await engine.identify()
+        assert all(isinstance(part, str) and part for part in astuple(first)), (
+            f"every part of the identity must be a text, got {first}"
+        )
+        assert await engine.identify() == first, "identify must tell the same every time"
+        assert await twin.identify() == first, "engines made alike must have one identity"
+
+
+async def check_order(case: EngineCase) -> None:
+    """There is one answer per item, in checklist order."""
+    async with _engine(case) as engine:
+        forward = await _graded(engine, _task(ITEMS))
+        backward = await _graded(engine, _task(ITEMS[::-1]))
+        _assert_same(forward, backward[::-1], case, "answers must follow the order of the items")
+
+
+async def check_probabilities(case: EngineCase) -> None:
+    """Probabilities lie in their proven bounds, and exist exactly where the status says so."""
+    async with _engine(case) as engine:
+        for answer in await _graded(engine, _task(ITEMS)):
+            _assert_sound(answer)
+
+
+async def check_repeatable(case: EngineCase) -> None:
+    """The same task gets the same answers again, alone or among others."""
+    async with _engine(case) as engine:
+        tasks = [_task(ITEMS, response=f"Paris, says number {number}.") for number in range(3)]
+        alone = [await _graded(engine, task) for task in tasks]
+        together = await asyncio.gather(*(_graded(engine, task) for task in tasks))
+        for one, other in zip(alone, together, strict=True):
+            _assert_same(one, other, case, "the same task must get the same answers")
+
+
+async def check_known_answers(case: EngineCase) -> None:
+    """Known answers come back as they were, and are not asked again."""
+    known = {0: exact_answer(0.123), 2: Answer(Status.HIDDEN, mass=0.0)}
+    async with _engine(case) as engine:
+        graded = await engine.grade(_task(ITEMS), known)
+        _assert_complete(graded, len(ITEMS))
+        kept = graded.answers[0] == known[0] and graded.answers[2] == known[2]
+        assert kept, f"known answers must come back unchanged, got {graded.answers}"
+        _assert_sound(graded.answers[1])
+        everything = {**known, 1: exact_answer(0.5)}
+        idle = await engine.grade(_task(ITEMS), everything)
+        assert idle.answers == tuple(everything[item] for item in range(len(ITEMS))), (
+            f"known answers must come back unchanged, got {idle.answers}"
+        )
+        assert idle.usage.requests == 0, "nothing must be asked when every answer is known"
+
+
+async def check_failure(case: EngineCase) -> None:
+    """A rejected item is an error with a reason, and costs no answer that was given or known."""
+    items = (ITEMS[0], case.rejected, ITEMS[1], ITEMS[2])
+    known = {3: exact_answer(0.123)}
+    async with _engine(case) as engine:
+        graded = await engine.grade(_task(items), known)
+        assert graded.failure, "a task with a rejected item must name its failure"
+        assert len(graded.answers) == len(items), "a failed task still has one answer per item"
+        first, rejected, _, last = graded.answers
+        assert first.status is not Status.ERROR, "the answer before the rejected item is lost"
+        assert rejected == Answer(Status.ERROR), f"a rejected item must be an error: {rejected}"
+        assert last == known[3], "a known answer is lost when another item fails"
+        assert not graded.unavailable, "a rejected item does not make the engine unavailable"
+        _assert_sound((await _graded(engine, _task(ITEMS)))[0])
+
+
+async def check_usage(case: EngineCase) -> None:
+    """What a task costs is counted."""
+    async with _engine(case) as engine:
+        usage = (await engine.grade(_task(ITEMS), {})).usage
+        assert usage.requests > 0, "a graded task must count its requests"
+        spent = (usage.prompt_tokens, usage.cached_tokens, usage.completion_tokens, usage.seconds)
+        assert min(spent) >= 0, f"usage must not be negative: {usage}"
+
+
+async def check_write(case: EngineCase) -> None:
+    """A prompt gets a text, and what it cost."""
+    async with _engine(case) as engine:
+        written = await engine.write("Name one city, then stop.", max_tokens=8)
+        assert isinstance(written.text, str), f"write must return text, got {written.text!r}"
+        assert written.text, "write returned no text"
+        assert written.usage.requests > 0, "a written text must count its requests"
+        assert isinstance(written.finished, bool), "write must say whether the text is finished"
+
+
+async def check_close(case: EngineCase) -> None:
+    """Closing does no harm: before any use, after it, and twice."""
+    unused = case.create()
+    await unused.aclose()
+    async with _engine(case) as engine:
+        await engine.grade(_task(ITEMS[:1]), {})
+        await engine.aclose()
+
+
+ENGINE_CHECKS: tuple[Callable[[EngineCase], Awaitable[None]], ...] = (
+    check_identity,
+    check_order,
+    check_probabilities,
+    check_repeatable,
+    check_known_answers,
+    check_failure,
+    check_usage,
+    check_write,
+    check_close,
+)
+
+
+@asynccontextmanager
+async def _engine(case: EngineCase) -> AsyncIterator[Engine]:
+    engine = case.create()
+    try:
+        yield engine
+    finally:
+        await engine.aclose()
+
+
+def _task(items: Sequence[str], response: str = "Paris, of course.") -> GradingTask:
+    prefix = f"Query: What is the capital of France?\nResponse: {response}\nQuestion: "
+    suffixes = tuple(f"{item}\nAnswer with one word, Yes or No.\nAnswer:" for item in items)
+    return GradingTask(
+        content_hash("check", prefix, suffixes), "capital", "checked", prefix, suffixes
+    )
+
+
+async def _graded(engine: Engine, task: GradingTask) -> tuple[Answer, ...]:
+    graded = await engine.grade(task, {})
+    _assert_complete(graded, len(task.suffixes))
+    return graded.answers
+
+
+def _assert_complete(graded: Graded, items: int) -> None:
+    assert graded.failure is None, f"a harmless task failed: {graded.failure}"
+    assert len(graded.answers) == items, (
+        f"{items} items must get {items} answers, got {len(graded.answers)}"
+    )
+
+
+def _assert_sound(answer: Answer) -> None:
+    assert answer.status is not Status.ERROR, "an error without a failure"
+    usable = answer.status in USABLE
+    assert (answer.p_yes is not None) == usable, (
+        f"a probability exists exactly where the status is ok or truncated, got {answer}"
+    )
+    if answer.p_yes is not None:
+        assert answer.p_low is not None, f"bounds are missing: {answer}"
+        assert answer.p_high is not None, f"bounds are missing: {answer}"
+        assert 0.0 <= answer.p_low <= answer.p_yes <= answer.p_high <= 1.0, (
+            f"p_yes must lie within its bounds, and they within 0 and 1: {answer}"
+        )
+    if answer.mass is not None:
+        assert 0.0 <= answer.mass <= LISTED_MASS, f"mass must lie within 0 and 1: {answer}"
+
+
+def _assert_same(
+    one: Sequence[Answer], other: Sequence[Answer], case: EngineCase, rule: str
+) -> None:
+    for mine, yours in zip(one, other, strict=True):
+        if mine.p_yes is None or yours.p_yes is None:
+            # At the edge of a status, an inexact server may fall on either side.
+            same = case.tolerance > 0 or mine.status is yours.status
+        else:
+            same = math.isclose(mine.p_yes, yours.p_yes, rel_tol=0, abs_tol=case.tolerance)
+        assert same, f"{rule}: {mine} is not {yours}"

@@ -1,0 +1,113 @@
+"""The promises of the scorer seam, as one check that any implementation can run."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rocketeval.config import ScorerConfig
+from rocketeval.records import Label
+from rocketeval.scoring.base import AnswerTable, Scorer
+
+
+def check_scorer(kind: type[Scorer], config: ScorerConfig | None = None) -> None:
+    """Raise AssertionError unless the scorer class `kind` keeps every promise of the seam."""
+    settings = config or ScorerConfig()
+    answers, labels = _example_answers()
+    scorer = kind.create(settings)
+    parameters = _stored_parameters(scorer)
+    learned = [name for name in vars(scorer) if name.endswith("_") and not name.startswith("_")]
+    _require(not learned, f"the constructor learned {learned}: only `fit` may")
+    _require(scorer.fit(answers, labels) is scorer, "`fit` does not return the scorer itself")
+    _require(_stored_parameters(scorer) == parameters, "`fit` changed the constructor's settings")
+    scores = _check_purity(scorer, answers)
+    _check_values(scores, answers, settings.scale)
+    _check_order(scorer, answers, scores)
+
+
+def _stored_parameters(scorer: Scorer) -> dict[str, Any]:
+    names = list(inspect.signature(type(scorer)).parameters)
+    absent = [name for name in names if not hasattr(scorer, name)]
+    _require(not absent, f"the constructor does not store {absent} under their own names")
+    return {name: getattr(scorer, name) for name in names}
+
+
+def _check_purity(scorer: Scorer, answers: AnswerTable) -> NDArray[np.float64]:
+    kept = answers.p_yes.copy(), answers.offsets.copy()
+    held = dict(vars(scorer))
+    first = scorer.predict(answers)
+    second = scorer.predict(answers)
+    _require(first.tobytes() == second.tobytes(), "two calls of `predict` differ")
+    unchanged = all(vars(scorer).get(name) is value for name, value in held.items())
+    _require(unchanged and len(vars(scorer)) == len(held), "`predict` changed the scorer")
+    _require(
+        kept[0].tobytes() == answers.p_yes.tobytes()
+        and kept[1].tobytes() == answers.offsets.tobytes(),
+        "`predict` changed the answers it was given",
+    )
+    return first
+
+
+def _check_values(
+    scores: NDArray[np.float64], answers: AnswerTable, scale: tuple[float, float]
+) -> None:
+    _require(scores.shape == (len(answers),), f"{scores.shape} scores for {len(answers)} responses")
+    _require(scores.dtype == np.float64, f"scores are {scores.dtype}, not float64")
+    empty, full = answers.answered == 0, answers.answered == answers.items
+    _require(bool(np.isnan(scores[empty]).all()), "a response without any answer has a score")
+    complete = scores[full & ~empty]
+    _require(bool(np.isfinite(complete).all()), "a response with every answer has no score")
+    low, high = scale
+    inside = (complete >= low) & (complete <= high)
+    _require(bool(inside.all()), f"a score is outside the scale {low}..{high}")
+
+
+def _check_order(scorer: Scorer, answers: AnswerTable, scores: NDArray[np.float64]) -> None:
+    """Queries in another order get the same scores, to the last bit."""
+    names = list(dict.fromkeys(answers.query_ids))[::-1]
+    order = [
+        row for name in names for row, query_id in enumerate(answers.query_ids) if query_id == name
+    ]
+    again = scorer.predict(_rows(answers, order))
+    _require(
+        again.tobytes() == scores[order].tobytes(), "a score depends on the order of the queries"
+    )
+
+
+def _rows(answers: AnswerTable, order: Sequence[int]) -> AnswerTable:
+    parts = [answers.p_yes[answers.offsets[row] : answers.offsets[row + 1]] for row in order]
+    return AnswerTable(
+        [answers.query_ids[row] for row in order],
+        [answers.candidates[row] for row in order],
+        np.concatenate(parts),
+        np.concatenate([[0], np.cumsum([len(part) for part in parts])]).astype(np.int64),
+    )
+
+
+def _example_answers() -> tuple[AnswerTable, list[Label]]:
+    """Return answers with every kind of gap, and labels for most of them."""
+    random = np.random.default_rng(0)
+    query_ids, candidates, parts, labels = [], [], [], []
+    for query, items in {"q1": 3, "q2": 12, "q3": 1, "q4": 5}.items():
+        for number in range(8):
+            p_yes = random.uniform(size=items)
+            if number == 5:
+                p_yes[0] = np.nan
+            if number == 6:
+                p_yes[:] = np.nan
+            query_ids.append(query)
+            candidates.append(f"c{number}")
+            parts.append(p_yes[:0] if number == 7 else p_yes)
+            if number < 4:
+                labels.append(Label(query, f"c{number}", float(random.integers(1, 11))))
+    offsets = np.concatenate([[0], np.cumsum([len(part) for part in parts])]).astype(np.int64)
+    return AnswerTable(query_ids, candidates, np.concatenate(parts), offsets), labels
+
+
+def _require(kept: bool, broken: str) -> None:
+    if not kept:
+        raise AssertionError(broken)

@@ -1,0 +1,211 @@
+"""The layout of the paper's own scripts, in both of its spellings."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from contracts.benchmark_contract import BenchmarkContract
+from contracts.benchmark_folders import TWELVE_ITEMS, rocketeval_folder, write_jsonl
+from rocketeval.benchmarks.base import open_benchmark
+from rocketeval.benchmarks.rocketeval import RocketEvalBenchmark
+from rocketeval.config import BenchmarkConfig
+from rocketeval.errors import BenchmarkError, ConfigError
+from rocketeval.records import Checklist, Label, Query, Rating, Response, Turn
+
+
+def config_of(folder: Path, **options: Any) -> BenchmarkConfig:
+    """The config of a folder in this layout."""
+    return BenchmarkConfig(kind="rocketeval", path=folder, options=options)
+
+
+def opened(folder: Path, **options: Any) -> RocketEvalBenchmark:
+    """A reader of a folder in this layout."""
+    return RocketEvalBenchmark.create(config_of(folder, **options))
+
+
+class TestContract(BenchmarkContract):
+    """The paper's layout passes the suite of all benchmarks."""
+
+    @pytest.fixture
+    def config(self, tmp_path: Path) -> BenchmarkConfig:
+        """A small folder with labels and ratings."""
+        return config_of(rocketeval_folder(tmp_path / "data"), ratings="rankings.json")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A small folder in this layout."""
+    return rocketeval_folder(tmp_path / "data")
+
+
+@pytest.mark.parametrize("name", ["query.jsonl", "queries.jsonl", "queries.jsonl.gz"])
+def test_both_spellings_of_the_queries(tmp_path: Path, name: str) -> None:
+    """The scripts read query.jsonl, their manual says queries.jsonl: both are found."""
+    folder = rocketeval_folder(tmp_path / "data", queries=name)
+    assert list(opened(folder).queries()) == [
+        Query("s1", "What is 1?", reference="A number.", category="maths"),
+        Query("s2", "And 2?", (Turn("user", "What is 1?"), Turn("assistant", "A number."))),
+    ]
+
+
+def test_the_first_output_is_the_response(folder: Path) -> None:
+    """The file's name is the candidate, also when it holds dots."""
+    assert list(opened(folder).responses())[1:3] == [
+        Response("s2", "gemma-2b-it", "gemma-2b-it on s2"),
+        Response("s1", "gpt-4.1", "gpt-4.1 on s1"),
+    ]
+
+
+def test_labels_from_arrays_and_lines(folder: Path) -> None:
+    """Both file kinds are read, scores may be text, and the organisation is cut off the name."""
+    assert list(opened(folder).labels()) == [
+        Label("s1", "gemma-2b-it", 7.0, "gpt-4o"),
+        Label("s2", "gemma-2b-it", 4.0, "gpt-4o"),
+        Label("s1", "gpt-4.1", 9.5, "gpt-4o"),
+    ]
+
+
+def test_several_labelers_must_be_chosen_from(folder: Path) -> None:
+    """Predicted scores lie beside gold ones in this layout: nobody guesses which is gold."""
+    write_jsonl(folder / "score" / "small-judge" / "gpt-4.1.jsonl", [])
+    with pytest.raises(BenchmarkError, match="several labelers") as refused:
+        list(opened(folder).labels())
+    assert refused.value.hint == "Set benchmark.options.labeler to one of: gpt-4o, small-judge"
+    assert len(list(opened(folder, labeler="gpt-4o").labels())) == 3
+
+
+def test_hidden_folders_are_no_labelers(folder: Path) -> None:
+    """A notebook's checkpoints beside the labels do not make a second labeler."""
+    (folder / "score" / ".ipynb_checkpoints").mkdir()
+    assert len(list(opened(folder).labels())) == 3
+
+
+def test_a_labeler_that_is_not_there_is_named(folder: Path) -> None:
+    """A wrong labeler is an error, not an empty list of labels."""
+    with pytest.raises(BenchmarkError, match="There is no gpt-5 in"):
+        list(opened(folder, labeler="gpt-5").labels())
+
+
+def test_without_labels(folder: Path) -> None:
+    """A folder without score/ has no labels and no complaint."""
+    for path in sorted((folder / "score").rglob("*"), reverse=True):
+        path.rmdir() if path.is_dir() else path.unlink()
+    (folder / "score").rmdir()
+    assert list(opened(folder).labels()) == []
+
+
+def test_checklists_inside_the_query_rows_keep_their_order(folder: Path) -> None:
+    """Item 10 comes after item 9, not after item 1."""
+    assert list(opened(folder).checklists()) == [
+        Checklist("s1", ("Is it a number?",)),
+        Checklist("s2", tuple(TWELVE_ITEMS)),
+    ]
+
+
+def test_a_checklist_file_replaces_those_in_the_rows(folder: Path) -> None:
+    """checklist/checklist.jsonl wins; a session with an empty list has no checklist."""
+    rows = [{"session_id": "s2", "checklist": TWELVE_ITEMS}, {"session_id": "s1", "checklist": []}]
+    write_jsonl(folder / "checklist" / "checklist.jsonl", rows)
+    assert list(opened(folder).checklists()) == [Checklist("s2", tuple(TWELVE_ITEMS))]
+
+
+def test_ratings_come_from_the_file_that_is_named(folder: Path) -> None:
+    """Models without a rating are left out; without the option there are none."""
+    assert list(opened(folder, ratings="rankings.json").ratings()) == [Rating("gpt-4.1", 1300.5)]
+    assert list(opened(folder).ratings()) == []
+
+
+@pytest.mark.parametrize(
+    ("conversation", "said"),
+    [
+        ([], "does not end with a message to answer"),
+        (
+            [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}],
+            "does not end with a message to answer",
+        ),
+        ("What?", "the field 'conversation_input' should be a list"),
+    ],
+)
+def test_a_conversation_without_a_query_is_refused(
+    folder: Path, conversation: Any, said: str
+) -> None:
+    """The last message is the query; an empty list or an assistant's message is none."""
+    write_jsonl(folder / "query.jsonl", [{"session_id": "s1", "conversation_input": conversation}])
+    with pytest.raises(BenchmarkError, match=said) as refused:
+        list(opened(folder).queries())
+    assert refused.value.message.startswith("query.jsonl:1: ")
+
+
+@pytest.mark.parametrize(
+    ("output", "said"),
+    [
+        ([], "output is empty"),
+        ("plain text", "the field 'output' should be a list, but is \"plain text\""),
+        ([None], "the field 'output' must be a list of texts"),
+    ],
+)
+def test_an_output_that_is_no_list_of_texts_is_refused(
+    folder: Path, output: Any, said: str
+) -> None:
+    """What cannot be read is named by file and line."""
+    write_jsonl(folder / "response" / "gpt-4.1.jsonl", [{"session_id": "s1", "output": output}])
+    with pytest.raises(BenchmarkError, match=said) as refused:
+        list(opened(folder).responses())
+    assert refused.value.message.startswith("gpt-4.1.jsonl:1: ")
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ('{"session_id": "s1", "score": 1}', "expected a JSON array of objects"),
+        ("[1, 2]", "expected a JSON array of objects"),
+        ("[{", "not valid JSON"),
+        ('[{"session_id": "s1", "score": "N/A"}]', "should be a number"),
+    ],
+)
+def test_a_broken_label_file_is_named(folder: Path, content: str, said: str) -> None:
+    """Arrays have no lines; the file, and the row where there is one, are named."""
+    (folder / "score" / "gpt-4o" / "gemma-2b-it.json").write_text(content)
+    with pytest.raises(BenchmarkError, match=said) as refused:
+        list(opened(folder).labels())
+    assert refused.value.message.startswith("gemma-2b-it.json")
+
+
+def test_an_array_saved_by_windows_is_read(folder: Path) -> None:
+    """A byte-order mark before the array changes nothing."""
+    path = folder / "score" / "gpt-4o" / "gemma-2b-it.json"
+    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
+    assert len(list(opened(folder).labels())) == 3
+
+
+def test_a_folder_without_responses_is_named(folder: Path) -> None:
+    """No file to read is an error with the folder's name."""
+    for path in (folder / "response").iterdir():
+        path.unlink()
+    with pytest.raises(BenchmarkError, match=r"There is no \.jsonl file in .*response"):
+        list(opened(folder).responses())
+
+
+def test_options_of_the_wrong_type_are_refused(folder: Path) -> None:
+    """`labeler: 5` is told apart from a folder's name when the benchmark is opened."""
+    with pytest.raises(ConfigError, match="labeler: Input should be a valid string"):
+        open_benchmark(config_of(folder, labeler=5))
+
+
+def test_native_wildbench_scores_are_read(folder: Path) -> None:
+    """A row as WildBench's own scripts write it gives a label; what else it holds is ignored."""
+    row = {
+        "session_id": "s1",
+        "parsed_result": {"strengths": "None.", "weaknesses": "All.", "score": "1"},
+        "meta_data": {"usage": {"total_tokens": 9}},
+        "model_test": "org/gpt-4.1",
+        "score": "1",
+        "model_output": "",
+    }
+    (folder / "score" / "gpt-4o" / "gpt-4.1.jsonl").unlink()
+    (folder / "score" / "gpt-4o" / "gpt-4.1.json").write_text(json.dumps([row]))
+    assert list(opened(folder).labels())[-1] == Label("s1", "gpt-4.1", 1.0, "gpt-4o")

@@ -1,0 +1,24 @@
+"""A fake server, and waiting cut short."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from fakes.openai_server import FakeOpenAI, serving
+from rocketeval.engines import transport
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[FakeOpenAI]:
+    """A fake OpenAI-compatible server that answers."""
+    async with serving(FakeOpenAI()) as running:
+        yield running
+
+
+@pytest.fixture
+def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Retries wait for milliseconds."""
+    monkeypatch.setattr(transport, "FIRST_WAIT", 0.004)
+    monkeypatch.setattr(transport, "LONGEST_WAIT", 0.02)

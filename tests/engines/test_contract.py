@@ -1,0 +1,158 @@
+"""The engine contract: both shipped engines keep it, and each check catches who does not."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from dataclasses import replace
+from functools import partial
+
+import pytest
+
+from contracts.engine_contract import EngineContract
+from fakes.openai_server import MODEL, FakeOpenAI, serving
+from rocketeval import ScriptedEngine
+from rocketeval.config import EngineConfig
+from rocketeval.engines import check as rules
+from rocketeval.engines.base import EngineIdentity, Graded, Written
+from rocketeval.engines.openai_http import OpenAIEngine
+from rocketeval.records import Answer, GradingTask, Usage
+from rocketeval.testing import ENGINE_CHECKS, EngineCase, check_engine
+
+REJECTED = "far too long"
+
+
+class TestScriptedEngine(EngineContract):
+    """The scripted engine."""
+
+    @pytest.fixture
+    def case(self) -> EngineCase:
+        return EngineCase(partial(ScriptedEngine, fail_on=REJECTED), REJECTED)
+
+
+class TestOpenAIEngine(EngineContract):
+    """The HTTP engine, in front of a fake server."""
+
+    @pytest.fixture
+    async def case(self) -> AsyncIterator[EngineCase]:
+        async with serving(FakeOpenAI(rejects=REJECTED)) as server:
+            config = EngineConfig(model=MODEL, base_url=server.base_url, patience=1)
+            yield EngineCase(partial(OpenAIEngine, config), REJECTED)
+
+
+class Honest(ScriptedEngine):
+    """Keeps the contract; the engines below each break one rule of it."""
+
+    def __init__(self) -> None:
+        super().__init__(fail_on=REJECTED)
+
+
+class Forgetful(Honest):
+    """Another identity every time."""
+
+    number = itertools.count()
+
+    async def identify(self) -> EngineIdentity:
+        return replace(await super().identify(), version=str(next(self.number)))
+
+
+class Scrambled(Honest):
+    """Answers in alphabetical order of the items."""
+
+    async def grade(self, task: GradingTask, known: Mapping[int, Answer]) -> Graded:
+        return await super().grade(replace(task, suffixes=tuple(sorted(task.suffixes))), known)
+
+
+class Overconfident(Honest):
+    """A probability outside of its own bounds."""
+
+    async def grade(self, task: GradingTask, known: Mapping[int, Answer]) -> Graded:
+        graded = await super().grade(task, known)
+        answers = tuple(replace(answer, p_low=0.999999) for answer in graded.answers)
+        return replace(graded, answers=answers)
+
+
+class Moody(Honest):
+    """Answers drift with every task."""
+
+    def __init__(self) -> None:
+        tasks = itertools.count()
+        ScriptedEngine.__init__(self, lambda *_: 1 / (2 + next(tasks)), fail_on=REJECTED)
+
+
+class Wasteful(Honest):
+    """Asks what is already known."""
+
+    async def grade(self, task: GradingTask, known: Mapping[int, Answer]) -> Graded:
+        return await super().grade(task, {})
+
+
+class Silent(Honest):
+    """Hides its failures."""
+
+    async def grade(self, task: GradingTask, known: Mapping[int, Answer]) -> Graded:
+        return replace(await super().grade(task, known), failure=None)
+
+
+class Free(Honest):
+    """Says that everything costs nothing."""
+
+    async def grade(self, task: GradingTask, known: Mapping[int, Answer]) -> Graded:
+        return replace(await super().grade(task, known), usage=Usage())
+
+
+class Speechless(Honest):
+    """Writes nothing."""
+
+    async def write(self, prompt: str, *, max_tokens: int) -> Written:
+        return replace(await super().write(prompt, max_tokens=max_tokens), text="")
+
+
+class Brittle(Honest):
+    """Can be closed once only."""
+
+    closed = False
+
+    async def aclose(self) -> None:
+        assert not self.closed, "closed twice"
+        self.closed = True
+
+
+BROKEN = (
+    (Forgetful, rules.check_identity, "same every time"),
+    (Scrambled, rules.check_order, "order of the items"),
+    (Overconfident, rules.check_probabilities, "within its bounds"),
+    (Moody, rules.check_repeatable, "same answers"),
+    (Wasteful, rules.check_known_answers, "unchanged"),
+    (Silent, rules.check_failure, "name its failure"),
+    (Free, rules.check_usage, "count its requests"),
+    (Speechless, rules.check_write, "no text"),
+    (Brittle, rules.check_close, "closed twice"),
+)
+
+
+async def test_check_engine_passes_a_good_engine() -> None:
+    """The published function raises nothing for an engine that keeps the contract."""
+    await check_engine(Honest, rejected=REJECTED)
+
+
+@pytest.mark.parametrize(
+    ("engine", "check", "rule"), BROKEN, ids=[row[0].__name__ for row in BROKEN]
+)
+async def test_a_broken_rule_is_named(
+    engine: Callable[[], ScriptedEngine],
+    check: Callable[[EngineCase], Awaitable[None]],
+    rule: str,
+) -> None:
+    """An engine that breaks one rule fails its check, and the message names the rule."""
+    with pytest.raises(AssertionError, match=rule):
+        await check(EngineCase(engine, REJECTED))
+    with pytest.raises(AssertionError):
+        await check_engine(engine, rejected=REJECTED)
+
+
+def test_every_check_is_run_and_proven() -> None:
+    """No check is written and then forgotten, and each catches somebody."""
+    written = {name for name in vars(rules) if name.startswith("check_")} - {"check_engine"}
+    assert {check.__name__ for check in ENGINE_CHECKS} == written
+    assert {check.__name__ for _, check, _ in BROKEN} == written

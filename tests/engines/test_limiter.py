@@ -1,0 +1,130 @@
+"""The limiter: never more than allowed, half after push-back, and nobody is left waiting."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import pytest
+
+from rocketeval.engines import limiter as module
+from rocketeval.engines.limiter import AdaptiveLimiter
+
+
+async def use(limiter: AdaptiveLimiter, peak: list[int], seconds: float = 0.001) -> None:
+    """Hold one place for a moment and note how many were held."""
+    async with limiter:
+        peak.append(limiter.in_flight)
+        await asyncio.sleep(seconds)
+
+
+async def settle() -> None:
+    """Let every task run as far as it can without time passing."""
+    for _ in range(10):
+        await asyncio.sleep(0)
+
+
+async def test_the_ceiling_holds() -> None:
+    """Among a hundred requests there are never more than the ceiling in flight, but as many."""
+    limiter, peak = AdaptiveLimiter(7), list[int]()
+    await asyncio.gather(*(use(limiter, peak) for _ in range(100)))
+    assert len(peak) == 100
+    assert max(peak) == 7
+    assert limiter.in_flight == 0
+
+
+async def test_push_back_halves_once_a_burst(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A burst of refusals counts once; the next burst halves again, down to one and no further."""
+    clock = [100.0]
+    monkeypatch.setattr(module.time, "monotonic", lambda: clock[0])
+    limiter = AdaptiveLimiter(16)
+    for _ in range(5):
+        limiter.pushed_back(0.0)
+    assert limiter.allowed == 8
+    for expected in (4, 2, 1, 1):
+        clock[0] += 1.5
+        limiter.pushed_back(0.0)
+        assert limiter.allowed == expected
+
+
+async def test_answers_let_more_through_again() -> None:
+    """About `allowed` answers earn one place more, up to the ceiling."""
+    limiter = AdaptiveLimiter(8)
+    limiter.pushed_back(0.0)
+    assert limiter.allowed == 4
+    for _ in range(5):
+        limiter.succeeded()
+    assert 5 <= limiter.allowed < 6
+    for _ in range(100):
+        limiter.succeeded()
+    assert limiter.allowed == 8
+
+
+async def test_fewer_in_flight_after_push_back() -> None:
+    """Halving is felt: with half allowed, half are in flight."""
+    limiter, peak = AdaptiveLimiter(8), list[int]()
+    limiter.pushed_back(0.0)
+    await asyncio.gather(*(use(limiter, peak) for _ in range(40)))
+    assert max(peak) == 4
+
+
+async def test_nothing_starts_during_a_pause() -> None:
+    """A pause holds everyone, also those who came during it, and then lets only `allowed` go."""
+    limiter, peak = AdaptiveLimiter(4), list[int]()
+    started = time.monotonic()
+    limiter.pushed_back(0.05)
+    users = [asyncio.create_task(use(limiter, peak)) for _ in range(8)]
+    await asyncio.sleep(0.02)
+    assert limiter.in_flight == 0
+    await asyncio.gather(*users)
+    assert time.monotonic() - started >= 0.05
+    assert max(peak) == 2
+
+
+async def test_a_longer_pause_reaches_those_who_already_wait() -> None:
+    """A second push-back during a pause makes the sleepers wait for the later end."""
+    limiter = AdaptiveLimiter(2)
+    started = time.monotonic()
+    limiter.pushed_back(0.02)
+    waiting = asyncio.create_task(use(limiter, []))
+    await settle()
+    limiter.pushed_back(0.08)
+    await waiting
+    assert time.monotonic() - started >= 0.08
+
+
+@pytest.mark.parametrize("pause", [0.0, 0.03], ids=["in the queue", "in a pause"])
+async def test_a_cancelled_waiter_leaks_no_place(pause: float) -> None:
+    """Cancelling those who wait, at any moment, leaves every place to the others."""
+    limiter = AdaptiveLimiter(2)
+    limiter.pushed_back(pause)
+    for _ in range(5):
+        holder = asyncio.create_task(use(limiter, []))
+        waiting = [asyncio.create_task(use(limiter, [])) for _ in range(6)]
+        await settle()
+        for task in waiting[::2]:
+            task.cancel()
+        await asyncio.wait_for(asyncio.gather(holder, *waiting[1::2]), timeout=2)
+    assert limiter.in_flight == 0
+
+
+async def test_a_waiter_cancelled_just_when_woken_passes_its_place_on() -> None:
+    """The place given to a waiter that is cancelled before it runs goes to the next."""
+    limiter = AdaptiveLimiter(1)
+    await limiter.__aenter__()
+    first, second = (asyncio.create_task(use(limiter, [])) for _ in range(2))
+    await settle()
+    await limiter.__aexit__()
+    first.cancel()
+    await asyncio.wait_for(second, timeout=2)
+    assert first.cancelled()
+
+
+async def test_an_error_inside_gives_the_place_back() -> None:
+    """A request that raises does not keep its place."""
+    limiter = AdaptiveLimiter(1)
+    for _ in range(3):
+        with pytest.raises(KeyError):
+            async with limiter:
+                raise KeyError
+    assert limiter.in_flight == 0

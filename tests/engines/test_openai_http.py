@@ -1,0 +1,315 @@
+"""The HTTP engine: what it sends, what it makes of strange answers, and what it counts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from fakes.openai_server import (
+    MODEL,
+    VERSION,
+    FakeOpenAI,
+    Fault,
+    answer,
+    dropped,
+    empty_choices,
+    status,
+    without_choices,
+    without_logprobs,
+    yes_no,
+)
+from rocketeval.config import EngineConfig
+from rocketeval.engines.base import create_engine
+from rocketeval.engines.openai_http import OpenAIEngine, base_url
+from rocketeval.engines.scripted import exact_answer
+from rocketeval.errors import ConfigError, EngineRefused, EngineUnavailable, RequestRejected
+from rocketeval.records import GradingTask, Status
+
+TASK = GradingTask(b"k", "q", "c", "Shared. ", ("First?", "Second?", "Third?"))
+
+
+@asynccontextmanager
+async def engine_for(server: FakeOpenAI, **settings: Any) -> AsyncIterator[OpenAIEngine]:
+    """An engine in front of the fake server, closed afterwards."""
+    defaults: dict[str, Any] = {"model": MODEL, "base_url": server.base_url, "patience": 1}
+    engine = OpenAIEngine(EngineConfig(**{**defaults, **settings}))
+    try:
+        yield engine
+    finally:
+        await engine.aclose()
+
+
+def choice(**fields: Any) -> Fault:
+    """A chat completion with one choice of this shape."""
+    return answer({"choices": [fields]})
+
+
+async def test_the_request(server: FakeOpenAI) -> None:
+    """One greedy token with its top logprobs, prefix and item joined, extra settings added."""
+    async with engine_for(server, top_logprobs=7, extra_body={"seed": 3}) as engine:
+        await engine.grade(TASK, {})
+    assert [seen.prompt for seen in server.chats] == [
+        "Shared. First?",
+        "Shared. Second?",
+        "Shared. Third?",
+    ]
+    assert server.chats[0].body == {
+        "model": MODEL,
+        "messages": [{"role": "user", "content": "Shared. First?"}],
+        "temperature": 0,
+        "max_tokens": 1,
+        "logprobs": True,
+        "top_logprobs": 7,
+        "seed": 3,
+    }
+
+
+async def test_the_probability_is_the_servers(server: FakeOpenAI) -> None:
+    """What the server computed is what comes out, with its mass."""
+    server.distribution = lambda prompt: yes_no(0.25 if "Second" in prompt else 0.75, mass=0.8)
+    async with engine_for(server) as engine:
+        answers = (await engine.grade(TASK, {})).answers
+    assert [found.p_yes for found in answers] == pytest.approx([0.75, 0.25, 0.75])
+    assert [found.mass for found in answers] == pytest.approx([0.8, 0.8, 0.8])
+
+
+async def test_known_items_are_not_sent(server: FakeOpenAI) -> None:
+    """The server sees only the items that are still open."""
+    async with engine_for(server) as engine:
+        graded = await engine.grade(TASK, {0: exact_answer(0.5), 2: exact_answer(0.5)})
+    assert [seen.prompt for seen in server.chats] == ["Shared. Second?"]
+    assert graded.usage.requests == 1
+
+
+@pytest.mark.usefixtures("hasty")
+async def test_usage_counts_retries_and_tokens(server: FakeOpenAI) -> None:
+    """Requests include every retry; tokens are what the server reports; time has passed."""
+    server.fail(status(503), times=2)
+    async with engine_for(server) as engine:
+        usage = (await engine.grade(TASK, {})).usage
+        assert engine.retries == 2
+    assert usage.requests == 5
+    assert usage.prompt_tokens == 6
+    assert usage.cached_tokens == 6
+    assert usage.completion_tokens == 3
+    assert 0 < usage.seconds < 5
+
+
+@pytest.mark.usefixtures("hasty")
+async def test_usage_counts_what_a_failed_task_spent(server: FakeOpenAI) -> None:
+    """The requests of a task that fails in the end were made all the same."""
+    async with engine_for(server, patience=0.1) as engine:
+        server.rejects = "Second"
+        graded = await engine.grade(TASK, {})
+    assert graded.failure is not None
+    assert graded.usage.requests == 2
+    assert graded.usage.completion_tokens == 1
+
+
+@pytest.mark.usefixtures("hasty")
+async def test_a_rejected_item_is_not_an_unavailable_engine(server: FakeOpenAI) -> None:
+    """HTTP 400 is about the task, a dead server about the engine: the two are told apart."""
+    async with engine_for(server, patience=0.05) as engine:
+        server.fail(status(400, "too many tokens"))
+        rejected = await engine.grade(TASK, {})
+        assert rejected.failure == 'item 1: HTTP 400: {"error": {"message": "too many tokens"}}'
+        assert not rejected.unavailable
+        server.fail(dropped, times=1000)
+        lost = await engine.grade(TASK, {})
+        assert lost.unavailable
+        assert [found.status for found in lost.answers] == [Status.ERROR] * 3
+
+
+async def test_a_refusal_is_raised(server: FakeOpenAI) -> None:
+    """A key that expires in the middle ends the run instead of failing every task."""
+    async with engine_for(server) as engine:
+        server.fail(status(401))
+        with pytest.raises(EngineRefused):
+            await engine.grade(TASK, {})
+
+
+@pytest.mark.parametrize(
+    "fault", [without_logprobs, choice(), choice(logprobs={"content": [{"token": "Yes"}]})]
+)
+async def test_an_answer_without_logprobs_has_its_status(server: FakeOpenAI, fault: Fault) -> None:
+    """A server that does not tell probabilities gets a named status, not a guess."""
+    server.fail(fault)
+    async with engine_for(server) as engine:
+        graded = await engine.grade(TASK, {})
+    assert graded.answers[0].status is Status.NO_LOGPROBS
+    assert graded.answers[1].status is Status.OK
+    assert graded.failure is None
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        without_choices,
+        empty_choices,
+        answer({"choices": ["Yes"]}),
+        answer({"choices": {"0": "Yes"}}),
+        choice(logprobs="yes"),
+        choice(logprobs={"content": ["Yes"]}),
+        choice(logprobs={"content": [{"top_logprobs": [{"token": "Yes"}]}]}),
+        choice(logprobs={"content": [{"top_logprobs": [{"token": "Yes", "logprob": None}]}]}),
+        choice(logprobs={"content": [{"top_logprobs": [{"token": "Yes", "logprob": "high"}]}]}),
+    ],
+)
+async def test_a_malformed_answer_fails_the_task_alone(server: FakeOpenAI, fault: Fault) -> None:
+    """JSON of any other shape is a named failure of one item, never a crash of the run."""
+    server.fail(fault)
+    async with engine_for(server) as engine:
+        graded = await engine.grade(TASK, {})
+        assert graded.failure is not None
+        assert graded.failure.startswith("item 1: the server")
+        assert (await engine.grade(TASK, {})).failure is None
+
+
+@pytest.mark.parametrize(
+    "usage", [None, [], "much", {"prompt_tokens": "many"}, {"prompt_tokens": None}]
+)
+async def test_malformed_usage_costs_no_answer(server: FakeOpenAI, usage: Any) -> None:
+    """An answer whose bookkeeping is broken still counts; its tokens are unknown."""
+    reply = server.reply("Well?", {"logprobs": True, "top_logprobs": 5})
+    server.fail(answer({**reply, "usage": usage}), times=3)
+    async with engine_for(server) as engine:
+        graded = await engine.grade(TASK, {})
+    assert graded.failure is None
+    assert graded.usage.prompt_tokens == 0
+
+
+async def test_write(server: FakeOpenAI) -> None:
+    """The author's text comes back whole, and a cut-off text says so."""
+    async with engine_for(server) as engine:
+        written = await engine.write("List.", max_tokens=50)
+        server.fail(choice(message={"content": "1. Is"}, finish_reason="length"))
+        cut = await engine.write("List.", max_tokens=2)
+        server.fail(choice(message={"content": None}, finish_reason="stop"))
+        empty = await engine.write("List.", max_tokens=2)
+    assert (written.text, written.finished) == (server.text, True)
+    assert (cut.text, cut.finished) == ("1. Is", False)
+    assert empty.text == ""
+    assert [seen.body["max_tokens"] for seen in server.chats] == [50, 2, 2]
+    assert "logprobs" not in server.chats[0].body
+
+
+async def test_write_of_a_malformed_answer(server: FakeOpenAI) -> None:
+    """A strange answer to the author's prompt is a RequestRejected."""
+    async with engine_for(server) as engine:
+        for fault in (without_choices, choice(message="hello")):
+            server.fail(fault)
+            with pytest.raises(RequestRejected):
+                await engine.write("List.", max_tokens=50)
+
+
+async def test_identity(server: FakeOpenAI) -> None:
+    """The identity holds what can change a probability, the server's version among it."""
+    async with engine_for(server, top_logprobs=5) as engine:
+        identity = await engine.identify()
+    assert (identity.engine, identity.model, identity.endpoint) == ("openai", MODEL, "chat")
+    assert (identity.version, identity.logprobs) == (VERSION, "top5")
+    assert identity.readout == engine.readout.hash
+
+
+async def test_llama_cpp_tells_its_build(server: FakeOpenAI) -> None:
+    """A server without /version may tell its build in /props."""
+    server.always("/version", status(404))
+    server.always("/props", answer({"build_info": "b4567"}))
+    async with engine_for(server) as engine:
+        assert (await engine.identify()).version == "b4567"
+
+
+async def test_an_unknown_version_is_said_to_be_unknown(server: FakeOpenAI) -> None:
+    """A server that tells nothing about itself can still be used."""
+    server.always("/version", status(404))
+    async with engine_for(server) as engine:
+        assert (await engine.identify()).version == "unknown"
+
+
+@pytest.mark.usefixtures("hasty")
+async def test_an_unreachable_version_is_not_an_unknown_one(server: FakeOpenAI) -> None:
+    """A hiccup while asking must not change the fingerprint of the judge."""
+    server.always("/version", dropped)
+    async with engine_for(server) as engine:
+        with pytest.raises(EngineUnavailable):
+            await engine.identify()
+
+
+async def test_a_model_the_server_does_not_have(server: FakeOpenAI) -> None:
+    """A wrong model name is told before grading, with those that are there."""
+    async with engine_for(server, model="other") as engine:
+        with pytest.raises(EngineRefused, match="other") as caught:
+            await engine.identify()
+    assert MODEL in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    "listing", [{}, {"data": None}, {"data": 3}, {"data": ["x"]}, {"data": []}]
+)
+async def test_a_strange_list_of_models_is_no_obstacle(server: FakeOpenAI, listing: Any) -> None:
+    """Where a server does not list its models properly, the first request will tell."""
+    server.always("/v1/models", answer(listing))
+    async with engine_for(server) as engine:
+        assert (await engine.identify()).model == MODEL
+
+
+async def test_the_key_comes_from_the_environment(
+    server: FakeOpenAI, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The variable that the config names is sent as a bearer token, and shown nowhere."""
+    monkeypatch.setenv("MY_JUDGE_KEY", "sk-hidden")
+    async with engine_for(server, api_key_env="MY_JUDGE_KEY") as engine:
+        await engine.grade(TASK, {})
+        assert "sk-hidden" not in repr(engine) + repr(engine.config)
+    assert server.chats[0].headers["Authorization"] == "Bearer sk-hidden"
+
+
+@pytest.mark.parametrize(
+    ("url", "problem"),
+    [
+        ("ftp://host/v1", "not an http"),
+        ("localhost:8000/v1", "not an http"),
+        ("http://", "not an http"),
+        ("http://host:99999/v1", "not an http"),
+        ("http://host:port/v1", "not an http"),
+        ("http://me:secret@host/v1", "user name or password"),
+        ("ftp://me:secret@host/v1", "user name or password"),
+        ("http://host/v1?api-version=1", "after its path"),
+    ],
+)
+def test_an_address_that_cannot_work_is_refused(url: str, problem: str) -> None:
+    """A wrong base_url is a mistake in the config, told before anything is sent."""
+    with pytest.raises(ConfigError, match=problem) as caught:
+        base_url(EngineConfig(model="m", base_url=url))
+    assert "secret" not in str(caught.value)
+
+
+def test_where_the_address_comes_from(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The config wins over the environment, which wins over the OpenAI API."""
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    assert base_url(EngineConfig(model="m")) == "https://api.openai.com/v1"
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://env:1/v1/")
+    assert base_url(EngineConfig(model="m")) == "http://env:1/v1"
+    assert base_url(EngineConfig(model="m", base_url="http://own:2/v1")) == "http://own:2/v1"
+
+
+def test_the_registry_makes_it() -> None:
+    """`engine: openai` in a config is this engine; nothing is contacted."""
+    config = EngineConfig(model="m", base_url="http://127.0.0.1:9/v1")
+    assert isinstance(create_engine(config), OpenAIEngine)
+
+
+async def test_a_label_hidden_by_top_k_is_bounded(server: FakeOpenAI) -> None:
+    """From a list of one token comes a proven interval or no probability, never 0 or 1."""
+    server.distribution = lambda _: yes_no(0.6)
+    async with engine_for(server, top_logprobs=1) as engine:
+        found = (await engine.grade(TASK, {})).answers[0]
+    assert found.status is Status.UNBOUNDED
+    assert found.p_yes is None
+    assert found.p_low is not None
+    assert found.p_low <= 0.6 <= (found.p_high or 0)
+    assert found.logp_yes == pytest.approx(math.log(0.54))

@@ -1,0 +1,251 @@
+"""The readout: variants summed, exact in the extremes, and everything a list hides is bounded."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections import Counter
+
+import pytest
+
+from rocketeval.engines.readout import Readout, sigmoid, spellings
+from rocketeval.records import Answer, Status
+
+Listed = list[tuple[str, float]]
+YES = sorted(spellings("yes"))
+NO = sorted(spellings("no"))
+ROUNDING = 1e-12
+CUT = {Status.OK, Status.TRUNCATED, Status.UNBOUNDED, Status.HIDDEN}
+"""What a cut list can lead to when any mass counts."""
+
+
+def listed(**probabilities: float) -> Listed:
+    """Token and log-probability pairs from probabilities."""
+    return [(token, math.log(p)) for token, p in probabilities.items()]
+
+
+def test_variants_are_summed() -> None:
+    """Case, space and byte markers all count, added up: never the largest alone."""
+    answer = Readout().read(
+        [
+            ("Yes", math.log(0.2)),
+            (" yes", math.log(0.1)),
+            ("\u0120YES", math.log(0.05)),
+            ("\u2581Yes", math.log(0.05)),
+            ("No", math.log(0.1)),
+            ("\nno", math.log(0.1)),
+            ("maybe", math.log(0.3)),
+        ]
+    )
+    assert answer.status is Status.OK
+    assert answer.p_yes == pytest.approx(0.4 / 0.6, rel=1e-14)
+    assert answer.mass == pytest.approx(0.6, rel=1e-14)
+    assert answer.logp_yes == pytest.approx(math.log(0.4), rel=1e-14)
+    assert answer.logp_no == pytest.approx(math.log(0.2), rel=1e-14)
+
+
+def test_the_same_token_twice_counts_twice() -> None:
+    """Two token ids that print alike are two shares of probability."""
+    answer = Readout().read([("Yes", math.log(0.3)), ("Yes", math.log(0.3)), ("No", math.log(0.2))])
+    assert answer.p_yes == pytest.approx(0.75)
+
+
+@pytest.mark.parametrize("token", ["yess", "Y", "Not", "None", "yes.", "  yes", "nO", "да"])
+def test_look_alikes_do_not_count(token: str) -> None:
+    """Only the frozen spellings are labels; a near miss is another word."""
+    assert Readout().read([(token, math.log(0.9))]) == Answer(Status.HIDDEN, mass=0.0)
+
+
+@pytest.mark.parametrize(
+    ("logp_yes", "logp_no", "expected"),
+    [
+        (0.0, -700.0, 1.0),
+        (-700.0, 0.0, math.exp(-700.0)),
+        (-0.0, -30.0, 1.0 / (1.0 + math.exp(-30.0))),
+        (-30.0, -0.0, math.exp(-30.0)),
+        (-1.0, -1.0, 0.5),
+        (0.0, -9999.0, 1.0),
+        (-9999.0, 0.0, 0.0),
+    ],
+)
+def test_extreme_log_probabilities_stay_exact(
+    logp_yes: float, logp_no: float, expected: float
+) -> None:
+    """Nothing overflows, and a tiny probability keeps its digits; the logs are kept beside it."""
+    answer = Readout().read([("Yes", logp_yes), ("No", logp_no)])
+    assert answer.status is Status.OK
+    assert answer.p_yes == pytest.approx(expected, rel=1e-12, abs=0)
+    assert (answer.logp_yes, answer.logp_no) == (logp_yes, logp_no)
+
+
+@pytest.mark.parametrize("x", [0.0, 1.0, -1.0, 36.0, -36.0, 745.0, -745.0, 1e6, -1e6])
+def test_sigmoid_is_symmetric(x: float) -> None:
+    """sigmoid(x) + sigmoid(-x) is one at any size of x."""
+    assert sigmoid(x) + sigmoid(-x) == pytest.approx(1.0, abs=1e-15)
+    assert 0.0 <= sigmoid(x) <= 1.0
+
+
+@pytest.mark.parametrize(
+    ("pairs", "status"),
+    [
+        ([], Status.NO_LOGPROBS),
+        (listed(maybe=0.9), Status.HIDDEN),
+        (listed(Yes=0.05, No=0.04, maybe=0.9), Status.LOW_MASS),
+        (listed(Yes=0.6, No=0.3), Status.OK),
+        (listed(Yes=0.999, maybe=0.0001), Status.TRUNCATED),
+        (listed(No=0.999, maybe=0.0001), Status.TRUNCATED),
+        (listed(Yes=0.6, maybe=0.2), Status.UNBOUNDED),
+        (listed(No=0.6, maybe=0.2), Status.UNBOUNDED),
+    ],
+)
+def test_status(pairs: Listed, status: Status) -> None:
+    """Every way a list can fall short has its own name, and only ok and truncated a p_yes."""
+    answer = Readout().read(pairs)
+    assert answer.status is status
+    assert (answer.p_yes is not None) == (status in (Status.OK, Status.TRUNCATED))
+
+
+def test_a_hidden_label_is_the_middle_of_its_interval() -> None:
+    """A label cut off by top-k is bounded by the least listed token, by hand."""
+    answer = Readout().read(listed(Yes=0.99, maybe=0.0004))
+    assert answer.status is Status.TRUNCATED
+    most_no = 15 * 0.0004  # all 15 spellings of no, each at most the least listed
+    assert answer.p_low == pytest.approx(0.99 / (0.99 + most_no))
+    assert answer.p_high == 1.0
+    assert answer.p_yes == pytest.approx((0.99 / (0.99 + most_no) + 1.0) / 2)
+    assert answer.logp_no is None
+
+
+def test_the_unlisted_rest_bounds_too() -> None:
+    """A hidden label cannot be larger than what the listed tokens leave over."""
+    answer = Readout().read(listed(Yes=0.9, maybe=0.095))
+    assert answer.p_low == pytest.approx(0.9 / 0.905)
+
+
+def test_limits_are_settings() -> None:
+    """min_mass and max_width decide, at their edge, what counts as an answer."""
+    pairs = listed(Yes=0.06, No=0.04)
+    assert Readout(min_mass=0.099).read(pairs).status is Status.OK
+    assert Readout(min_mass=0.101).read(pairs).status is Status.LOW_MASS
+    cut = listed(Yes=0.6, maybe=0.3)
+    assert Readout(max_width=0.2).read(cut).status is Status.TRUNCATED
+    assert Readout(max_width=0.1).read(cut).status is Status.UNBOUNDED
+
+
+@pytest.mark.parametrize("min_mass", [0.0, 0.1])
+def test_labels_of_no_probability_are_no_answer(min_mass: float) -> None:
+    """Two labels listed at minus infinity prove nothing, whatever the limit."""
+    answer = Readout(min_mass=min_mass).read([("Yes", -math.inf), ("No", -math.inf)])
+    assert answer.p_yes is None
+    assert (answer.p_low, answer.p_high) == (0.0, 1.0)
+
+
+def test_the_hash_follows_every_setting() -> None:
+    """Readouts that can differ in an answer have different hashes; equal ones the same."""
+    made = [
+        Readout(),
+        Readout(min_mass=0.2),
+        Readout(max_width=0.2),
+        Readout(yes=spellings("ja")),
+        Readout(no=spellings("nein")),
+    ]
+    assert len({readout.hash for readout in made}) == len(made)
+    assert Readout().hash == Readout().hash
+
+
+def full_distribution(chance: random.Random) -> Listed:
+    """A random distribution over 200 tokens, some spellings of yes and no among them, sorted."""
+    labels = chance.sample(YES, chance.randint(1, 5)) + chance.sample(NO, chance.randint(1, 5))
+    tokens = labels + [f"w{number}" for number in range(200 - len(labels))]
+    sharpness = chance.choice([0.5, 2.0, 6.0])
+    logits = [chance.gauss(0, sharpness) + 4 * (token in labels) for token in tokens]
+    total = math.log(math.fsum(map(math.exp, logits)))
+    pairs = [(token, logit - total) for token, logit in zip(tokens, logits, strict=True)]
+    return sorted(pairs, key=lambda pair: -pair[1])
+
+
+def exact(full: Listed) -> float:
+    """p_yes with nothing hidden."""
+    yes = math.fsum(math.exp(logp) for token, logp in full if token in YES)
+    no = math.fsum(math.exp(logp) for token, logp in full if token in NO)
+    return yes / (yes + no)
+
+
+def assert_holds(answer: Answer, truth: float) -> None:
+    """The proven bounds hold the truth, and the answer lies within them."""
+    assert answer.p_low is not None
+    assert answer.p_high is not None
+    assert 0.0 <= answer.p_low <= answer.p_high <= 1.0
+    assert answer.p_low - ROUNDING <= truth <= answer.p_high + ROUNDING
+    if answer.p_yes is not None:
+        assert answer.p_low <= answer.p_yes <= answer.p_high
+        assert 0.0 < answer.p_yes < 1.0
+
+
+def test_the_interval_always_holds_the_exact_value() -> None:
+    """For thousands of random distributions cut at every k, the proven bounds hold the truth."""
+    chance = random.Random(7)
+    readout = Readout(min_mass=0.0, max_width=0.1)
+    seen: Counter[Status] = Counter()
+    for _ in range(250):
+        full = full_distribution(chance)
+        truth = exact(full)
+        for k in range(1, 21):
+            answer = readout.read(full[:k])
+            seen[answer.status] += 1
+            if answer.status is Status.HIDDEN:
+                continue
+            assert_holds(answer, truth)
+            if answer.status is Status.TRUNCATED:
+                assert answer.p_high - answer.p_low <= readout.max_width  # type: ignore[operator]
+    assert min(seen[status] for status in CUT) > 50
+
+
+def test_the_interval_holds_when_the_list_sums_to_more_than_one() -> None:
+    """A low-precision list that claims more than one is bounded by its least listed token."""
+    chance = random.Random(8)
+    readout = Readout(min_mass=0.0)
+    checked = 0
+    for _ in range(400):
+        full = full_distribution(chance)
+        shifted = [(token, logp + 0.01) for token, logp in full]
+        for k in (2, 5, 10, 20):
+            claimed = math.fsum(math.exp(logp) for _, logp in shifted[:k])
+            answer = readout.read(shifted[:k])
+            if claimed >= 1.0 and answer.status is not Status.HIDDEN:
+                assert_holds(answer, exact(full))
+                checked += 1
+    assert checked > 100
+
+
+def test_the_whole_list_leaves_nothing_open() -> None:
+    """With every token listed the answer is exact and its interval a point, up to rounding."""
+    chance = random.Random(11)
+    for _ in range(50):
+        full = full_distribution(chance)
+        answer = Readout(min_mass=0.0).read(full)
+        assert answer.p_yes == pytest.approx(exact(full), rel=1e-12)
+        assert answer.p_low is not None
+        assert answer.p_high is not None
+        least = math.exp(full[-1][1])
+        assert answer.p_high - answer.p_low <= 30 * least / (answer.mass or 1) + ROUNDING
+
+
+def test_a_list_that_sums_to_more_than_one_keeps_valid_bounds() -> None:
+    """Low-precision noise never makes the unlisted rest negative."""
+    answer = Readout().read(listed(Yes=0.7, No=0.31, maybe=0.001))
+    assert answer.status is Status.OK
+    assert answer.p_low is not None
+    assert answer.p_high is not None
+    assert answer.p_yes is not None
+    assert 0.0 < answer.p_low < answer.p_yes < answer.p_high < 1.0
+
+
+def test_more_listed_duplicates_than_spellings() -> None:
+    """A list full of tokens that print alike cannot turn the bounds inside out."""
+    pairs = [("Yes", math.log(0.04))] * 18 + [("No", math.log(0.03))]
+    answer = Readout().read(pairs)
+    assert answer.p_low is not None
+    assert answer.p_yes is not None
+    assert answer.p_high is not None
+    assert answer.p_low <= answer.p_yes <= answer.p_high

@@ -1,0 +1,425 @@
+"""The transport: what is retried, how long, and what a user is told when it ends."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+from typing import Any
+
+import pytest
+
+from fakes.openai_server import (
+    FakeOpenAI,
+    Fault,
+    array,
+    dropped,
+    echoed_key,
+    garbage,
+    hang,
+    status,
+)
+from rocketeval.engines import transport as module
+from rocketeval.engines.meter import Meter
+from rocketeval.engines.transport import Transport, environment_proxy, parse_retry_after
+from rocketeval.errors import EngineError, EngineRefused, EngineUnavailable, RequestRejected
+
+KEY = "sk-very-secret-0123456789"
+CHAT = {"messages": [{"role": "user", "content": "Well?"}], "logprobs": True, "top_logprobs": 5}
+
+PASSING = {
+    **{str(code): status(code) for code in (408, 409, 425, 429, 500, 502, 503, 504, 524, 529)},
+    "dropped": dropped,
+    "garbage": garbage,
+    "array": array,
+}
+
+
+@asynccontextmanager
+async def connected(server: FakeOpenAI, **settings: Any) -> AsyncIterator[Transport]:
+    """A transport to the fake server, closed afterwards."""
+    defaults: dict[str, Any] = {"key": KEY, "concurrency": 4, "timeout": 5.0, "patience": 5.0}
+    transport = Transport(server.base_url, **{**defaults, **settings})
+    try:
+        yield transport
+    finally:
+        await transport.aclose()
+
+
+async def ask(transport: Transport) -> tuple[dict[str, Any], int]:
+    """One chat request; its answer, and how many requests it took."""
+    meter = Meter()
+    reply = await transport.post("/chat/completions", CHAT, meter)
+    return reply, meter.usage.requests
+
+
+async def failing(server: FakeOpenAI, **settings: Any) -> EngineError:
+    """The error one chat request ends with."""
+    async with connected(server, **settings) as transport:
+        with pytest.raises(EngineError) as caught:
+            await ask(transport)
+    return caught.value
+
+
+@pytest.mark.usefixtures("hasty")
+@pytest.mark.parametrize("fault", PASSING.values(), ids=PASSING.keys())
+async def test_what_may_pass_is_tried_again(server: FakeOpenAI, fault: Fault) -> None:
+    """Three setbacks of this kind and then an answer are an answer, and four requests."""
+    server.fail(fault, times=3)
+    async with connected(server) as transport:
+        reply, requests = await ask(transport)
+        assert reply["choices"]
+        assert requests == 4
+        assert transport.retries == 3
+    assert len(server.chats) == 4
+    assert len({str(seen.body) for seen in server.chats}) == 1
+
+
+@pytest.mark.parametrize("code", [301, 308, 401, 402, 403, 404, 405, 407])
+async def test_a_refusal_ends_it_at_once(server: FakeOpenAI, code: int) -> None:
+    """Where no request can succeed, one is enough, and the hint says what to change."""
+    server.fail(status(code, "go away", {"Location": "http://elsewhere.test/v1"}))
+    error = await failing(server)
+    assert isinstance(error, EngineRefused)
+    assert f"HTTP {code}" in error.message
+    assert error.hint
+    assert len(server.chats) == 1
+
+
+@pytest.mark.parametrize("code", [400, 413, 422, 501, 202])
+async def test_a_rejected_request_is_not_repeated(server: FakeOpenAI, code: int) -> None:
+    """What is wrong with the request itself is said once, in the server's words."""
+    server.fail(status(code, "the prompt is too long"))
+    error = await failing(server)
+    assert isinstance(error, RequestRejected)
+    assert "the prompt is too long" in error.message
+    assert error.hint
+    assert len(server.chats) == 1
+
+
+async def test_a_redirect_is_not_followed(server: FakeOpenAI) -> None:
+    """Private texts do not travel to an address nobody configured; the user is told where to."""
+    server.fail(status(307, headers={"Location": f"{server.base_url}/elsewhere"}))
+    error = await failing(server)
+    assert f"moved to {server.base_url}/elsewhere" in error.message
+    assert [seen.path for seen in server.seen] == ["/v1/chat/completions"]
+
+
+@pytest.mark.usefixtures("hasty")
+@pytest.mark.parametrize("form", ["seconds", "date"])
+async def test_retry_after_is_honoured(
+    server: FakeOpenAI, form: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server says how long to wait, in either form, and is not asked sooner."""
+    now = datetime(2030, 1, 1, tzinfo=UTC)
+    monkeypatch.setattr(module, "datetime", Frozen(now))
+    header = "0.15" if form == "seconds" else format_datetime(now + timedelta(seconds=1), True)
+    asked = 0.15 if form == "seconds" else 1.0
+    server.fail(status(429, headers={"Retry-After": header}))
+    async with connected(server) as transport:
+        await ask(transport)
+    first, second = (seen.at for seen in server.chats)
+    assert asked <= second - first < asked + 0.5
+
+
+@pytest.mark.usefixtures("hasty")
+async def test_a_busy_server_is_left_alone_by_everyone(server: FakeOpenAI) -> None:
+    """One 429 with Retry-After holds back the other requests too."""
+    server.fail(status(429, headers={"Retry-After": "0.2"}))
+    async with connected(server, concurrency=2) as transport:
+        pushed_back = asyncio.create_task(ask(transport))
+        while not transport.retries:
+            await asyncio.sleep(0.005)
+        await asyncio.gather(pushed_back, *(ask(transport) for _ in range(3)))
+    first, *others = (seen.at for seen in server.chats)
+    assert min(others) - first >= 0.2
+
+
+async def test_a_wait_beyond_patience_is_not_begun(server: FakeOpenAI) -> None:
+    """A server that asks for an hour is given up at once, and the message says why."""
+    server.fail(status(429, headers={"Retry-After": "3600"}))
+    started = time.monotonic()
+    error = await failing(server, patience=30)
+    assert time.monotonic() - started < 5
+    assert isinstance(error, EngineUnavailable)
+    assert "asks to wait 3600 s" in error.message
+
+
+@pytest.mark.usefixtures("hasty")
+async def test_patience_runs_out(server: FakeOpenAI) -> None:
+    """Retrying ends when patience does, with the last reason and what to do next."""
+    server.fail(status(503, "still loading"), times=10_000)
+    started = time.monotonic()
+    error = await failing(server, patience=0.2)
+    assert 0.1 < time.monotonic() - started < 2
+    assert isinstance(error, EngineUnavailable)
+    assert "HTTP 503" in error.message
+    assert "still loading" in error.message
+    assert f"{len(server.chats)} attempts" in error.message
+    assert "again" in error.hint
+    assert len(server.chats) > 3
+
+
+@pytest.mark.usefixtures("hasty")
+async def test_waiting_for_our_own_turn_costs_no_patience(server: FakeOpenAI) -> None:
+    """A request that queued behind others for longer than patience is still retried."""
+    server.latency = 0.1
+    async with connected(server, concurrency=1, patience=0.35) as transport:
+        others = [asyncio.create_task(ask(transport)) for _ in range(5)]
+        await asyncio.sleep(0.05)
+        last = asyncio.create_task(ask(transport))
+        await asyncio.gather(*others)
+        server.fail(status(500))
+        assert (await last)[1] == 2
+
+
+@pytest.mark.usefixtures("hasty")
+async def test_a_hanging_server_times_out(server: FakeOpenAI) -> None:
+    """A request nobody answers ends after the timeout and is tried again."""
+    server.fail(hang)
+    async with connected(server, timeout=0.1) as transport:
+        started = time.monotonic()
+        _, requests = await ask(transport)
+    assert requests == 2
+    assert 0.1 <= time.monotonic() - started < 2
+
+
+@pytest.mark.usefixtures("hasty")
+async def test_no_server_at_all() -> None:
+    """A closed port is unavailable after patience, not a traceback."""
+    server = FakeOpenAI(base_url="http://127.0.0.1:9/v1")
+    error = await failing(server, patience=0.1)
+    assert isinstance(error, EngineUnavailable)
+    assert "127.0.0.1:9" in error.message
+
+
+async def test_plain_http_behind_https_is_refused(server: FakeOpenAI) -> None:
+    """A broken TLS connection will not mend itself: one attempt, and the hint speaks of https."""
+    server.base_url = server.base_url.replace("http:", "https:")
+    error = await failing(server)
+    assert isinstance(error, EngineRefused)
+    assert "https" in error.hint
+    async with connected(server) as transport:
+        with pytest.raises(EngineRefused, match="secure"):
+            await transport.get("/models")
+
+
+@pytest.mark.usefixtures("hasty")
+@pytest.mark.parametrize("code", [401, 400, 503])
+@pytest.mark.parametrize("padding", [0, 265, 270, 280])
+async def test_the_key_is_never_shown(server: FakeOpenAI, code: int, padding: int) -> None:
+    """A server that echoes the key, anywhere in its answer, does not get it into an error."""
+    server.fail(echoed_key(code, "x" * padding), times=1000)
+    error = await failing(server, patience=0.01)
+    assert server.chats[0].headers["Authorization"] == f"Bearer {KEY}"
+    for shown in (str(error), repr(error), error.message, error.hint):
+        assert not any(KEY[:length] in shown for length in range(4, len(KEY) + 1))
+
+
+async def test_a_transport_does_not_show_its_key(server: FakeOpenAI) -> None:
+    """Printing a transport prints no secret."""
+    async with connected(server) as transport:
+        assert KEY not in repr(transport)
+
+
+@pytest.mark.parametrize(("key", "header"), [(f" {KEY}\r\n", f"Bearer {KEY}"), ("", None)])
+async def test_the_key_is_sent_clean(server: FakeOpenAI, key: str, header: str | None) -> None:
+    """Stray line ends around a key do no harm, and no key means no header."""
+    async with connected(server, key=key) as transport:
+        await ask(transport)
+    assert server.chats[0].headers.get("Authorization") == header
+
+
+async def test_concurrency_is_bounded(server: FakeOpenAI) -> None:
+    """However many ask, the server never sees more than `concurrency` at once, but as many."""
+    server.latency = 0.01
+    async with connected(server, concurrency=3) as transport:
+        await asyncio.gather(*(ask(transport) for _ in range(30)))
+    assert server.most_in_flight == 3
+
+
+@pytest.mark.usefixtures("hasty")
+async def test_push_back_lowers_the_concurrency(server: FakeOpenAI) -> None:
+    """After a 429 fewer requests are in flight, and all are answered in the end."""
+    server.fail(status(429))
+    server.latency = 0.01
+    async with connected(server, concurrency=8) as transport:
+        await ask(transport)
+        server.most_in_flight = 0
+        await asyncio.gather(*(ask(transport) for _ in range(4)))
+        assert server.most_in_flight == 4
+        await asyncio.gather(*(ask(transport) for _ in range(60)))
+        assert 4 < server.most_in_flight <= 8
+
+
+async def test_a_cancelled_request_frees_its_place(server: FakeOpenAI) -> None:
+    """Cancelling a request in flight leaves the transport usable."""
+    server.fail(hang)
+    async with connected(server, concurrency=1) as transport:
+        hanging = asyncio.create_task(ask(transport))
+        while not server.chats:
+            await asyncio.sleep(0.005)
+        hanging.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await hanging
+        reply, _ = await asyncio.wait_for(ask(transport), timeout=2)
+    assert reply["choices"]
+
+
+async def test_closing_twice_and_going_on(server: FakeOpenAI) -> None:
+    """Closing is idempotent, and a closed transport opens again when it is used."""
+    async with connected(server) as transport:
+        await transport.aclose()
+        await ask(transport)
+        await transport.aclose()
+        await transport.aclose()
+        await ask(transport)
+    assert len(server.chats) == 2
+
+
+@pytest.mark.usefixtures("hasty")
+@pytest.mark.parametrize("code", [404, 400, 301, 501])
+async def test_get_gives_none_where_there_is_nothing(server: FakeOpenAI, code: int) -> None:
+    """A server without this path is not an error."""
+    server.always("/v1/models", status(code))
+    async with connected(server) as transport:
+        assert await transport.get("/models") is None
+    assert len(server.seen) == 1
+
+
+@pytest.mark.usefixtures("hasty")
+async def test_get_of_something_else_than_json(server: FakeOpenAI) -> None:
+    """A web page or a list where an object was expected counts as nothing."""
+    async with connected(server) as transport:
+        for fault in (garbage, array):
+            server.always("/v1/models", fault)
+            assert await transport.get("/models") is None
+
+
+@pytest.mark.usefixtures("hasty")
+@pytest.mark.parametrize("code", [401, 403])
+async def test_get_with_a_wrong_key(server: FakeOpenAI, code: int) -> None:
+    """A key that is refused is told before any grading, unless the answer was optional."""
+    server.always("/v1/models", status(code))
+    async with connected(server) as transport:
+        assert await transport.get("/models", optional=True) is None
+        with pytest.raises(EngineRefused, match=str(code)):
+            await transport.get("/models")
+
+
+@pytest.mark.usefixtures("hasty")
+async def test_get_survives_a_hiccup(server: FakeOpenAI) -> None:
+    """One dropped connection or one 503 does not hide what the server knows about itself."""
+    faults = iter([dropped, status(503)])
+
+    async def hiccup(request: Any) -> Any:
+        fault = next(faults, None)
+        return await (fault or status(200))(request)
+
+    server.always("/v1/models", hiccup)
+    async with connected(server) as transport:
+        assert await transport.get("/models") is not None
+
+
+@pytest.mark.usefixtures("hasty")
+async def test_get_that_never_answers_is_unavailable(server: FakeOpenAI) -> None:
+    """A server that cannot be reached never passes for one that has nothing to say."""
+    server.always("/v1/models", dropped)
+    server.always("/v1/loading", status(503, "loading"))
+    async with connected(server) as transport:
+        for optional in (False, True):
+            with pytest.raises(EngineUnavailable, match="Cannot reach"):
+                await transport.get("/models", optional=optional)
+        with pytest.raises(EngineUnavailable, match="loading"):
+            await transport.get("/loading")
+        assert await transport.get("/loading", optional=True) is None
+
+
+def test_backoff_is_jittered_and_bounded() -> None:
+    """Waits double from half a second to twenty, each between half of its bound and all of it."""
+    random.seed(3)
+    for attempt in (0, 1, 2, 3, 5, 8, 5000):
+        bound = min(module.LONGEST_WAIT, module.FIRST_WAIT * 2.0 ** min(attempt, 16))
+        waits = {module._wait(attempt, None) for _ in range(200)}
+        assert bound / 2 <= min(waits) < max(waits) <= bound
+        assert max(waits) - min(waits) > bound / 4
+
+
+def test_retry_after_gets_a_little_jitter() -> None:
+    """Clients told the same second do not come back in the same instant, and never sooner."""
+    waits = {module._wait(0, 3.0) for _ in range(200)}
+    assert 3.0 <= min(waits) < max(waits) <= 3.0 + module.FIRST_WAIT
+
+
+class Frozen:
+    """A clock that stands still."""
+
+    def __init__(self, at: datetime) -> None:
+        self._at = at
+
+    def now(self, _: Any) -> datetime:
+        return self._at
+
+
+@pytest.mark.parametrize(
+    ("header", "seconds"),
+    [
+        (None, None),
+        ("", None),
+        ("soon", None),
+        ("7", 7.0),
+        ("1.5", 1.5),
+        ("-3", 0.0),
+        ("nan", 0.0),
+        ("Tue, 01 Jan 2030 00:00:09 GMT", 9.0),
+        ("Tue, 01 Jan 2030 00:00:09 -0000", 9.0),
+        ("Tue, 01 Jan 2030 00:00:09", 9.0),
+        ("Tue, 01 Jan 2030 01:00:09 +0100", 9.0),
+        ("Mon, 31 Dec 2029 23:59:00 GMT", 0.0),
+        ("Tue, 99 Jan 2030 00:00:09 GMT", None),
+    ],
+)
+def test_retry_after_forms(
+    header: str | None, seconds: float | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Seconds and dates in every spelling are understood, a past date is now, nonsense is None."""
+    monkeypatch.setattr(module, "datetime", Frozen(datetime(2030, 1, 1, tzinfo=UTC)))
+    assert parse_retry_after(header) == seconds
+
+
+@pytest.mark.parametrize(
+    ("url", "proxy"),
+    [
+        ("http://judge.example/v1", "http://proxy.example:3128"),
+        ("https://judge.example/v1", "http://secure.example:3128"),
+        ("http://inside.example/v1", None),
+        ("http://127.0.0.1:8000/v1", None),
+        ("http://localhost:8000/v1", None),
+        ("http://[::1]:8000/v1", None),
+    ],
+)
+def test_the_environment_names_the_proxy(
+    url: str, proxy: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Proxy variables are honoured as everywhere else, but never for a server on this machine."""
+    monkeypatch.setenv("http_proxy", "http://proxy.example:3128")
+    monkeypatch.setenv("https_proxy", "http://secure.example:3128")
+    monkeypatch.setenv("no_proxy", "inside.example")
+    assert environment_proxy(url) == proxy
+
+
+async def test_requests_go_through_the_proxy(
+    server: FakeOpenAI, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A request to a far host really arrives at the proxy."""
+    monkeypatch.setenv("http_proxy", server.base_url.removesuffix("/v1"))
+    monkeypatch.delenv("no_proxy", raising=False)
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    far = FakeOpenAI(base_url="http://judge.invalid/v1")
+    async with connected(far) as transport:
+        await ask(transport)
+    assert server.chats[0].headers["Host"] == "judge.invalid"

@@ -1,0 +1,231 @@
+"""An OpenAI-compatible server on loopback that answers by a rule and fails on demand.
+
+In a test: `async with serving(FakeOpenAI()) as server`, then `server.fail(status(503), times=2)`.
+As a process of its own, to be killed: `python openai_server.py --port 8123 --log seen.jsonl`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import hashlib
+import json
+import math
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from aiohttp import web
+
+MODEL = "fake-judge"
+VERSION = "9.9.fake"
+FILLER = 30
+"""Other tokens that share what yes and no leave over."""
+
+Distribution = Callable[[str], Mapping[str, float]]
+Fault = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+def by_content(prompt: str) -> dict[str, float]:
+    """Full next-token distribution, fixed by the prompt's content alone."""
+    number = int.from_bytes(hashlib.sha256(prompt.encode()).digest()[:8], "big")
+    p_yes = 0.02 + 0.96 * number / 2**64
+    return yes_no(p_yes)
+
+
+def yes_no(p_yes: float, mass: float = 0.9) -> dict[str, float]:
+    """Distribution that puts `mass` on yes and no, and the rest on words that mean neither."""
+    rest = {f"word{number}": (1 - mass) / FILLER for number in range(FILLER)}
+    return {"Yes": mass * p_yes, "No": mass * (1 - p_yes), **rest}
+
+
+@dataclass(frozen=True)
+class Seen:
+    """One request as the server saw it."""
+
+    path: str
+    headers: Mapping[str, str]
+    body: Any
+    at: float
+    """Loop time of its arrival."""
+
+    @property
+    def prompt(self) -> str:
+        """The user message of a chat request."""
+        content: str = self.body["messages"][-1]["content"]
+        return content
+
+
+@dataclass
+class FakeOpenAI:
+    """A scriptable server; `serving` puts it on a port."""
+
+    distribution: Distribution = by_content
+    text: str = "1. Is it right?\n2. Is it clear?\n3. Is it short?"
+    """What it writes when no log-probabilities are asked for."""
+    rejects: str | None = None
+    """Prompts that hold this text get HTTP 400."""
+    latency: float = 0.0
+    log: Path | None = None
+    """Where every chat prompt is appended as a line of JSON once it was answered."""
+    base_url: str = ""
+    seen: list[Seen] = field(default_factory=list)
+    most_in_flight: int = 0
+    _in_flight: int = 0
+    _faults: deque[Fault] = field(default_factory=deque)
+    _path_faults: dict[str, Fault] = field(default_factory=dict)
+
+    def fail(self, fault: Fault, *, times: int = 1) -> None:
+        """Answer the next `times` chat requests with `fault`."""
+        self._faults.extend([fault] * times)
+
+    def always(self, path: str, fault: Fault) -> None:
+        """Answer every request to `path` with `fault`."""
+        self._path_faults[path] = fault
+
+    @property
+    def chats(self) -> list[Seen]:
+        """The chat requests, in order of arrival."""
+        return [seen for seen in self.seen if seen.path == "/v1/chat/completions"]
+
+    def application(self) -> web.Application:
+        """The routes."""
+        app = web.Application()
+        app.router.add_route("*", "/{rest:.*}", self._handle)
+        return app
+
+    async def _handle(self, request: web.Request) -> web.StreamResponse:
+        body = await request.json() if request.method == "POST" else None
+        now = asyncio.get_running_loop().time()
+        self.seen.append(Seen(request.path, dict(request.headers), body, now))
+        if request.path in self._path_faults:
+            return await self._path_faults[request.path](request)
+        if request.path == "/v1/models":
+            return web.json_response({"object": "list", "data": [{"id": MODEL}]})
+        if request.path == "/version":
+            return web.json_response({"version": VERSION})
+        if request.path != "/v1/chat/completions":
+            return web.json_response({"error": {"message": "no such path"}}, status=404)
+        self._in_flight += 1
+        self.most_in_flight = max(self.most_in_flight, self._in_flight)
+        try:
+            return await self._chat(request, body)
+        finally:
+            self._in_flight -= 1
+
+    async def _chat(self, request: web.Request, body: Any) -> web.StreamResponse:
+        fault = self._faults.popleft() if self._faults else None
+        await asyncio.sleep(self.latency)
+        if fault is not None:
+            return await fault(request)
+        prompt = body["messages"][-1]["content"]
+        if self.rejects is not None and self.rejects in prompt:
+            return web.json_response({"error": {"message": "the prompt is too long"}}, status=400)
+        if self.log is not None:
+            with self.log.open("a") as stream:
+                stream.write(json.dumps(prompt) + "\n")
+        return web.json_response(self.reply(prompt, body))
+
+    def reply(self, prompt: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        """The chat completion this server gives to `prompt`."""
+        listed = sorted(self.distribution(prompt).items(), key=lambda pair: -pair[1])
+        choice: dict[str, Any] = {"index": 0, "finish_reason": "length", "logprobs": None}
+        if body.get("logprobs"):
+            rows = [
+                {"token": token, "logprob": math.log(p)}
+                for token, p in listed[: body["top_logprobs"]]
+            ]
+            choice["message"] = {"role": "assistant", "content": rows[0]["token"]}
+            choice["logprobs"] = {"content": [{**rows[0], "top_logprobs": rows}]}
+        else:
+            choice["message"] = {"role": "assistant", "content": self.text}
+            choice["finish_reason"] = "stop"
+        usage = {
+            "prompt_tokens": len(prompt.split()),
+            "completion_tokens": 1,
+            "prompt_tokens_details": {"cached_tokens": 2},
+        }
+        return {"object": "chat.completion", "choices": [choice], "usage": usage}
+
+
+@asynccontextmanager
+async def serving(server: FakeOpenAI, port: int = 0) -> AsyncIterator[FakeOpenAI]:
+    """Serve on loopback (any free port unless told) for the length of the `async with` block."""
+    runner = web.AppRunner(server.application(), shutdown_timeout=0.05)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", port, reuse_address=True)
+    await site.start()
+    server.base_url = f"http://127.0.0.1:{runner.addresses[0][1]}/v1"
+    try:
+        yield server
+    finally:
+        await runner.cleanup()
+
+
+def status(code: int, message: str = "scripted", headers: Mapping[str, str] | None = None) -> Fault:
+    """An HTTP status with an error body."""
+
+    async def fault(_: web.Request) -> web.StreamResponse:
+        return web.json_response({"error": {"message": message}}, status=code, headers=headers)
+
+    return fault
+
+
+def echoed_key(code: int, padding: str = "") -> Fault:
+    """A status whose body repeats the Authorization header, as careless servers do."""
+
+    async def fault(request: web.Request) -> web.StreamResponse:
+        text = padding + "you sent " + request.headers.get("Authorization", "")
+        return web.Response(text=text, status=code)
+
+    return fault
+
+
+def answer(body: Any) -> Fault:
+    """HTTP 200 with any JSON."""
+
+    async def fault(_: web.Request) -> web.StreamResponse:
+        return web.json_response(body)
+
+    return fault
+
+
+async def garbage(_: web.Request) -> web.StreamResponse:
+    """HTTP 200 with half of a JSON object."""
+    return web.Response(text='{"choices": [', content_type="application/json")
+
+
+async def dropped(request: web.Request) -> web.StreamResponse:
+    """No answer: the connection is cut."""
+    assert request.transport is not None
+    request.transport.abort()
+    return web.Response()
+
+
+async def hang(_: web.Request) -> web.StreamResponse:
+    """No answer: the connection stays open."""
+    await asyncio.sleep(3600)
+    return web.Response()
+
+
+array = answer([1, 2, 3])
+without_choices = answer({"object": "chat.completion"})
+empty_choices = answer({"choices": []})
+without_logprobs = answer({"choices": [{"message": {"content": "Yes"}, "logprobs": None}]})
+
+
+async def _serve_for_ever(port: int, log: Path) -> None:
+    async with serving(FakeOpenAI(latency=0.005, log=log), port):
+        print("ready", flush=True)  # noqa: T201 - the parent process waits for this line
+        await asyncio.Event().wait()
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--port", type=int, required=True)
+    parser.add_argument("--log", type=Path, required=True)
+    told = parser.parse_args()
+    asyncio.run(_serve_for_ever(told.port, told.log))

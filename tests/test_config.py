@@ -1,0 +1,361 @@
+"""One YAML, validated once: what is refused, how it is said, and what the defaults are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from pydantic import ValidationError
+
+from rocketeval.config import (
+    EngineConfig,
+    NoOptions,
+    RunConfig,
+    Section,
+    dump_config,
+    load_config,
+    parse_config,
+    parse_options,
+)
+from rocketeval.errors import ConfigError
+
+SMALLEST: dict[str, Any] = {"benchmark": {"path": "data"}, "judge": {"model": "small"}}
+INSTANCE = {"author": {"kind": "instance", "engine": {"model": "big"}}}
+
+
+def with_setting(path: str, value: Any) -> dict[str, Any]:
+    """The smallest config (with an author) and one more setting at a dotted path."""
+    config: dict[str, Any] = yaml.safe_load(yaml.safe_dump({**SMALLEST, **INSTANCE}))
+    section = config
+    *parents, last = path.split(".")
+    for parent in parents:
+        section = section.setdefault(parent, {})
+    section[last] = value
+    return config
+
+
+def refusal(raw: Any) -> str:
+    """What a person reads when `raw` is refused."""
+    with pytest.raises(ConfigError) as refused:
+        parse_config(raw)
+    assert "pydantic" not in str(refused.value)
+    assert "Config" not in str(refused.value).replace("The config", "")
+    return str(refused.value)
+
+
+def write(folder: Path, text: str) -> Path:
+    """A config file with the given text."""
+    path = folder / "rocketeval.yaml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("path", "nearest"),
+    [
+        ("benchmrk", "benchmark"),
+        ("benchmark.limits", "limit"),
+        ("judge.base_ulr", "base_url"),
+        ("judge.price.promt", "prompt"),
+        ("author.max_item", "max_items"),
+        ("author.engine.concurency", "concurrency"),
+        ("author.price.cache", "cached"),
+        ("scorer.scales", "scale"),
+        ("ranking.bootstraps", "bootstrap"),
+    ],
+)
+def test_unknown_setting_is_refused_with_path_and_nearest_name(path: str, nearest: str) -> None:
+    """A typo at any level is named by its path, with the setting that was probably meant."""
+    message = refusal(with_setting(path, 1))
+    assert f"{path}: there is no such setting." in message
+    assert f"Did you mean {nearest!r}?" in message
+
+
+def test_a_name_unlike_any_other_gets_the_list_of_valid_ones() -> None:
+    """When nothing is near, the valid settings of that section are listed."""
+    assert "Valid: bootstrap, seed, tie_margin." in refusal(with_setting("ranking.zzz", 1))
+
+
+def test_all_mistakes_are_told_at_once() -> None:
+    """Two mistakes in two sections give two lines, not two attempts."""
+    raw = with_setting("judge.concurrency", 0)
+    raw["ranking"] = {"tie_margin": -1}
+    message = refusal(raw)
+    assert "judge.concurrency:" in message
+    assert "ranking.tie_margin:" in message
+
+
+def test_defaults() -> None:
+    """A benchmark's path and a judge's model are enough."""
+    config = parse_config(SMALLEST)
+    assert config.name == "run"
+    assert config.benchmark.kind == "jsonl"
+    assert (config.benchmark.candidates, config.benchmark.limit) == (None, None)
+    assert config.author.kind == "imported"
+    assert (config.scorer.kind, config.scorer.scale, config.scorer.missing) == (
+        "mean",
+        (1.0, 10.0),
+        "skip",
+    )
+    assert config.judge.api_key_env == "OPENAI_API_KEY"
+    assert config.judge.top_logprobs == 20
+    assert config.run_path == Path("runs/run")
+
+
+def test_relative_paths_start_from_the_config_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the command is typed does not matter; absolute paths and null stay as they are."""
+    folder = tmp_path / "study"
+    folder.mkdir()
+    path = write(
+        folder,
+        "benchmark: {path: ../data}\n"
+        "judge: {model: m, template: grade.txt}\n"
+        "author: {template: /elsewhere/author.txt}\n"
+        "output: out\n"
+        "cache: null\n",
+    )
+    monkeypatch.chdir(tmp_path)
+    config = load_config(path.relative_to(tmp_path))
+    assert config.benchmark.path == folder / "../data"
+    assert config.judge.template == folder / "grade.txt"
+    assert config.author.template == Path("/elsewhere/author.txt")
+    assert config.run_path == folder / "out" / "run"
+    assert config.cache is None
+
+
+def test_missing_file_points_to_init(tmp_path: Path) -> None:
+    """A config that is not there says so, and how to get one."""
+    with pytest.raises(ConfigError, match="No such file") as refused:
+        load_config(tmp_path / "absent.yaml")
+    assert "rocketeval init" in refused.value.hint
+
+
+def test_a_folder_instead_of_a_file_is_refused(tmp_path: Path) -> None:
+    """Naming the folder gives a sentence, not an IsADirectoryError."""
+    with pytest.raises(ConfigError, match="Cannot read the config"):
+        load_config(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("benchmark: {path: data\njudge: {model: m}\n", "line 2"),
+        ("judge:\n\tmodel: m\n", "line 2"),
+        ("name: a\nname: b\n", "'name' is set twice, in line 2"),
+        ("judge:\n  model: a\n  base_url: x\n  model: b\n", "'model' is set twice, in line 4"),
+        ("started: 2024-13-45\n", "month"),
+        ("name: !!python/object:os.system {}\n", "could not determine a constructor"),
+    ],
+)
+def test_bad_yaml_names_the_file_and_the_line(tmp_path: Path, text: str, said: str) -> None:
+    """What YAML cannot read, reads wrongly, or must not run is a ConfigError with the place."""
+    path = write(tmp_path, text)
+    with pytest.raises(ConfigError) as refused:
+        load_config(path)
+    assert str(path) in refused.value.message
+    assert said in refused.value.message
+
+
+def test_keys_merged_in_yaml_are_not_set_twice(tmp_path: Path) -> None:
+    """An anchor merged with `<<` and overridden is ordinary YAML, not a repeated key."""
+    path = write(
+        tmp_path,
+        "benchmark: {path: data}\n"
+        "judge: &small {model: a, timeout: 5}\n"
+        "author: {kind: instance, engine: {<<: *small, model: b}}\n",
+    )
+    engine = load_config(path).author.engine
+    assert engine is not None
+    assert (engine.model, engine.timeout) == ("b", 5)
+
+
+def test_windows_editors_are_welcome(tmp_path: Path) -> None:
+    """A byte-order mark and CRLF line ends change nothing."""
+    path = tmp_path / "run.yaml"
+    path.write_bytes(b"\xef\xbb\xbfbenchmark: {path: data}\r\njudge: {model: m}\r\n")
+    assert load_config(path).judge.model == "m"
+
+
+def test_text_in_another_encoding_is_refused(tmp_path: Path) -> None:
+    """Latin-1 is refused by name instead of a UnicodeDecodeError."""
+    path = tmp_path / "run.yaml"
+    path.write_bytes("name: caf\xe9".encode("latin-1"))
+    with pytest.raises(ConfigError, match=r"not text in UTF-8"):
+        load_config(path)
+
+
+@pytest.mark.parametrize("text", ["", "- a\n- b\n", "just words\n", "42\n"])
+def test_a_file_that_is_not_a_mapping_is_refused(tmp_path: Path, text: str) -> None:
+    """An empty file, a list, a word or a number is not a config."""
+    with pytest.raises(ConfigError, match="must be a mapping of settings"):
+        load_config(write(tmp_path, text))
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "said"),
+    [
+        ("judge", None, "judge: this must be a mapping of settings."),
+        ("judge", "gpt-4", "judge: this must be a mapping of settings."),
+        ("judge.model", None, "judge.model: Input should be a valid string"),
+        ("judge.extra_body", [1], "judge.extra_body: this must be a mapping of settings."),
+        ("judge.concurrency", "many", "judge.concurrency: Input should be a valid integer"),
+        ("judge.min_mass", 1.5, "judge.min_mass: Input should be less than or equal to 1"),
+        ("judge.timeout", float("nan"), "judge.timeout: Input should be greater than 0"),
+        ("benchmark.limit", 0, "benchmark.limit: Input should be greater than 0"),
+        ("benchmark.candidates", "gpt-4", "benchmark.candidates: Input should be a valid list"),
+        ("benchmark.candidates", [], "benchmark.candidates: List should have at least 1 item"),
+        ("benchmark.candidates", ["a", 4], "benchmark.candidates.1: Input should be a valid str"),
+        ("scorer.missing", "ignore", "scorer.missing: Input should be 'skip' or 'drop'"),
+        ("scorer.scale", [10, 1], "scorer.scale: the scale must go from a low to a high number"),
+        ("scorer.scale", [5, 5], "scorer.scale: the scale must go from a low to a high number"),
+        ("scorer.scale", [1, float("inf")], "scorer.scale: the scale must go"),
+        ("author.min_items", 13, "author: min_items is above max_items"),
+    ],
+)
+def test_wrong_values_are_named_by_path(path: str, value: Any, said: str) -> None:
+    """A setting of the wrong type or out of range says where it is and what belongs there."""
+    assert said in refusal(with_setting(path, value))
+
+
+def test_needed_settings_are_named() -> None:
+    """What only the user can know is asked for."""
+    message = refusal({"benchmark": {}, "author": {"engine": {}}})
+    assert "benchmark.path: this setting is needed." in message
+    assert "judge: this setting is needed." in message
+    assert "author.engine.model: this setting is needed." in message
+
+
+def test_a_setting_whose_name_is_a_number_is_refused() -> None:
+    """YAML reads `1: x` as a number; that is no setting."""
+    assert "1: the name of a setting must be text." in refusal({**SMALLEST, 1: "x"})
+
+
+ESCAPES = [
+    "",
+    ".",
+    "..",
+    "a/b",
+    "../a",
+    "/abs",
+    "a\\b",
+    "C:\\x",
+    "C:x",
+    " a",
+    "a\n",
+    ".cache",
+    "\0",
+]
+
+
+@pytest.mark.parametrize("name", ESCAPES)
+def test_names_that_leave_the_output_folder_are_refused(name: str) -> None:
+    """A run's name is one visible folder, on every system."""
+    message = refusal({**SMALLEST, "name": name})
+    assert f"name: the run's name {name!r} is not a plain folder name." in message
+
+
+@pytest.mark.parametrize("name", ESCAPES)
+def test_a_name_replaced_after_validation_cannot_escape_either(name: str) -> None:
+    """`--name` copies the config without validating it; the path itself is guarded too."""
+    config = parse_config(SMALLEST).model_copy(update={"name": name})
+    with pytest.raises(ConfigError, match="plain folder name"):
+        _ = config.run_path
+
+
+@pytest.mark.parametrize("name", ["run", "my run", "qwen2.5-1.5b", "v1..v2", "12:30", "Prüfung"])
+def test_ordinary_names_are_accepted(name: str) -> None:
+    """Spaces, dots inside, colons and any script are fine."""
+    assert parse_config({**SMALLEST, "name": name}).run_path == Path("runs") / name
+
+
+def full_config() -> RunConfig:
+    """A config with no setting left at its default kind."""
+    return parse_config(
+        {
+            "name": "été 1",
+            "benchmark": {
+                "kind": "mt_bench",
+                "path": "data/日本",
+                "options": {"turns": [1], "votes": "v.jsonl"},
+                "candidates": ["a", "no", "1.0"],
+                "limit": 5,
+            },
+            "judge": {
+                "model": "m",
+                "base_url": "http://127.0.0.1:8000/v1",
+                "api_key_env": "MY_KEY",
+                "extra_body": {"cache_prompt": True, "n": [1, 2.5, None]},
+                "template": "grade.txt",
+                "price": {"prompt": 0.1, "cached": 0.01},
+            },
+            "author": {"kind": "instance", "engine": {"model": "big", "timeout": 1e3}},
+            "scorer": {"scale": [0, 1], "missing": "drop"},
+            "ranking": {"seed": 7},
+            "cache": None,
+        }
+    )
+
+
+def test_a_dumped_config_reads_back_equal() -> None:
+    """run.yaml alone is enough to repeat a run."""
+    config = full_config()
+    assert parse_config(yaml.safe_load(dump_config(config))) == config
+
+
+def test_a_loaded_config_reads_back_equal_from_anywhere(tmp_path: Path) -> None:
+    """Resolved paths are absolute in the dump, so that its own place does not matter."""
+    config = load_config(write(tmp_path, dump_config(full_config())))
+    (tmp_path / "run").mkdir()
+    assert load_config(write(tmp_path / "run", dump_config(config))) == config
+
+
+def test_the_dump_never_holds_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only the name of the variable is written, never what it holds."""
+    monkeypatch.setenv("MY_KEY", "sk-secret")
+    dump = dump_config(full_config())
+    assert "api_key_env: MY_KEY" in dump
+    assert "sk-secret" not in dump
+
+
+def test_a_key_in_the_place_of_its_variable_is_refused_and_not_repeated() -> None:
+    """A pasted key would end up in run.yaml; it is refused, and not echoed in the message."""
+    message = refusal(with_setting("judge.api_key_env", "sk-secret"))
+    assert "judge.api_key_env: this is not the name of an environment variable." in message
+    assert "sk-secret" not in message
+
+
+def test_python_callers_do_not_see_the_key_either() -> None:
+    """The error of a section built in Python hides what was passed."""
+    with pytest.raises(ValidationError) as refused:
+        EngineConfig(model="m", api_key_env="sk-secret")
+    assert "sk-secret" not in str(refused.value)
+
+
+def test_a_config_cannot_be_edited() -> None:
+    """Sections are frozen: a run's settings are settled when it starts."""
+    config = parse_config(SMALLEST)
+    with pytest.raises(ValidationError, match="frozen"):
+        config.name = "other"  # type: ignore[misc]
+
+
+def test_options_of_an_implementation_are_checked_like_the_config() -> None:
+    """A typo in `options` is named with its path and the nearest valid one."""
+
+    class Options(Section):
+        labeler: str | None = None
+
+    assert parse_options({"labeler": "x"}, Options, "benchmark.options").labeler == "x"
+    with pytest.raises(ConfigError) as refused:
+        parse_options({"labeller": "x"}, Options, "benchmark.options")
+    assert refused.value.message.startswith("benchmark.options has a mistake:")
+    assert "Did you mean 'labeler'?" in refused.value.message
+
+
+def test_an_implementation_without_options_refuses_all() -> None:
+    """An option that nobody reads is a mistake, not a wish."""
+    with pytest.raises(ConfigError, match="there is no such setting"):
+        parse_options({"anything": 1}, NoOptions, "scorer.options")
