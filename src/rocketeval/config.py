@@ -76,8 +76,8 @@ class EngineConfig(Section):
     """Responses in flight at most."""
     timeout: Annotated[float, Field(gt=0)] = 120.0
     """Seconds to wait for one request."""
-    patience: Annotated[float, Field(ge=0)] = 60.0
-    """Seconds to keep retrying one request before it counts as failed."""
+    patience: Annotated[float, Field(ge=0)] = 300.0
+    """Seconds to keep retrying one request before it counts as failed; a server can restart."""
     top_logprobs: Annotated[int, Field(ge=1)] = 20
     """Tokens to ask log-probabilities for; 20 is what most servers allow."""
     min_mass: Annotated[float, Field(ge=0, le=1)] = 0.1

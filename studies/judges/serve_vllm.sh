@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
-# Serve a converted judge on loopback with vLLM's CPU build, until SIGTERM or Ctrl-C.
+# Serve a judge on loopback with vLLM's CPU build, until SIGTERM or Ctrl-C.
 #
+#   studies/judges/serve_vllm.sh qwen2.5-coder-1.5b PORT [more vLLM flags]
 #   studies/judges/serve_vllm.sh MODEL_FOLDER PORT [more vLLM flags]
 #   studies/judges/serve_vllm.sh --install
 #
+# A judge's name fetches and converts its weights first, if that was not done before.
 # --install only makes the environment; otherwise it is made when missing.
 # ROCKETEVAL_VLLM_ENV        the environment (default ~/.cache/rocketeval/vllm-env; 3.5 GB)
 # VLLM_CPU_KVCACHE_SPACE     GiB for the prefix cache (default 4)
@@ -30,7 +32,7 @@ install_vllm() {
 }
 
 if [ "$#" -lt 2 ] && [ "${1:-}" != "--install" ]; then
-    echo "usage: $0 MODEL_FOLDER PORT [more vLLM flags] | --install" >&2
+    echo "usage: $0 JUDGE|MODEL_FOLDER PORT [more vLLM flags] | --install" >&2
     exit 2
 fi
 has_vllm || install_vllm >&2
@@ -38,9 +40,19 @@ if [ "$1" = "--install" ]; then
     exit 0
 fi
 
+here="$(dirname "$0")"
 folder="$1"
 port="$2"
 shift 2
+case "$folder" in
+    */*) ;;
+    *)
+        gguf="$(python3 "$here/fetch_weights.py" "$folder")"
+        folder="$(dirname "$gguf")/$folder-instruct-bf16"
+        [ -f "$folder/config.json" ] ||
+            "$environment/bin/python" "$here/convert_to_hf.py" "$gguf" "$folder" >&2
+        ;;
+esac
 if [ ! -f "$folder/config.json" ]; then
     echo "$folder is no converted judge; convert_to_hf.py makes one" >&2
     exit 2

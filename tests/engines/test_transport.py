@@ -123,7 +123,7 @@ async def test_retry_after_is_honoured(
     async with connected(server) as transport:
         await ask(transport)
     first, second = (seen.at for seen in server.chats)
-    assert asked <= second - first < asked + 0.5
+    assert asked <= second - first < asked + 2
 
 
 @pytest.mark.usefixtures("hasty")
@@ -155,7 +155,7 @@ async def test_patience_runs_out(server: FakeOpenAI) -> None:
     server.fail(status(503, "still loading"), times=10_000)
     started = time.monotonic()
     error = await failing(server, patience=0.2)
-    assert 0.1 < time.monotonic() - started < 2
+    assert 0.1 < time.monotonic() - started < 5
     assert isinstance(error, EngineUnavailable)
     assert "HTTP 503" in error.message
     assert "still loading" in error.message
@@ -168,7 +168,7 @@ async def test_patience_runs_out(server: FakeOpenAI) -> None:
 async def test_waiting_for_our_own_turn_costs_no_patience(server: FakeOpenAI) -> None:
     """A request that queued behind others for longer than patience is still retried."""
     server.latency = 0.1
-    async with connected(server, concurrency=1, patience=0.35) as transport:
+    async with connected(server, concurrency=1, patience=0.45) as transport:
         others = [asyncio.create_task(ask(transport)) for _ in range(5)]
         await asyncio.sleep(0.05)
         last = asyncio.create_task(ask(transport))
@@ -185,7 +185,16 @@ async def test_a_hanging_server_times_out(server: FakeOpenAI) -> None:
         started = time.monotonic()
         _, requests = await ask(transport)
     assert requests == 2
-    assert 0.1 <= time.monotonic() - started < 2
+    assert 0.1 <= time.monotonic() - started < 5
+
+
+@pytest.mark.usefixtures("hasty")
+async def test_time_without_an_answer_costs_patience(server: FakeOpenAI) -> None:
+    """A server that always hangs is given up after patience, not after a number of attempts."""
+    server.fail(hang, times=1000)
+    error = await failing(server, timeout=0.1, patience=0.25)
+    assert isinstance(error, EngineUnavailable)
+    assert 2 <= len(server.chats) <= 3
 
 
 @pytest.mark.usefixtures("hasty")
@@ -236,7 +245,7 @@ async def test_the_key_is_sent_clean(server: FakeOpenAI, key: str, header: str |
 
 async def test_concurrency_is_bounded(server: FakeOpenAI) -> None:
     """However many ask, the server never sees more than `concurrency` at once, but as many."""
-    server.latency = 0.01
+    server.latency = 0.02
     async with connected(server, concurrency=3) as transport:
         await asyncio.gather(*(ask(transport) for _ in range(30)))
     assert server.most_in_flight == 3
@@ -246,7 +255,7 @@ async def test_concurrency_is_bounded(server: FakeOpenAI) -> None:
 async def test_push_back_lowers_the_concurrency(server: FakeOpenAI) -> None:
     """After a 429 fewer requests are in flight, and all are answered in the end."""
     server.fail(status(429))
-    server.latency = 0.01
+    server.latency = 0.05
     async with connected(server, concurrency=8) as transport:
         await ask(transport)
         server.most_in_flight = 0

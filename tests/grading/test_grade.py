@@ -12,7 +12,13 @@ from rocketeval import ScriptedEngine
 from rocketeval.engines.base import Engine, Graded
 from rocketeval.engines.scripted import exact_answer
 from rocketeval.errors import EngineRefused, StoreError
-from rocketeval.grading.grade import GIVE_UP_AFTER, Grading, grade
+from rocketeval.grading.grade import (
+    GIVE_UP_AFTER,
+    NO_LOGPROBS,
+    USELESS_AFTER,
+    Grading,
+    grade,
+)
 from rocketeval.hashing import content_hash
 from rocketeval.observing import Observer
 from rocketeval.records import Answer, Failure, GradingTask, Judgment, Status, Usage
@@ -49,7 +55,9 @@ class Loop:
         *,
         concurrency: int = 4,
         known: Mapping[bytes, Mapping[int, Answer]] | None = None,
+        proven: bool = False,
     ) -> None:
+        self.proven = proven
         self.recorded: list[Judgment] = []
         self.watcher = Watcher()
         self.stop = asyncio.Event()
@@ -66,6 +74,7 @@ class Loop:
             known=self.known,
             observer=self.watcher,
             stop=self.stop,
+            proven=self.proven,
         )
 
 
@@ -113,7 +122,7 @@ async def test_every_task_becomes_a_judgment() -> None:
     """All are recorded once, with answers, cost and what was disarmed, and the observer hears."""
     loop = Loop(map(task, range(20)), ScriptedEngine())
     grading = await loop.run()
-    assert grading == Grading(judged=20)
+    assert (grading.judged, grading.failures, grading.spent.requests) == (20, [], 60)
     assert [made.key for made in loop.recorded] == [task(number).key for number in range(20)]
     last = loop.recorded[-1]
     assert (last.query_id, last.candidate, last.neutralised) == ("q19", "c", 19)
@@ -180,32 +189,63 @@ async def test_failures_are_collected_and_the_rest_goes_on() -> None:
 
 
 async def test_it_gives_up_when_the_judge_is_gone() -> None:
-    """So many tasks in a row without a judge end the loop; the caller's stop is left alone."""
+    """One task per worker without a judge ends the loop; the caller's stop is left alone."""
     engine = Absent(set(range(2, 1000)))
     loop = Loop(map(task, range(1000)), engine, concurrency=3)
     grading = await loop.run()
     assert grading.gone
     assert grading.judged == 2
-    assert GIVE_UP_AFTER <= len(grading.failures) < GIVE_UP_AFTER + 3
+    assert 3 <= len(grading.failures) < 3 + 3
     assert not loop.stop.is_set()
     assert not grading.stopped
 
 
 async def test_one_success_starts_the_count_again() -> None:
     """A judge that comes back before the limit is not given up."""
-    down = set(range(100)) - {GIVE_UP_AFTER - 1, 2 * GIVE_UP_AFTER - 1}
-    engine = Absent(down)
-    grading = await Loop(map(task, range(100)), engine, concurrency=1).run()
+    engine = Absent(set(range(100)) - {3, 7})
+    grading = await Loop(map(task, range(100)), engine, concurrency=4).run()
     assert grading.gone
-    assert engine.asked == 3 * GIVE_UP_AFTER
+    assert grading.judged == 2
+    assert 12 <= engine.asked < 12 + 4
+
+
+async def test_many_workers_give_up_together() -> None:
+    """With many in flight, a fixed number of tasks in a row without a judge is enough."""
+    engine = Absent(set(range(1000)))
+    grading = await Loop(map(task, range(1000)), engine, concurrency=100).run()
+    assert grading.gone
+    assert GIVE_UP_AFTER <= len(grading.failures) <= 100 + GIVE_UP_AFTER
+
+
+async def test_a_judge_that_never_worked_is_not_asked_for_ever() -> None:
+    """When not one of the first tasks can be judged, the judge is at fault and the loop ends."""
+    loop = Loop(map(task, range(1000)), ScriptedEngine(fail_on="fine"), concurrency=2)
+    grading = await loop.run()
+    assert grading.useless
+    assert USELESS_AFTER <= len(grading.failures) < USELESS_AFTER + 2
+
+
+async def test_answers_without_logprobs_are_no_judgment() -> None:
+    """A server without log-probabilities is found out at once, and nothing is recorded."""
+
+    class Silent(ScriptedEngine):
+        async def grade(self, task: GradingTask, known: Mapping[int, Answer]) -> Graded:
+            return Graded((Answer(Status.NO_LOGPROBS),) * len(task.suffixes), Usage(requests=3))
+
+    loop = Loop(map(task, range(100)), Silent(), concurrency=1)
+    grading = await loop.run()
+    assert grading.useless
+    assert loop.recorded == []
+    assert grading.failures[0].reason == NO_LOGPROBS
+    assert grading.spent.requests == 3 * USELESS_AFTER
 
 
 async def test_rejected_tasks_do_not_mean_that_the_judge_is_gone() -> None:
     """Any number of tasks the judge will not take, in a row, leaves the loop running to its end."""
     count = 3 * GIVE_UP_AFTER
     tasks = (task(number, "bad" if number < count else "fine") for number in range(count + 1))
-    grading = await Loop(tasks, ScriptedEngine(fail_on="bad"), concurrency=2).run()
-    assert not grading.gone
+    grading = await Loop(tasks, ScriptedEngine(fail_on="bad"), proven=True).run()
+    assert not (grading.gone or grading.useless)
     assert len(grading.failures) == count
     assert grading.judged == 1
 

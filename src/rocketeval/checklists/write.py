@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from rocketeval.checklists.base import Author
-from rocketeval.errors import ChecklistError, RocketEvalError
+from rocketeval.errors import ChecklistError
 from rocketeval.hashing import content_hash
 from rocketeval.records import Checklist, Query, Usage
+from rocketeval.workers import run_workers
 
 
 @dataclass
@@ -57,13 +58,7 @@ async def write_checklists(
             advance()
 
     await author.prepare()
-    try:
-        async with asyncio.TaskGroup() as group:
-            for _ in range(concurrency):
-                group.create_task(work())
-    except* RocketEvalError as errors:
-        raise errors.exceptions[0] from None
-    authoring.usage = author.usage
+    await run_workers(work, concurrency)
     return authoring
 
 

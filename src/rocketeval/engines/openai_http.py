@@ -14,6 +14,7 @@ from rocketeval.engines.meter import Meter
 from rocketeval.engines.readout import Readout
 from rocketeval.engines.transport import Transport
 from rocketeval.errors import ConfigError, EngineRefused, EngineUnavailable, RequestRejected
+from rocketeval.hashing import content_hash
 from rocketeval.records import Answer, GradingTask, Status
 
 DEFAULT_BASE_URL = "https://api.openai.com/v1"
@@ -56,7 +57,7 @@ class OpenAIEngine:
             model=self.config.model,
             endpoint="chat",
             version=await self._version(),
-            logprobs=f"top{self.config.top_logprobs}",
+            logprobs=f"top{self.config.top_logprobs}{self._extra()}",
             readout=self.readout.hash,
         )
 
@@ -95,6 +96,11 @@ class OpenAIEngine:
     async def aclose(self) -> None:
         """Close the connections."""
         await self._transport.aclose()
+
+    def _extra(self) -> str:
+        """Return what settings of the user's own add to the identity: they can change answers."""
+        extra = self.config.extra_body
+        return f"+{content_hash('extra_body', extra).hex()}" if extra else ""
 
     async def _ask(self, prompt: str, meter: Meter) -> Answer:
         settings = {"max_tokens": 1, "logprobs": True, "top_logprobs": self.config.top_logprobs}

@@ -7,16 +7,19 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from rocketeval.engines.base import Engine, Graded
-from rocketeval.errors import RocketEvalError
 from rocketeval.observing import Observer
-from rocketeval.records import Answer, Failure, GradingTask, Judgment
+from rocketeval.records import Answer, Failure, GradingTask, Judgment, Status, Usage
+from rocketeval.workers import run_workers
 
 GIVE_UP_AFTER = 16
-"""Tasks in a row that found the judge unavailable; then it is gone.
+"""Tasks in a row that found the judge unavailable, or one per worker; then it is gone.
 
 A task that the judge rejects proves that it is there, so it does not count: otherwise a run whose
 last unfinished tasks are all too long for the judge could never get past them.
 """
+USELESS_AFTER = 8
+"""Failures before a judge's first success ever; then the judge, not the task, is at fault."""
+NO_LOGPROBS = "the server sent no log-probabilities"
 
 
 @dataclass
@@ -24,11 +27,15 @@ class Grading:
     """How a grading loop ended."""
 
     judged: int = 0
+    spent: Usage = field(default_factory=Usage)
+    """What judged and failed tasks cost together."""
     failures: list[Failure] = field(default_factory=list)
     stopped: bool = False
     """True when it was asked to stop."""
     gone: bool = False
     """True when it gave up because too many tasks in a row found no judge."""
+    useless: bool = False
+    """True when it gave up because not one of the first tasks could be judged."""
 
 
 async def grade(
@@ -40,9 +47,11 @@ async def grade(
     known: Mapping[bytes, Mapping[int, Answer]],
     observer: Observer,
     stop: asyncio.Event,
+    proven: bool = False,
 ) -> Grading:
     """Grade every task in order, at most `concurrency` at once, and `record` each judgment.
 
+    `proven` says that this judge has finished tasks before, so a failure is the task's own.
     Setting `stop` lets the tasks in flight finish and starts no more. Raises EngineRefused
     when the engine will not serve us at all.
     """
@@ -52,8 +61,10 @@ async def grade(
     def settle(task: GradingTask, graded: Graded) -> None:
         nonlocal unavailable
         unavailable = unavailable + 1 if graded.unavailable else 0
-        grading.gone = grading.gone or unavailable >= GIVE_UP_AFTER
-        if graded.failure is None:
+        grading.gone = grading.gone or unavailable >= min(GIVE_UP_AFTER, concurrency)
+        grading.spent += graded.usage
+        reason = graded.failure or _silent(graded.answers)
+        if reason is None:
             judgment = Judgment(
                 task.key,
                 task.query_id,
@@ -66,28 +77,25 @@ async def grade(
             grading.judged += 1
             observer.judged(judgment)
             return
-        failure = Failure(task.key, task.query_id, task.candidate, graded.failure, graded.answers)
+        failure = Failure(task.key, task.query_id, task.candidate, reason, graded.answers)
         grading.failures.append(failure)
+        untried = not (proven or grading.judged)
+        grading.useless = untried and len(grading.failures) >= USELESS_AFTER
         observer.failed(failure)
 
     async def work() -> None:
-        while not (stop.is_set() or grading.gone):
+        while not (stop.is_set() or grading.gone or grading.useless):
             task = next(tasks, None)
             if task is None:
                 return
             settle(task, await engine.grade(task, known.get(task.key, {})))
 
-    try:
-        async with asyncio.TaskGroup() as group:
-            for _ in range(concurrency):
-                group.create_task(work())
-    except ExceptionGroup as errors:
-        raise _for_people(errors) from None
+    await run_workers(work, concurrency)
     grading.stopped = stop.is_set()
     return grading
 
 
-def _for_people(errors: ExceptionGroup[Exception]) -> Exception:
-    """Return the first error that says what to do next, else the whole group."""
-    ours = (error for error in errors.exceptions if isinstance(error, RocketEvalError))
-    return next(ours, errors)
+def _silent(answers: tuple[Answer, ...]) -> str | None:
+    """Return why answers without a single log-probability are no judgment; None if they are one."""
+    silent = all(answer.status is Status.NO_LOGPROBS for answer in answers)
+    return NO_LOGPROBS if silent else None

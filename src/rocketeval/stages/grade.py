@@ -9,12 +9,11 @@ from typing import Any
 from rocketeval.config import RunConfig
 from rocketeval.cost import usage_facts
 from rocketeval.engines.base import Engine
-from rocketeval.errors import EngineUnavailable
-from rocketeval.grading.grade import GIVE_UP_AFTER, Grading, grade
+from rocketeval.errors import EngineRefused, EngineUnavailable
+from rocketeval.grading.grade import Grading, grade
 from rocketeval.grading.judge import fingerprint, grading_prompt
 from rocketeval.grading.schedule import cells, unfinished_tasks
 from rocketeval.observing import Observer
-from rocketeval.records import Judgment, Usage
 from rocketeval.store.ledger import Ledger, adopt_from_cache
 from rocketeval.store.run import RunStore
 
@@ -28,13 +27,6 @@ async def grade_responses(
     store.claim(judge)
     wanted, without_checklist = _wanted(store, judge.digest)
     cache = store.shared_ledger(judge.digest, config.cache)
-    spent = Usage()
-
-    def record(judgment: Judgment) -> None:
-        nonlocal spent
-        ledger.append(judgment)
-        spent += judgment.usage
-
     with store.ledger(judge.digest, cache) as ledger:
         earlier = sum(key in ledger.finished for key in wanted)
         adopted = adopt_from_cache(ledger, cache, wanted) if cache else 0
@@ -42,19 +34,15 @@ async def grade_responses(
         grading = await grade(
             unfinished_tasks(store.inputs, prompt, judge.digest, ledger.finished.__contains__),
             engine,
-            record,
+            ledger.append,
             concurrency=config.judge.concurrency,
             known=store.half_answered(),
             observer=observer,
             stop=stop,
+            proven=bool(ledger.finished),
         )
         _keep_failures(store, ledger, grading, wanted)
-    if grading.gone:
-        raise EngineUnavailable(
-            f"The judge failed {GIVE_UP_AFTER} tasks in a row; the last: "
-            f"{grading.failures[-1].reason}",
-            hint=f"{len(ledger.finished)} judgments are safe: run the same command to go on.",
-        )
+    _stop_without_judge(grading, len(ledger.finished))
     return {
         "tasks": len(wanted),
         "finished_earlier": earlier,
@@ -63,8 +51,24 @@ async def grade_responses(
         "failed": len(grading.failures),
         "unfinished": sum(key not in ledger.finished for key in wanted),
         "responses_without_checklist": without_checklist,
-        "usage": usage_facts(spent, config.judge.price),
+        "usage": usage_facts(grading.spent, config.judge.price),
     }
+
+
+def _stop_without_judge(grading: Grading, safe: int) -> None:
+    """Raise if grading gave up on the judge."""
+    if grading.gone:
+        raise EngineUnavailable(
+            f"The judge is gone; the last task: {grading.failures[-1].reason}",
+            hint=f"{safe} judgments are safe: run the same command again to go on.",
+        )
+    if grading.useless:
+        raise EngineRefused(
+            f"Not one of the first {len(grading.failures)} tasks could be judged; the last: "
+            f"{grading.failures[-1].reason}",
+            hint="Check the judge's settings: some servers allow fewer `top_logprobs` or none, "
+            "or too short a context.",
+        )
 
 
 def _wanted(store: RunStore, judge: bytes) -> tuple[dict[bytes, tuple[str, str]], int]:

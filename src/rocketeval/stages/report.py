@@ -150,7 +150,7 @@ def _counts(
     load, checklist, grade, score = (
         stages.get(name, {}) for name in ("load", "checklist", "grade", "score")
     )
-    votes = next(iter(audit["agreement"].values()), {})
+    votes: Mapping[str, int] = next(iter(audit["agreement"].values()), {})
     return {
         "queries": load.get("queries", 0),
         "candidates": load.get("candidates", 0),
