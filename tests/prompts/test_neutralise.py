@@ -187,7 +187,14 @@ def test_a_role_cannot_hold_any_bracket() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["<" * 200_000, "<<<" + " " * 200_000, "<|" * 100_000, "<<<end " * 30_000, "<s>" * 60_000],
+    [
+        "<" * 200_000,
+        "<<<" + " " * 200_000,
+        "<|" * 100_000,
+        "<<<end " * 30_000,
+        "<<<end of" + " " * 200_000,
+        "<s>" * 60_000,
+    ],
 )
 def test_long_hostile_text_is_fast(text: str) -> None:
     """No text makes the scan quadratic."""

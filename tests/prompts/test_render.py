@@ -43,7 +43,8 @@ def render(
 
 def markers(text: str) -> list[str]:
     """Every section marker in a prompt."""
-    return re.findall(r"<<<[^<>.]*>>>", text)
+    names = r"history|query|response|reference|[^<>]*turn"
+    return re.findall(rf"<<<\s*(?:end\s+of\s+)?(?:{names})\s*>>>", text)
 
 
 def test_prefix_and_suffix_are_the_filled_template() -> None:

@@ -59,6 +59,7 @@ async def write_checklists(
 
     await author.prepare()
     await run_workers(work, concurrency)
+    authoring.usage = author.usage
     return authoring
 
 

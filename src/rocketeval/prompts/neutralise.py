@@ -6,8 +6,8 @@ import re
 from dataclasses import dataclass
 
 _MARKERS = (
-    r"<<<\s*(?:end\s+of\s+)?"
-    r"(?:history|query|response|reference|(?:[^<>\n]{1,40}\s+)?turn)\s*>>>"
+    r"<<<\s*+(?:end\s++of\s++)?"
+    r"(?:history|query|response|reference|(?:[^<>]{1,80}\s)?turn)\s*>>>"
 )
 _PIPED = r"<[|\uff5c][^|\uff5c<>\n]{1,64}[|\uff5c]>"
 _ANGLED = (

@@ -40,15 +40,15 @@ def _check_purity(scorer: Scorer, answers: AnswerTable) -> NDArray[np.float64]:
     kept = answers.p_yes.copy(), answers.offsets.copy()
     held = dict(vars(scorer))
     first = scorer.predict(answers)
-    second = scorer.predict(answers)
-    _require(first.tobytes() == second.tobytes(), "two calls of `predict` differ")
-    unchanged = all(vars(scorer).get(name) is value for name, value in held.items())
-    _require(unchanged and len(vars(scorer)) == len(held), "`predict` changed the scorer")
     _require(
         kept[0].tobytes() == answers.p_yes.tobytes()
         and kept[1].tobytes() == answers.offsets.tobytes(),
         "`predict` changed the answers it was given",
     )
+    unchanged = all(vars(scorer).get(name) is value for name, value in held.items())
+    _require(unchanged and len(vars(scorer)) == len(held), "`predict` changed the scorer")
+    second = scorer.predict(answers)
+    _require(first.tobytes() == second.tobytes(), "two calls of `predict` differ")
     return first
 
 

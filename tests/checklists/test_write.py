@@ -1,0 +1,184 @@
+"""The checklist stage: nothing is paid for twice, and every gap has a name."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from rocketeval.checklists.instance import InstanceAuthor
+from rocketeval.checklists.write import Authoring, authoring_key, write_checklists
+from rocketeval.config import AuthorConfig
+from rocketeval.engines.base import EngineIdentity
+from rocketeval.engines.scripted import ScriptedEngine
+from rocketeval.errors import EngineUnavailable
+from rocketeval.records import Checklist, Query, Turn
+from rocketeval.store.authored import AuthoredJournal
+
+QUERIES = [Query(f"q{number}", f"Question {number}?") for number in range(6)]
+
+
+class Asked:
+    """An author, and the prompts it was sent."""
+
+    def __init__(self, *, fail_on: str | None = None, bad_on: str | None = None) -> None:
+        self.prompts: list[str] = []
+        self.bad_on = bad_on
+        engine = ScriptedEngine(text=self._text, fail_on=fail_on)
+        self.author = InstanceAuthor(AuthorConfig(), engine, "big")
+
+    def _text(self, prompt: str) -> str:
+        self.prompts.append(prompt)
+        if self.bad_on is not None and self.bad_on in prompt:
+            return "Sorry."
+        return "\n".join(f"{n}. Is point {n} of {len(prompt)} made?" for n in range(1, 13))
+
+
+async def write(
+    asked: Asked,
+    journal: AuthoredJournal | None = None,
+    queries: list[Query] = QUERIES,
+    stop: asyncio.Event | None = None,
+    concurrency: int = 3,
+) -> Authoring:
+    """Run the stage, with a journal if one is given."""
+    return await write_checklists(
+        asked.author,
+        queries,
+        known=journal.known() if journal else {},
+        record=journal.append if journal else None,
+        advance=lambda: None,
+        concurrency=concurrency,
+        stop=stop or asyncio.Event(),
+    )
+
+
+@pytest.fixture
+def journal(tmp_path: Path) -> AuthoredJournal:
+    """A journal in a folder that does not exist yet."""
+    return AuthoredJournal(tmp_path / "cache" / "authored.jsonl")
+
+
+async def test_every_query_gets_its_checklist() -> None:
+    """Six queries, six calls, items in their order."""
+    asked = Asked()
+    authoring = await write(asked)
+    assert set(authoring.checklists) == {query.id for query in QUERIES}
+    assert authoring.checklists["q0"].items[9].startswith("Is point 10 ")
+    assert (len(asked.prompts), authoring.usage.requests) == (6, 6)
+    assert (authoring.failures, authoring.reused) == ({}, 0)
+
+
+async def test_one_failure_leaves_the_others_alone() -> None:
+    """The query without a checklist is named with its reason; its cost is counted."""
+    authoring = await write(Asked(bad_on="Question 3"))
+    assert len(authoring.checklists) == 5
+    assert list(authoring.failures) == ["q3"]
+    assert "refused 3 times" in authoring.failures["q3"]
+    assert authoring.usage.requests == 5 + 3
+
+
+async def test_a_rejected_request_is_a_failure_too() -> None:
+    """A request that the engine will not answer names its query."""
+    authoring = await write(Asked(fail_on="Question 3"))
+    assert authoring.failures == {"q3": "the author failed: scripted to fail"}
+
+
+async def test_the_next_run_asks_for_nothing_again(journal: AuthoredJournal) -> None:
+    """What the journal holds is taken from it, free of cost, equal to what was paid for."""
+    first = await write(Asked(), journal)
+    again = Asked()
+    second = await write(again, journal)
+    assert again.prompts == []
+    assert second.checklists == first.checklists
+    assert (second.reused, second.usage.requests) == (6, 0)
+
+
+async def test_a_failure_is_tried_again(journal: AuthoredJournal) -> None:
+    """Only what is missing is asked for."""
+    await write(Asked(bad_on="Question 3"), journal)
+    again = Asked()
+    authoring = await write(again, journal)
+    assert len(again.prompts) == 1
+    assert len(authoring.checklists) == 6
+
+
+async def test_a_stopped_run_keeps_what_it_paid_for(journal: AuthoredJournal) -> None:
+    """Stopping starts no more calls; the next run goes on from there."""
+    stop = asyncio.Event()
+    asked = Asked()
+    asked.author._engine._text = lambda _: (stop.set(), "1. A?\n2. B?\n3. C?")[1]
+    stopped = await write(asked, journal, stop=stop, concurrency=1)
+    assert len(stopped.checklists) == 1
+    again = Asked()
+    assert (await write(again, journal)).reused == 1
+    assert len(again.prompts) == 5
+
+
+async def test_an_author_that_cannot_be_reached_is_told_before_any_query() -> None:
+    """`prepare` fails the stage at once."""
+
+    class Gone(ScriptedEngine):
+        async def identify(self) -> EngineIdentity:
+            raise EngineUnavailable("nobody there")
+
+    asked = Asked()
+    asked.author._engine = Gone()
+    with pytest.raises(EngineUnavailable, match="nobody there"):
+        await write(asked)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        pytest.param(Query("q0", "Question 00?"), id="text"),
+        pytest.param(Query("q0", "Question 0?", (Turn("user", "Hi"),)), id="history"),
+        pytest.param(Query("q0", "Question 0?", reference="R"), id="reference"),
+    ],
+)
+async def test_a_changed_query_is_asked_for_again(journal: AuthoredJournal, changed: Query) -> None:
+    """All that the author sees of a query is part of the identity of its checklist."""
+    await write(Asked(), journal, [QUERIES[0]])
+    again = Asked()
+    await write(again, journal, [changed])
+    assert len(again.prompts) == 1
+
+
+async def test_a_renamed_query_is_not_asked_for_again(journal: AuthoredJournal) -> None:
+    """The id is not shown to the author; the checklist carries the new one."""
+    await write(Asked(), journal, [QUERIES[0]])
+    again = Asked()
+    authoring = await write(again, journal, [Query("new", QUERIES[0].text)])
+    assert again.prompts == []
+    assert authoring.checklists["new"].query_id == "new"
+
+
+def test_the_journal_gives_back_what_was_appended(journal: AuthoredJournal) -> None:
+    """Author and items, also with line ends and other scripts inside."""
+    made = Checklist("q", ("Is it \n new\u2028line?", "天?"), "big")
+    assert journal.known() == {}
+    journal.append(b"\x01" * 16, made)
+    assert journal.known() == {b"\x01" * 16: ("big", made.items)}
+
+
+@pytest.mark.parametrize("cut", [1, 10, 60])
+def test_the_journal_survives_a_torn_line(journal: AuthoredJournal, cut: int) -> None:
+    """A kill while writing loses that one line; those before and after it are kept."""
+    first, torn, after = (bytes([number]) * 16 for number in (1, 2, 3))
+    journal.append(first, Checklist("a", ("A?",)))
+    whole = journal.path.stat().st_size
+    journal.append(torn, Checklist("b", ("B?",)))
+    content = journal.path.read_bytes()
+    journal.path.write_bytes(content[: whole + cut])
+    assert set(journal.known()) == {first}
+    journal.append(after, Checklist("c", ("C?",)))
+    assert set(journal.known()) == {first, after}
+
+
+def test_the_key_names_the_author_and_the_query() -> None:
+    """Another author's checklist is never taken for this one's."""
+    one, other = Asked().author, Asked().author
+    other.digest = b"other"
+    assert authoring_key(one, QUERIES[0]) != authoring_key(other, QUERIES[0])
+    assert authoring_key(one, QUERIES[0]) != authoring_key(one, QUERIES[1])

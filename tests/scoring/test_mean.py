@@ -1,0 +1,206 @@
+"""The mean of the answers on the label scale: gaps are visible, never scored."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from rocketeval.config import ScorerConfig
+from rocketeval.errors import ConfigError
+from rocketeval.records import Label
+from rocketeval.scoring.base import SCORERS, AnswerTable, Scorer, create_scorer, sum_rows
+from rocketeval.scoring.mean import HardMeanScorer, MeanScorer
+from rocketeval.testing import check_scorer
+
+NAN = float("nan")
+
+
+def table(*rows: Sequence[float]) -> AnswerTable:
+    """Answers of one candidate per row to one query."""
+    offsets = np.cumsum([0, *map(len, rows)])
+    flat = np.array([answer for row in rows for answer in row], dtype=np.float64)
+    names = [f"c{number}" for number in range(len(rows))]
+    return AnswerTable(["q"] * len(rows), names, flat, offsets)
+
+
+def scores(answers: AnswerTable, **settings: object) -> list[float]:
+    """The scores that a config gives."""
+    found = create_scorer(ScorerConfig.model_validate(settings)).predict(answers)
+    return [float(score) for score in found]
+
+
+@pytest.mark.parametrize("name", ["mean", "hard"])
+@pytest.mark.parametrize("missing", ["skip", "drop"])
+@pytest.mark.parametrize("scale", [(1.0, 10.0), (0.0, 1.0), (-5.0, 5.0)])
+def test_contract(name: str, missing: str, scale: tuple[float, float]) -> None:
+    """Both built-in scorers pass the public check with every setting."""
+    config = ScorerConfig(kind=name, missing=missing, scale=scale)
+    check_scorer(SCORERS.get(name), config)
+
+
+def test_the_mean_is_put_on_the_label_scale() -> None:
+    """1 + 9 * mean on the scale of ten; the ends are reached exactly."""
+    answers = table([1.0, 1.0], [0.0, 0.0, 0.0], [0.5, 1.0], [0.25])
+    assert scores(answers) == [10.0, 1.0, 7.75, 3.25]
+    assert scores(answers, scale=[0, 1]) == [1.0, 0.0, 0.75, 0.25]
+
+
+def test_a_missing_answer_is_left_out_of_the_mean() -> None:
+    """skip: the mean of the others. Nothing is imputed, not even a half."""
+    assert scores(table([1.0, NAN, 0.0, 1.0]), scale=[0, 3]) == [2.0]
+
+
+def test_a_missing_answer_can_take_the_response_with_it() -> None:
+    """drop: a response with a gap has no score, others keep theirs."""
+    dropped = scores(table([1.0, NAN], [1.0, 1.0]), missing="drop")
+    assert np.isnan(dropped[0])
+    assert dropped[1] == 10.0
+
+
+@pytest.mark.parametrize("missing", ["skip", "drop"])
+@pytest.mark.parametrize("kind", ["mean", "hard"])
+def test_no_answer_at_all_gives_no_score(missing: str, kind: str) -> None:
+    """All answers missing, or no judgment: NaN, wherever in the table it stands."""
+    answers = table([], [NAN, NAN], [1.0], [], [NAN], [0.0, 0.0], [])
+    found = scores(answers, missing=missing, kind=kind)
+    assert np.isnan([found[row] for row in (0, 1, 3, 4, 6)]).all()
+    assert (found[2], found[5]) == (10.0, 1.0)
+
+
+def test_a_table_without_rows_gives_no_scores() -> None:
+    """Nothing in, nothing out, no warning."""
+    assert scores(table()) == []
+    assert np.isnan(scores(table([], []))).all()
+
+
+def test_the_hard_score_is_the_share_of_yes() -> None:
+    """How sure the judge was is ignored; a missing answer stays missing."""
+    assert scores(table([0.51, 0.99, 0.49, NAN]), kind="hard", scale=[0, 3]) == [2.0]
+
+
+def test_options_are_refused() -> None:
+    """The mean has no options; a typo does not go unnoticed."""
+    with pytest.raises(ConfigError, match=r"scorer\.options has a mistake"):
+        create_scorer(ScorerConfig(options={"weights": [1]}))
+
+
+def test_a_rows_sum_depends_on_that_row_alone() -> None:
+    """The same answers give the same bits at the start, in the middle and at the end."""
+    random = np.random.default_rng(1)
+    row = random.uniform(size=37)
+    alone = sum_rows(row, np.array([0, 37]))
+    for before in range(1, 20):
+        noise = random.uniform(size=before)
+        offsets = np.array([0, before, before, before + 37, 2 * before + 37])
+        assert sum_rows(np.concatenate([noise, row, noise]), offsets)[2] == alone[0]
+
+
+class Good(MeanScorer):
+    """A sound scorer to break below."""
+
+
+class Forgets(Good):
+    def __init__(self, scale: tuple[float, float] = (1.0, 10.0), missing: str = "skip") -> None:
+        super().__init__(scale, missing)
+        del self.missing
+
+
+class LearnsEarly(Good):
+    def __init__(self, scale: tuple[float, float] = (1.0, 10.0), missing: str = "skip") -> None:
+        super().__init__(scale, missing)
+        self.weights_ = [1.0]
+
+
+class FitsACopy(Good):
+    def fit(self, answers: AnswerTable, labels: Sequence[Label]) -> FitsACopy:
+        return FitsACopy(self.scale, self.missing)
+
+
+class ChangesItsSettings(Good):
+    def fit(self, answers: AnswerTable, labels: Sequence[Label]) -> ChangesItsSettings:
+        self.scale = (0.0, 1.0)
+        return self
+
+
+class Remembers(Good):
+    def predict(self, answers: AnswerTable) -> NDArray[np.float64]:
+        self.last = answers
+        return super().predict(answers)
+
+
+class Scribbles(Good):
+    def predict(self, answers: AnswerTable) -> NDArray[np.float64]:
+        found = super().predict(answers)
+        answers.p_yes[np.isnan(answers.p_yes)] = 0.5
+        return found
+
+
+class Imputes(Good):
+    def predict(self, answers: AnswerTable) -> NDArray[np.float64]:
+        return np.nan_to_num(super().predict(answers), nan=5.5)
+
+
+class GivesUp(Good):
+    def predict(self, answers: AnswerTable) -> NDArray[np.float64]:
+        return np.full(len(answers), np.nan)
+
+
+class OffScale(Good):
+    def predict(self, answers: AnswerTable) -> NDArray[np.float64]:
+        return super().predict(answers) + 100
+
+
+class Short(Good):
+    def predict(self, answers: AnswerTable) -> NDArray[np.float64]:
+        return super().predict(answers)[:-1]
+
+
+class Coarse(Good):
+    def predict(self, answers: AnswerTable) -> NDArray[np.float64]:
+        return super().predict(answers).astype(np.float32)
+
+
+class Rolls(Good):
+    chance = np.random.default_rng(0)
+
+    def predict(self, answers: AnswerTable) -> NDArray[np.float64]:
+        return np.clip(super().predict(answers) + self.chance.normal() / 1e6, 1.0, 10.0)
+
+
+class LooksAtPlaces(Good):
+    def predict(self, answers: AnswerTable) -> NDArray[np.float64]:
+        shift = np.arange(len(answers)) / 1e6
+        return np.clip(super().predict(answers) + shift, 1.0, 10.0)
+
+
+BROKEN: dict[type[Scorer], str] = {
+    Forgets: r"does not store \['missing'\]",
+    LearnsEarly: r"the constructor learned \['weights_'\]",
+    FitsACopy: "`fit` does not return the scorer itself",
+    ChangesItsSettings: "`fit` changed the constructor's settings",
+    Remembers: "`predict` changed the scorer",
+    Scribbles: "`predict` changed the answers",
+    Imputes: "a response without any answer has a score",
+    GivesUp: "a response with every answer has no score",
+    OffScale: "a score is outside the scale",
+    Short: "scores for 32 responses",
+    Coarse: "scores are float32",
+    Rolls: "two calls of `predict` differ",
+    LooksAtPlaces: "a score depends on the order of the queries",
+}
+
+
+def test_the_public_check_passes_a_sound_scorer() -> None:
+    """What the broken ones are made from keeps every promise, with the default config."""
+    check_scorer(Good)
+    check_scorer(HardMeanScorer)
+
+
+@pytest.mark.parametrize(("kind", "said"), BROKEN.items(), ids=[kind.__name__ for kind in BROKEN])
+def test_the_public_check_catches_each_broken_promise(kind: type[Scorer], said: str) -> None:
+    """Every rule of `check_scorer` can fail, in words that say which."""
+    with pytest.raises(AssertionError, match=said):
+        check_scorer(kind)

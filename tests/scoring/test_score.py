@@ -1,0 +1,163 @@
+"""From a ledger in any order to one table of scores."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from rocketeval.engines.scripted import exact_answer
+from rocketeval.records import Answer, Judgment, Status
+from rocketeval.scoring.base import AnswerTable
+from rocketeval.scoring.mean import MeanScorer
+from rocketeval.scoring.score import align_answers, count_statuses, score_table
+from rocketeval.store.ledger import Ledger, read_tables
+
+CELLS = [(f"q{query}", f"c{candidate}") for query in range(20) for candidate in range(5)]
+
+
+def key_of(cell: tuple[str, str]) -> str:
+    """The key of a cell's judgment."""
+    return f"{cell[0]}/{cell[1]}"
+
+
+def ledger_rows() -> list[tuple[str, list[float | None]]]:
+    """Answers of every cell: three to twelve items, some missing, some cells without judgment."""
+    chance = random.Random(0)
+    rows: list[tuple[str, list[float | None]]] = []
+    for number, cell in enumerate(CELLS):
+        if number % 11 == 0:
+            continue
+        items = 3 + int(cell[0][1:]) % 10
+        answers = [None if chance.random() < 0.1 else chance.random() for _ in range(items)]
+        rows.append((key_of(cell), answers))
+    return rows
+
+
+def tables(rows: list[tuple[str, list[float | None]]], size: int) -> list[pa.Table]:
+    """The rows as ledger tables of `size` rows each."""
+    return [
+        pa.table(
+            {
+                "key": pa.array([key for key, _ in rows[start : start + size]], pa.string()),
+                "p_yes": pa.array(
+                    [answers for _, answers in rows[start : start + size]],
+                    pa.list_(pa.float64()),
+                ),
+            }
+        )
+        for start in range(0, len(rows), size)
+    ]
+
+
+def align(judgments: list[pa.Table]) -> AnswerTable:
+    """The answers of all cells."""
+    queries, candidates = zip(*CELLS, strict=True)
+    return align_answers(queries, candidates, [key_of(cell) for cell in CELLS], judgments)
+
+
+def written(answers: AnswerTable, path: Path) -> bytes:
+    """The score table as the bytes of the file it becomes."""
+    keys = [key_of(cell) for cell in CELLS]
+    table = score_table(answers, MeanScorer().predict(answers), keys)
+    pq.write_table(table, path, compression="zstd")
+    return path.read_bytes()
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_order_of_the_ledger_does_not_matter(tmp_path: Path, seed: int) -> None:
+    """Shuffled rows in parts of any size give the same file of scores, byte by byte."""
+    rows = ledger_rows()
+    expected = written(align(tables(rows, len(rows))), tmp_path / "one.parquet")
+    random.Random(seed).shuffle(rows)
+    shuffled = align(tables(rows, 1 + 13 * seed))
+    assert written(shuffled, tmp_path / "two.parquet") == expected
+
+
+def test_answers_land_at_their_cells() -> None:
+    """Each cell has its own answers in item order; a missing answer is NaN, no judgment is none."""
+    aligned = align(tables(ledger_rows(), 7)[::-1])
+    answers = dict(ledger_rows())
+    assert len(aligned) == len(CELLS)
+    for row, cell in enumerate(CELLS):
+        found = aligned.p_yes[aligned.offsets[row] : aligned.offsets[row + 1]]
+        expected = np.array(answers.get(key_of(cell), []), dtype=np.float64)
+        np.testing.assert_array_equal(found, expected)
+    assert aligned.items[0] == 0
+    assert aligned.answered[1] == sum(answer is not None for answer in answers["q0/c1"])
+
+
+def test_two_cells_can_share_one_judgment() -> None:
+    """Candidates with the same text have the same key, and the same answers."""
+    shared = align_answers(
+        ["q", "q", "q"], ["a", "b", "c"], ["k", "k", None], tables([("k", [0.5, 1.0])], 1)
+    )
+    np.testing.assert_array_equal(shared.p_yes, [0.5, 1.0, 0.5, 1.0])
+    assert shared.items.tolist() == [2, 2, 0]
+
+
+def test_judgments_of_other_runs_are_ignored() -> None:
+    """What the ledger holds beside the wanted keys changes nothing."""
+    aligned = align_answers(["q"], ["a"], ["k"], tables([("x", [0.1]), ("k", [0.9])], 1))
+    assert aligned.p_yes.tolist() == [0.9]
+
+
+@pytest.mark.parametrize("judgments", [[], tables([("other", [0.5])], 1)])
+def test_an_empty_ledger_gives_a_table_of_gaps(judgments: list[pa.Table]) -> None:
+    """Before any judgment there are cells without answers, and scores that are null."""
+    aligned = align_answers(["q", "r"], ["a", "a"], ["k", None], judgments)
+    table = score_table(aligned, MeanScorer().predict(aligned), ["k", None])
+    assert table["score"].to_pylist() == [None, None]
+    assert table["items"].to_pylist() == [0, 0]
+
+
+def test_no_cells_give_an_empty_table() -> None:
+    """A run without responses has an empty table, with its columns."""
+    aligned = align_answers([], [], [], tables([("k", [0.5])], 1))
+    table = score_table(aligned, MeanScorer().predict(aligned), [])
+    assert table.num_rows == 0
+    assert table.column_names == [
+        "query_id",
+        "candidate",
+        "score",
+        "items",
+        "answered",
+        "judgment",
+    ]
+
+
+def test_a_judgment_whose_answers_are_all_missing_has_items_but_no_score() -> None:
+    """It was asked and not answered: the gap is visible as such."""
+    aligned = align_answers(["q"], ["a"], ["k"], tables([("k", [None, None])], 1))
+    table = score_table(aligned, MeanScorer().predict(aligned), ["k"])
+    assert table.to_pylist() == [
+        {
+            "query_id": "q",
+            "candidate": "a",
+            "score": None,
+            "items": 2,
+            "answered": 0,
+            "judgment": "k",
+        }
+    ]
+
+
+def test_a_real_ledger_is_read(tmp_path: Path) -> None:
+    """Parquet parts and a growing journal together give every answer and count every status."""
+    answers = (exact_answer(0.25), Answer(Status.HIDDEN), exact_answer(1.0))
+    ledger = Ledger(tmp_path, b"judge", roll_rows=2)
+    for number in range(3):
+        ledger.append(Judgment(bytes([number]) * 16, "q", f"c{number}", answers))
+    keys = [(bytes([number]) * 16).hex() for number in range(3)]
+    aligned = align_answers(
+        ["q"] * 3, ["c0", "c1", "c2"], keys, read_tables(tmp_path, ["key", "p_yes"])
+    )
+    assert np.isnan(aligned.p_yes).sum() == 3
+    assert MeanScorer((0.0, 1.0)).predict(aligned).tolist() == [0.625] * 3
+    counted = count_statuses(keys[:2], read_tables(tmp_path, ["key", "status"]))
+    assert counted == {"hidden": 2, "ok": 4}
+    ledger.close()
