@@ -82,7 +82,7 @@ async def test_one_failure_leaves_the_others_alone() -> None:
 async def test_a_rejected_request_is_a_failure_too() -> None:
     """A request that the engine will not answer names its query."""
     authoring = await write(Asked(fail_on="Question 3"))
-    assert authoring.failures == {"q3": "the author failed: scripted to fail"}
+    assert authoring.failures == {"q3": "the author rejected it: scripted to fail"}
 
 
 async def test_the_next_run_asks_for_nothing_again(journal: AuthoredJournal) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from rocketeval.records import Interval, Turn
-from rocketeval.report import (
+from rocketeval.report.data import (
     ReportAnswer,
     ReportData,
     ReportFigure,

@@ -13,14 +13,14 @@ from urllib.parse import quote
 
 import pytest
 
-from rocketeval.report import (
+from rocketeval.report.data import (
     ReportAnswer,
     ReportData,
     ReportQuery,
     ReportResponse,
     ReportRow,
-    build_report,
 )
+from rocketeval.report.html import build_report
 
 MARK = "document.documentElement.setAttribute('data-executed','1')"
 NAME = f"""a/b "c" <img src=x onerror="{MARK}"> %41 ü"""

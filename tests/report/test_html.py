@@ -14,16 +14,16 @@ import pytest
 
 from rocketeval.errors import RocketEvalError
 from rocketeval.records import Interval, Status, Turn
-from rocketeval.report import (
+from rocketeval.report.data import (
+    STATUS_TEXT,
     ReportAnswer,
     ReportData,
     ReportFigure,
     ReportQuery,
     ReportResponse,
     ReportRow,
-    build_report,
 )
-from rocketeval.report.data import STATUS_TEXT
+from rocketeval.report.html import build_report
 
 HOSTILE = (
     "</script><script>alert(1)</script>",

@@ -30,7 +30,10 @@ class Author(Protocol):
         ...
 
     async def write(self, query: Query) -> Checklist:
-        """Return a checklist for `query`; ChecklistError names why there is none."""
+        """Return a checklist for `query`; ChecklistError names why there is none.
+
+        EngineUnavailable ends the stage: what was written is kept, the next run goes on.
+        """
         ...
 
     async def aclose(self) -> None:

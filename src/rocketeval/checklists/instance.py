@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from rocketeval.config import AuthorConfig, NoOptions, parse_options
 from rocketeval.engines.base import Engine, create_engine
-from rocketeval.errors import ChecklistError, ConfigError, EngineUnavailable, RequestRejected
+from rocketeval.errors import ChecklistError, ConfigError, RequestRejected
 from rocketeval.hashing import content_hash
 from rocketeval.prompts.neutralise import neutralise
 from rocketeval.prompts.parse import parse_checklist
@@ -56,8 +56,8 @@ class InstanceAuthor:
         for _ in range(self.config.attempts):
             try:
                 written = await self._engine.write(prompt, max_tokens=MAX_TOKENS)
-            except (EngineUnavailable, RequestRejected) as error:
-                raise ChecklistError(f"the author failed: {error.message}") from None
+            except RequestRejected as error:
+                raise ChecklistError(f"the author rejected it: {error.message}") from None
             self.usage += written.usage
             try:
                 items = self._parse(written.text, finished=written.finished)

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
-from rocketeval.cli.options import finished_run_options, open_run
+from rocketeval.cli.options import with_run
 from rocketeval.cli.show import show_audit
+from rocketeval.pipeline import Run
 
 
 @click.command()
-@finished_run_options
-def command(config: Path, name: str | None) -> None:
+@with_run
+def command(run: Run) -> None:
     """Compare the scores of CONFIG's run with votes, labels and reference ratings.
 
     Baselines that know nothing (longer response, random guess) stand beside the judge, and how
     often two voters agree stands as the ceiling.
     """
-    show_audit(open_run(config, name).audit())
+    show_audit(run.audit())

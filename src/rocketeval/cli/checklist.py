@@ -2,32 +2,23 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
 from rocketeval.cli.drive import INCOMPLETE, drive
-from rocketeval.cli.options import read_config, run_options
+from rocketeval.cli.options import with_settings
 from rocketeval.cli.progress import make_observer
+from rocketeval.config import RunConfig
 from rocketeval.pipeline import Run
 
 
 @click.command()
-@run_options
-def command(
-    config: Path,
-    name: str | None,
-    limit: int | None,
-    judge: str | None,
-    base_url: str | None,
-    quiet: bool,
-) -> int:
+@with_settings
+def command(settings: RunConfig, quiet: bool) -> int:
     """Load the benchmark of CONFIG and give every query its checklist.
 
     The author LLM writes one per query, or the benchmark's own are imported, as `author` in the
     config says. Checklists that were paid for are never asked for again.
     """
-    settings = read_config(config, name=name, limit=limit, judge=judge, base_url=base_url)
     run = Run(settings, observer=make_observer(settings, quiet=quiet))
     run.load()
     facts = drive(run, run.checklist)

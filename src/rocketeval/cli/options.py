@@ -1,67 +1,79 @@
-"""Options that several verbs share, and the run they describe."""
+"""Options that several verbs share; the verb gets a config or a run made from them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import wraps
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
 from rocketeval.config import RunConfig, load_config
 from rocketeval.pipeline import Run
 
-Command = TypeVar("Command", bound=Callable[..., Any])
-
-DEFAULT_CONFIG = Path("rocketeval.yaml")
-
+Verb = Callable[..., Any]
 
 _CONFIG = click.argument(
-    "config", type=click.Path(path_type=Path, dir_okay=False), default=DEFAULT_CONFIG
+    "config", type=click.Path(path_type=Path, dir_okay=False), default=Path("rocketeval.yaml")
 )
 _NAME = click.option("--name", help="Name of the run; overrides the config's.")
+_OVERRIDES = (
+    click.option("--limit", type=click.IntRange(min=1), help="Use only the first N queries."),
+    click.option("--judge", help="Judge model; overrides the config's."),
+    click.option("--base-url", help="The judge's endpoint; overrides the config's."),
+    click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors."),
+)
 
 
-def finished_run_options(function: Command) -> Command:
-    """Add CONFIG and --name, for verbs that work on what a run already holds."""
-    return _CONFIG(_NAME(function))
+def with_run(verb: Verb) -> Verb:
+    """Give the verb the run that CONFIG and --name describe."""
+
+    @wraps(verb)
+    def command(config: Path, name: str | None) -> Any:
+        return verb(Run(_override(load_config(config), name=name)))
+
+    return _CONFIG(_NAME(command))
 
 
-def open_run(config: Path, name: str | None) -> Run:
-    """Return the run that CONFIG describes, under another name if one is given."""
-    settings = load_config(config)
-    return Run(settings.model_copy(update={"name": name}) if name else settings)
+def with_settings(verb: Verb) -> Verb:
+    """Give the verb the config, with what stands on the command line in its place."""
+
+    @wraps(verb)
+    def command(
+        config: Path,
+        name: str | None,
+        limit: int | None,
+        judge: str | None,
+        base_url: str | None,
+        **own: Any,
+    ) -> Any:
+        settings = _override(
+            load_config(config), name=name, limit=limit, judge=judge, base_url=base_url
+        )
+        return verb(settings, **own)
+
+    wrapped: Verb = command
+    for option in reversed((_CONFIG, _NAME, *_OVERRIDES)):
+        wrapped = option(wrapped)
+    return wrapped
 
 
-def run_options(function: Command) -> Command:
-    """Add CONFIG and the options that override it."""
-    options = [
-        _CONFIG,
-        _NAME,
-        click.option("--limit", type=click.IntRange(min=1), help="Use only the first N queries."),
-        click.option("--judge", help="Judge model; overrides the config's."),
-        click.option("--base-url", help="The judge's endpoint; overrides the config's."),
-        click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors."),
-    ]
-    for option in reversed(options):
-        function = option(function)
-    return function
-
-
-def read_config(
-    path: Path, *, name: str | None, limit: int | None, judge: str | None, base_url: str | None
+def _override(
+    config: RunConfig,
+    *,
+    name: str | None,
+    limit: int | None = None,
+    judge: str | None = None,
+    base_url: str | None = None,
 ) -> RunConfig:
-    """Return the config at `path`; what was given on the command line wins."""
-    config = load_config(path)
-    judge_settings = {"model": judge, "base_url": base_url}
+    def given(**values: Any) -> dict[str, Any]:
+        return {key: value for key, value in values.items() if value is not None}
+
     return config.model_copy(
         update={
-            "name": name or config.name,
-            "benchmark": config.benchmark.model_copy(
-                update={} if limit is None else {"limit": limit}
-            ),
-            "judge": config.judge.model_copy(
-                update={key: value for key, value in judge_settings.items() if value is not None}
-            ),
+            "benchmark": config.benchmark.model_copy(update=given(limit=limit)),
+            "judge": config.judge.model_copy(update=given(model=judge, base_url=base_url)),
+            **given(name=name),
         }
     )

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
-from rocketeval.cli.options import finished_run_options, open_run
+from rocketeval.cli.options import with_run
 from rocketeval.cli.show import show_ranking
+from rocketeval.pipeline import Run
 
 
 @click.command()
-@finished_run_options
-def command(config: Path, name: str | None) -> None:
+@with_run
+def command(run: Run) -> None:
     """Turn the scores of CONFIG's run into ratings and ranks, with intervals."""
-    show_ranking(open_run(config, name).rank())
+    show_ranking(run.rank())

@@ -2,30 +2,21 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
 from rocketeval.cli.drive import INCOMPLETE, drive
-from rocketeval.cli.options import read_config, run_options
+from rocketeval.cli.options import with_settings
 from rocketeval.cli.plan import show_plan
 from rocketeval.cli.progress import make_observer
 from rocketeval.cli.show import show_audit, show_gaps, show_ranking
+from rocketeval.config import RunConfig
 from rocketeval.pipeline import Run
 
 
 @click.command()
-@run_options
+@with_settings
 @click.option("--dry-run", is_flag=True, help="Say what would be done; contact and write nothing.")
-def command(
-    config: Path,
-    name: str | None,
-    limit: int | None,
-    judge: str | None,
-    base_url: str | None,
-    quiet: bool,
-    dry_run: bool,
-) -> int:
+def command(settings: RunConfig, quiet: bool, dry_run: bool) -> int:
     """Do everything CONFIG (default rocketeval.yaml) asks for, and show the ranking.
 
     What earlier runs finished is never paid for again. Ctrl-C stops cleanly; the same command
@@ -33,7 +24,6 @@ def command(
     something is missing, 4 the judge or author cannot be used, 5 the run directory cannot be
     used, 130 interrupted.
     """
-    settings = read_config(config, name=name, limit=limit, judge=judge, base_url=base_url)
     if dry_run:
         show_plan(settings)
         return 0

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
 from rocketeval.cli.drive import INCOMPLETE
-from rocketeval.cli.options import finished_run_options, open_run
+from rocketeval.cli.options import with_run
+from rocketeval.pipeline import Run
 
 
 @click.command()
-@finished_run_options
-def command(config: Path, name: str | None) -> int:
+@with_run
+def command(run: Run) -> int:
     """Turn the judgments of CONFIG's run into scores."""
-    facts = open_run(config, name).score()
+    facts = run.score()
     click.echo(
         f"{facts['scores']} scores, {facts['without_score']} responses without one, "
         f"{facts['missing_answers']} of {facts['answers']} answers missing"
