@@ -26,13 +26,16 @@ class Loaded:
 
     def responses(self) -> Iterator[Response]:
         """Yield the chosen responses; BenchmarkError for a duplicate or an unknown query."""
-        seen: set[tuple[str, str]] = set()
+        # Numbers, not names: millions of cells are remembered here.
+        seen: set[int] = set()
+        candidates: dict[str, int] = {}
         passed_over: set[str] = set()
         for response in self.benchmark.responses():
             if not self._is_chosen("responses", response, response.candidate):
                 passed_over.add(response.candidate)
                 continue
-            cell = (response.query_id, response.candidate)
+            column = candidates.setdefault(response.candidate, len(candidates))
+            cell = column * len(self.queries) + self._places[response.query_id]
             if cell in seen:
                 raise BenchmarkError(
                     f"{response.candidate!r} has two responses to query {response.query_id!r}.",
@@ -40,7 +43,7 @@ class Loaded:
                 )
             seen.add(cell)
             yield response
-        self._check_candidates({candidate for _, candidate in seen}, passed_over)
+        self._check_candidates(set(candidates), passed_over)
 
     def labels(self) -> Iterator[Label]:
         """Yield the labels of chosen queries and candidates."""
@@ -71,8 +74,8 @@ class Loaded:
                 self.skipped["ratings"] += 1
 
     @cached_property
-    def _query_ids(self) -> set[str]:
-        return {query.id for query in self.queries}
+    def _places(self) -> dict[str, int]:
+        return {query.id: place for place, query in enumerate(self.queries)}
 
     @cached_property
     def _chosen(self) -> set[str] | None:
@@ -80,7 +83,7 @@ class Loaded:
 
     def _is_chosen(self, kind: str, record: Response | Label | Vote, *candidates: str) -> bool:
         """Whether the config asks for `record`; BenchmarkError if its query exists nowhere."""
-        known = record.query_id in self._query_ids
+        known = record.query_id in self._places
         if not known and self.config.limit is None:
             raise BenchmarkError(
                 f"The {kind} name a query {record.query_id!r} (candidate {candidates[0]!r}), "

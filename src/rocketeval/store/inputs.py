@@ -8,6 +8,7 @@ responses in memory.
 from __future__ import annotations
 
 import shutil
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
@@ -131,8 +132,13 @@ class Inputs:
     def heads(self) -> Iterator[ResponseHead]:
         """Yield every response without its text, in the same order."""
         for row in self._rows(["query_id", "candidate", "hash", "length"]):
-            row["hash"] = bytes.fromhex(row["hash"])
-            yield ResponseHead(**row)
+            # Callers keep millions of these: the same name should be the same object.
+            yield ResponseHead(
+                sys.intern(row["query_id"]),
+                sys.intern(row["candidate"]),
+                bytes.fromhex(row["hash"]),
+                row["length"],
+            )
 
     def save_checklists(self, checklists: Iterable[Checklist]) -> None:
         """Write the checklists the run grades with."""
