@@ -240,7 +240,7 @@ class JudgeFingerprint:
     logprobs: str
     """Logprob mode, such as `top20`."""
     template: str
-    """Hash of the grading prompt template."""
+    """Hash of the grading prompt: its template and what is disarmed in untrusted text."""
     readout: str
     """Hash of the yes/no variants and the readout's limits."""
 

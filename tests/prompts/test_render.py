@@ -222,3 +222,13 @@ def test_the_author_sees_history_query_and_reference() -> None:
     assert "Why? (s)" in request
     assert "Because. (((query)))" in request
     assert NO_REFERENCE in render_checklist_request(Template.load("checklist"), QUERY)
+
+
+def test_all_that_shapes_a_prompt_is_in_its_hash(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another template or other rules for disarming text make another judge."""
+    packaged = GradingPrompt()
+    other = GradingPrompt(Template("grade", packaged.template.text + " Think first."))
+    assert other.hash != packaged.hash
+    before = packaged.hash
+    monkeypatch.setattr("rocketeval.prompts.render.RULES", "other rules")
+    assert packaged.hash != before

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
-from rocketeval.config import EngineConfig
+from rocketeval.config import EngineConfig, NoOptions, parse_options
 from rocketeval.engines.base import EngineIdentity, Graded, Written
 from rocketeval.engines.meter import Meter
 from rocketeval.engines.readout import Readout
@@ -42,6 +42,7 @@ class OpenAIEngine:
     @classmethod
     def create(cls, config: EngineConfig) -> OpenAIEngine:
         """Return an engine for `config`; nothing is contacted yet."""
+        parse_options(config.options, NoOptions, f"The engine of {config.model!r}: options")
         return cls(config)
 
     @property

@@ -11,13 +11,25 @@ import hashlib
 import math
 from collections.abc import Callable, Mapping
 from functools import partial
+from typing import Annotated
 
-from rocketeval.config import EngineConfig
+from pydantic import Field
+
+from rocketeval.config import EngineConfig, Section, parse_options
 from rocketeval.engines.base import EngineIdentity, Graded, Written
-from rocketeval.errors import ConfigError, RequestRejected
+from rocketeval.errors import RequestRejected
 from rocketeval.records import Answer, GradingTask, Status, Usage
 
-OPTIONS = ("text", "delay", "fail_on")
+
+class Script(Section):
+    """What the config can say to a scripted engine."""
+
+    text: str | None = None
+    """What it writes as an author."""
+    delay: Annotated[float, Field(ge=0)] = 0.0
+    """Seconds it takes for one response."""
+    fail_on: str | None = None
+    """It fails every task whose prompt holds this text."""
 
 
 class ScriptedEngine:
@@ -50,19 +62,13 @@ class ScriptedEngine:
 
     @classmethod
     def create(cls, config: EngineConfig) -> ScriptedEngine:
-        """Return an engine from `options`: text (what `write` says), delay, fail_on."""
-        unknown = sorted(config.options.keys() - set(OPTIONS))
-        if unknown:
-            raise ConfigError(
-                f"The scripted engine has no option {unknown[0]!r}.",
-                hint=f"Valid: {', '.join(OPTIONS)}.",
-            )
-        text = config.options.get("text")
+        """Return an engine from the config's `options`."""
+        options = parse_options(config.options, Script, "The scripted engine's options")
         return cls(
-            text=None if text is None else partial(_always, str(text)),
+            text=None if options.text is None else partial(_always, options.text),
             model=config.model,
-            delay=float(config.options.get("delay", 0.0)),
-            fail_on=config.options.get("fail_on"),
+            delay=options.delay,
+            fail_on=options.fail_on,
         )
 
     async def identify(self) -> EngineIdentity:

@@ -17,4 +17,4 @@ def grading_prompt(template: Path | None) -> GradingPrompt:
 
 def fingerprint(identity: EngineIdentity, prompt: GradingPrompt) -> JudgeFingerprint:
     """Return everything that can change this judge's probabilities."""
-    return JudgeFingerprint(**asdict(identity), template=prompt.template.hash)
+    return JudgeFingerprint(**asdict(identity), template=prompt.hash)

@@ -18,6 +18,9 @@ _BRACKETED = r"\[/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS
 _DANGEROUS = re.compile(f"{_MARKERS}|{_PIPED}|{_ANGLED}|{_BRACKETED}", re.IGNORECASE)
 _BRACKETS = str.maketrans("<>[]", "()()")
 
+RULES = _DANGEROUS.pattern
+"""What is disarmed: part of the judge's fingerprint, because it changes what the judge sees."""
+
 
 @dataclass(frozen=True, slots=True)
 class Neutralised:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from rocketeval.errors import PromptError
 from rocketeval.hashing import content_hash
-from rocketeval.prompts.neutralise import neutralise, neutralise_name
+from rocketeval.prompts.neutralise import RULES, neutralise, neutralise_name
 from rocketeval.records import Checklist, GradingTask, Query, Response, Turn
 from rocketeval.registry import nearest
 
@@ -111,6 +111,11 @@ class GradingPrompt:
                 f"The {self.template.name!r} template holds {late[0]} after {{{{item}}}}.",
                 hint="Put {{item}} last: what stands before it is shared by all items.",
             )
+
+    @property
+    def hash(self) -> str:
+        """Hex hash of all that turns records into prompts, part of the judge's fingerprint."""
+        return content_hash("prompt", self.template.text, RULES, NO_HISTORY).hex()
 
     def render(
         self, query: Query, response: Response, checklist: Checklist, key: bytes
