@@ -38,12 +38,12 @@ class Ledger:
         judge: bytes,
         *,
         mirror: Mirror | None = None,
-        roll_rows: int = ROLL_ROWS,
+        roll_rows: int | None = None,
     ) -> None:
         self.folder = folder
         self.judge = judge.hex()
         self._mirror = mirror
-        self._roll_rows = roll_rows
+        self._roll_rows = roll_rows or ROLL_ROWS
         folder.mkdir(parents=True, exist_ok=True)
         self._number, self._rows = self._recover()
         self.finished: set[bytes] = set()
