@@ -22,6 +22,7 @@ SIZES = frozenset(
         "labels",
         "votes",
         "ok",
+        "empty responses",
     }
 )
 """Counts that only say how big the run was; every other count names a loss and is shown loudly."""

@@ -203,9 +203,10 @@ def _rating_figure(found: Mapping[str, Any]) -> ReportFigure:
     name = "Spearman with reference ratings"
     if found["spearman"] is None:
         return ReportFigure(name, None, found["reason"])
-    value = found["spearman"]["value"]
-    bounds = found["spearman"]["interval"] or {"value": value, "low": None, "high": None}
+    value, bounds = found["spearman"]["value"], found["spearman"]["interval"]
     note = f"{found['n']} candidates, p = {found['spearman']['p_value']:.3f}"
+    if bounds is None:
+        return ReportFigure(name, Interval(value, value, value), f"{note}; no interval")
     return ReportFigure(name, _interval(bounds), note)
 
 
