@@ -10,6 +10,7 @@ import click
 
 from rocketeval.errors import ConfigError
 
+PLACEHOLDER = "your-judge-model"
 CONFIG = """\
 # A RocketEval run. `rocketeval run` in this folder does everything.
 name: quickstart
@@ -40,7 +41,7 @@ cache: runs/.cache       # judgments shared between runs, so that nothing is pai
 
 @click.command()
 @click.argument("folder", type=click.Path(path_type=Path, file_okay=False), default=Path())
-@click.option("--model", default="your-judge-model", help="Judge model to put into the config.")
+@click.option("--model", default=PLACEHOLDER, help="Judge model to put into the config.")
 @click.option(
     "--base-url", default="http://127.0.0.1:8000/v1", help="Endpoint to put into the config."
 )
@@ -58,8 +59,10 @@ def command(folder: Path, model: str, base_url: str) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     _copy(resources.files("rocketeval") / "examples" / "quickstart", benchmark)
     config.write_text(CONFIG.format(model=model, base_url=base_url), encoding="utf-8")
-    click.echo(f"Wrote {config} and {benchmark}{'/'}")
-    click.echo("Set `judge.model` and `judge.base_url` in it, then: rocketeval run " + str(config))
+    click.echo(f"Wrote {config} and {benchmark}")
+    if model == PLACEHOLDER:
+        click.echo("Set `judge.model` and `judge.base_url` in it to a server you have.")
+    click.echo(f"Next: rocketeval run {config}")
 
 
 def _copy(source: Traversable, target: Path) -> None:
