@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from rocketeval.config import RunConfig
-from rocketeval.stages.plan import make_plan
+from rocketeval.stages.plan import Plan, make_plan
 
 
 def show_plan(config: RunConfig) -> None:
@@ -20,10 +20,15 @@ def show_plan(config: RunConfig) -> None:
         click.echo(f"Author     {plan.checklists_to_write} checklists to write")
     if plan.without_checklist:
         click.echo(f"Missing    {plan.without_checklist} queries have no checklist")
-    click.echo(
-        f"Judge      {config.judge.model}: {plan.items} items to answer in {plan.tasks} "
-        f"judgments, about {plan.prompt_tokens / 1e6:.2f} million prompt tokens "
-        "(a quarter of the characters)"
-    )
+    click.echo(f"Judge      {config.judge.model}: {_judging(plan)}")
     if plan.finished is not None:
         click.echo(f"Finished   {plan.finished} judgments are in the ledger, some maybe outdated")
+
+
+def _judging(plan: Plan) -> str:
+    if not plan.tasks:
+        return f"{plan.responses} judgments, as many items as their checklists will have"
+    return (
+        f"{plan.items} items to answer in {plan.tasks} judgments, about "
+        f"{plan.prompt_tokens / 1e6:.2f} million prompt tokens (a quarter of the characters)"
+    )
