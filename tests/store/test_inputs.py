@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -70,6 +71,20 @@ def test_saving_again_replaces_the_snapshot(tmp_path: Path) -> None:
     save(tmp_path, [Response("q0", "old", "x")])
     inputs = save(tmp_path, [Response("q1", "new", "y")])
     assert [one.candidate for one in inputs.responses()] == ["new"]
+
+
+def test_a_load_cut_short_leaves_no_snapshot(tmp_path: Path) -> None:
+    """A second load that dies half-way cannot pass its mixture for inputs."""
+    inputs = save(tmp_path, [Response("q0", "old", "x")])
+
+    def dying() -> Iterator[Response]:
+        yield Response("q1", "new", "y")
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        inputs.save([Query("q1", "text")], dying(), [], [], [])
+    with pytest.raises(StageMissing):
+        _ = Inputs(tmp_path).queries
 
 
 def test_the_order_of_input_does_not_change_the_content_hash(tmp_path: Path) -> None:

@@ -66,7 +66,11 @@ class Inputs:
         votes: Iterable[Vote],
         ratings: Iterable[Rating],
     ) -> dict[str, Any]:
-        """Write everything; return counts and content hashes for the manifest."""
+        """Write everything; return counts and content hashes for the manifest.
+
+        The summary goes first and comes last: without it the snapshot counts as absent.
+        """
+        self._summary_path.unlink(missing_ok=True)
         write_jsonl(self.folder / "queries.jsonl", map(asdict, queries))
         gold = {
             "labels": _save_rows(self.folder / "labels.jsonl", labels),
@@ -81,14 +85,14 @@ class Inputs:
             **gold,
             "queries_hash": combine(*(query.content_hash for query in queries)).hex(),
         }
-        write_json(self.folder / "summary.json", summary)
+        write_json(self._summary_path, summary)
         self.__dict__.pop("queries", None)
         return summary
 
     @property
     def exist(self) -> bool:
         """Whether the load stage has finished."""
-        return (self.folder / "summary.json").exists()
+        return self._summary_path.exists()
 
     def summary(self) -> dict[str, Any]:
         """Return the counts and hashes of the load stage."""
@@ -96,7 +100,7 @@ class Inputs:
             raise StageMissing(
                 f"{self.folder.parent} has no inputs yet.", hint="Run `rocketeval run` first."
             )
-        found: dict[str, Any] = read_json(self.folder / "summary.json")
+        found: dict[str, Any] = read_json(self._summary_path)
         return found
 
     @cached_property
@@ -157,6 +161,10 @@ class Inputs:
             row["query_id"]: Checklist(row["query_id"], tuple(row["items"]), row["author"])
             for row in rows
         }
+
+    @property
+    def _summary_path(self) -> Path:
+        return self.folder / "summary.json"
 
     def _parts(self) -> list[Path]:
         return sorted((self.folder / "responses").glob("part-*.parquet"))
