@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -15,16 +14,16 @@ import pyarrow.compute as pc
 from rocketeval._version import __version__
 from rocketeval.config import RunConfig
 from rocketeval.grid import ScoreGrid
-from rocketeval.records import Interval, Judgment, Query, Response
+from rocketeval.records import Judgment, Query, Response
 from rocketeval.report.data import (
     ReportAnswer,
     ReportData,
-    ReportFigure,
     ReportQuery,
     ReportResponse,
     ReportRow,
 )
 from rocketeval.report.html import build_report
+from rocketeval.stages.report_figures import cost, counts, figures, methods, read_interval
 from rocketeval.stages.score import read_grid
 from rocketeval.store.run import RunStore
 
@@ -49,10 +48,10 @@ def write_report(store: RunStore, config: RunConfig) -> Path:
         scale=config.scorer.scale,
         queries=queries,
         queries_omitted=len(grid.query_ids) - len(queries),
-        counts=_counts(stages, ranking, audit),
-        agreement=_figures(audit),
-        methods=_methods(ranking),
-        cost=_cost(stages),
+        counts=counts(stages, ranking, audit),
+        agreement=figures(audit),
+        methods=methods(ranking),
+        cost=cost(stages),
         created_with=f"RocketEval {__version__}",
     )
     return store.save_text("report.html", build_report(data))
@@ -70,20 +69,10 @@ def _row(row: Mapping[str, Any]) -> ReportRow:
         rank_low=row["rank_low"],
         rank_high=row["rank_high"],
         group=row["group"],
-        rating=_interval(row["rating"]),
-        mean_score=_interval(row["mean_score"]),
+        rating=read_interval(row["rating"]),
+        mean_score=read_interval(row["mean_score"]),
         queries=row["queries"] + row["missing"],
         missing=row["missing"],
-    )
-
-
-def _interval(found: Mapping[str, float | None] | None) -> Interval | None:
-    if found is None or found["value"] is None:
-        return None
-    # JSON has no NaN: a figure that rests on too little has no bounds, so it may be anything.
-    low, high = found["low"], found["high"]
-    return Interval(
-        found["value"], -math.inf if low is None else low, math.inf if high is None else high
     )
 
 
@@ -142,98 +131,3 @@ def _response(response: Response, score: float | None, judgment: Judgment | None
         ),
         judgment.neutralised if judgment else 0,
     )
-
-
-def _counts(
-    stages: Mapping[str, Any], ranking: Mapping[str, Any], audit: Mapping[str, Any]
-) -> dict[str, int]:
-    load, checklist, grade, score = (
-        stages.get(name, {}) for name in ("load", "checklist", "grade", "score")
-    )
-    votes: Mapping[str, int] = next(iter(audit["agreement"].values()), {})
-    return {
-        "queries": load.get("queries", 0),
-        "candidates": load.get("candidates", 0),
-        "responses": load.get("responses", 0),
-        "judgments": grade.get("tasks", 0) - grade.get("unfinished", 0),
-        "answers": score.get("answers", 0),
-        **score.get("statuses", {}),
-        "empty responses": load.get("empty_responses", 0),
-        "queries without a checklist": len(checklist.get("failures", ())),
-        "responses not judged": grade.get("unfinished", 0),
-        "responses without a score": score.get("without_score", 0),
-        "candidates without any score": len(ranking["unranked"]),
-        "unusable votes": votes.get("unusable", 0),
-    }
-
-
-def _figures(audit: Mapping[str, Any]) -> tuple[ReportFigure, ...]:
-    figures = []
-    for ties, name in (("with_ties", "votes, ties included"), ("without_ties", "decided votes")):
-        for method, found in audit["agreement"].items():
-            figures.append(
-                ReportFigure(
-                    name=f"Agreement with {name}" if method == "judge" else method,
-                    value=_interval(found[ties]),
-                    note=f"{found['used' if ties == 'with_ties' else 'decisive']} votes",
-                    unit="share",
-                    baseline=method != "judge",
-                )
-            )
-        if audit["voters"]:
-            figures.append(
-                ReportFigure(
-                    name="another voter",
-                    value=_interval(audit["voters"][ties]),
-                    note="how often two voters agree: the ceiling",
-                    unit="share",
-                )
-            )
-    if audit["labels"]:
-        note = audit["labels"]["reason"] or f"{audit['labels']['responses']} labelled responses"
-        figures.append(
-            ReportFigure("Pearson with labels", _interval(audit["labels"]["pearson"]), note)
-        )
-    if audit["ratings"]:
-        figures.append(_rating_figure(audit["ratings"]))
-    return tuple(figures)
-
-
-def _rating_figure(found: Mapping[str, Any]) -> ReportFigure:
-    name = "Spearman with reference ratings"
-    if found["spearman"] is None:
-        return ReportFigure(name, None, found["reason"])
-    value, bounds = found["spearman"]["value"], found["spearman"]["interval"]
-    note = f"{found['n']} candidates, p = {found['spearman']['p_value']:.3f}"
-    if bounds is None:
-        return ReportFigure(name, Interval(value, value, value), f"{note}; no interval")
-    return ReportFigure(name, _interval(bounds), note)
-
-
-def _methods(ranking: Mapping[str, Any]) -> tuple[str, ...]:
-    level = f"{ranking['level']:.0%}"
-    return (
-        "An item's answer is p(Yes) / (p(Yes) + p(No)), from the judge's log-probabilities.",
-        "A score is the mean of its answers, on the label scale.",
-        "Ratings are a Bradley-Terry fit to all pairs of scores on each query, on the Elo scale "
-        f"around 1000; scores closer than {ranking['tie_margin']:g} are a tie.",
-        f"Intervals hold {level} of {ranking['bootstrap']} resamples of the queries.",
-        "Candidates in one group cannot be told apart from the group's first.",
-    )
-
-
-def _cost(stages: Mapping[str, Any]) -> dict[str, str]:
-    shown = {}
-    for stage in ("checklist", "grade"):
-        usage = stages.get(stage, {}).get("usage", {})
-        if usage.get("requests"):
-            shown[f"{stage} requests"] = f"{usage['requests']:,}"
-            shown[f"{stage} prompt tokens"] = f"{usage['prompt_tokens']:,}"
-            if usage["cost"]:
-                shown[f"{stage} cost"] = f"{usage['cost']:.4f}"
-    reused = stages.get("grade", {})
-    shown["judgments paid for earlier"] = (
-        f"{reused.get('finished_earlier', 0) + reused.get('from_cache', 0):,}"
-    )
-    shown["seconds"] = f"{sum(facts.get('seconds', 0) for facts in stages.values()):,.0f}"
-    return shown

@@ -1,0 +1,120 @@
+"""The figures of a report: counts, agreement, cost and how they were made."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from rocketeval.records import Interval
+from rocketeval.report.data import ReportFigure
+
+
+def read_interval(found: Mapping[str, float | None] | None) -> Interval | None:
+    """Return an interval as JSON kept it; None if there is none."""
+    if found is None or found["value"] is None:
+        return None
+    # JSON has no NaN: a figure that rests on too little has no bounds, so it may be anything.
+    low, high = found["low"], found["high"]
+    return Interval(
+        found["value"], -math.inf if low is None else low, math.inf if high is None else high
+    )
+
+
+def counts(
+    stages: Mapping[str, Any], ranking: Mapping[str, Any], audit: Mapping[str, Any]
+) -> dict[str, int]:
+    """Return how much there was, and how much of it is missing."""
+    load, checklist, grade, score = (
+        stages.get(name, {}) for name in ("load", "checklist", "grade", "score")
+    )
+    votes: Mapping[str, int] = next(iter(audit["agreement"].values()), {})
+    return {
+        "queries": load.get("queries", 0),
+        "candidates": load.get("candidates", 0),
+        "responses": load.get("responses", 0),
+        "judgments": grade.get("tasks", 0) - grade.get("unfinished", 0),
+        "answers": score.get("answers", 0),
+        **score.get("statuses", {}),
+        "empty responses": load.get("empty_responses", 0),
+        "queries without a checklist": len(checklist.get("failures", ())),
+        "responses not judged": grade.get("unfinished", 0),
+        "responses without a score": score.get("without_score", 0),
+        "candidates without any score": len(ranking["unranked"]),
+        "unusable votes": votes.get("unusable", 0),
+    }
+
+
+def figures(audit: Mapping[str, Any]) -> tuple[ReportFigure, ...]:
+    """Return agreement and correlations, each beside its baselines."""
+    figures = []
+    for ties, name in (("with_ties", "votes, ties included"), ("without_ties", "decided votes")):
+        for method, found in audit["agreement"].items():
+            figures.append(
+                ReportFigure(
+                    name=f"Agreement with {name}" if method == "judge" else method,
+                    value=read_interval(found[ties]),
+                    note=f"{found['used' if ties == 'with_ties' else 'decisive']} votes",
+                    unit="share",
+                    baseline=method != "judge",
+                )
+            )
+        if audit["voters"]:
+            figures.append(
+                ReportFigure(
+                    name="another voter",
+                    value=read_interval(audit["voters"][ties]),
+                    note="how often two voters agree: the ceiling",
+                    unit="share",
+                )
+            )
+    if audit["labels"]:
+        note = audit["labels"]["reason"] or f"{audit['labels']['responses']} labelled responses"
+        figures.append(
+            ReportFigure("Pearson with labels", read_interval(audit["labels"]["pearson"]), note)
+        )
+    if audit["ratings"]:
+        figures.append(_rating_figure(audit["ratings"]))
+    return tuple(figures)
+
+
+def _rating_figure(found: Mapping[str, Any]) -> ReportFigure:
+    name = "Spearman with reference ratings"
+    if found["spearman"] is None:
+        return ReportFigure(name, None, found["reason"])
+    value, bounds = found["spearman"]["value"], found["spearman"]["interval"]
+    note = f"{found['n']} candidates, p = {found['spearman']['p_value']:.3f}"
+    if bounds is None:
+        return ReportFigure(name, Interval(value, value, value), f"{note}; no interval")
+    return ReportFigure(name, read_interval(bounds), note)
+
+
+def methods(ranking: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return how the figures were made, in words."""
+    level = f"{ranking['level']:.0%}"
+    return (
+        "An item's answer is p(Yes) / (p(Yes) + p(No)), from the judge's log-probabilities.",
+        "A score is the mean of its answers, on the label scale.",
+        "Ratings are a Bradley-Terry fit to all pairs of scores on each query, on the Elo scale "
+        f"around 1000; scores closer than {ranking['tie_margin']:g} are a tie.",
+        f"Intervals hold {level} of {ranking['bootstrap']} resamples of the queries.",
+        "Candidates in one group cannot be told apart from the group's first.",
+    )
+
+
+def cost(stages: Mapping[str, Any]) -> dict[str, str]:
+    """Return what the run cost, in words."""
+    shown = {}
+    for stage in ("checklist", "grade"):
+        usage = stages.get(stage, {}).get("usage", {})
+        if usage.get("requests"):
+            shown[f"{stage} requests"] = f"{usage['requests']:,}"
+            shown[f"{stage} prompt tokens"] = f"{usage['prompt_tokens']:,}"
+            if usage["cost"]:
+                shown[f"{stage} cost"] = f"{usage['cost']:.4f}"
+    reused = stages.get("grade", {})
+    shown["judgments paid for earlier"] = (
+        f"{reused.get('finished_earlier', 0) + reused.get('from_cache', 0):,}"
+    )
+    shown["seconds"] = f"{sum(facts.get('seconds', 0) for facts in stages.values()):,.0f}"
+    return shown
