@@ -359,3 +359,14 @@ def test_an_implementation_without_options_refuses_all() -> None:
     """An option that nobody reads is a mistake, not a wish."""
     with pytest.raises(ConfigError, match="there is no such setting"):
         parse_options({"anything": 1}, NoOptions, "scorer.options")
+
+
+def test_a_password_in_the_address_is_refused_and_not_repeated() -> None:
+    """A key in base_url reaches neither the config nor the message."""
+    raw = {
+        "benchmark": {"path": "x"},
+        "judge": {"model": "m", "base_url": "http://me:hunter2@host/v1"},
+    }
+    with pytest.raises(ConfigError, match="user name or password") as caught:
+        parse_config(raw)
+    assert "hunter2" not in str(caught.value)

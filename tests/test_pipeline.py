@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import subprocess
+import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +14,17 @@ import pytest
 
 import rocketeval
 from rocketeval import Outcome, Run, ScriptedEngine
-from rocketeval.errors import RunMismatch, Stopped
-from rocketeval.records import Judgment
+from rocketeval.engines.base import Graded
+from rocketeval.errors import (
+    BenchmarkError,
+    ConfigError,
+    PromptError,
+    RocketEvalError,
+    RunMismatch,
+    StageMissing,
+    Stopped,
+)
+from rocketeval.records import Answer, GradingTask, Judgment, Status, Usage
 from support.make import CANDIDATES, QUERIES, make_config, write_benchmark
 
 ITEMS = 2
@@ -167,3 +180,102 @@ def test_limit_and_then_all_pays_only_the_rest(tmp_path: Path) -> None:
     assert asked == 2 * ITEMS
     _, asked = evaluate(tmp_path)
     assert asked == 4 * ITEMS
+
+
+def test_a_refused_judge_leaves_the_run_as_it_was(tmp_path: Path) -> None:
+    """Another model under the same name overwrites neither config nor inputs nor results."""
+    rocketeval.run(make_config(tmp_path))
+    files = {path: path.read_bytes() for path in (tmp_path / "runs").rglob("*") if path.is_file()}
+    other = make_config(tmp_path, judge={"engine": "scripted", "model": "other"})
+    with pytest.raises(RunMismatch):
+        rocketeval.run(other)
+    assert all(path.read_bytes() == content for path, content in files.items())
+
+
+def test_a_mistake_in_the_benchmark_leaves_the_run_as_it_was(tmp_path: Path) -> None:
+    """A duplicate response is refused, and the old ranking and inputs can still be used."""
+    outcome, _ = evaluate(tmp_path)
+    left = tmp_path / "benchmark" / "responses" / "left.jsonl"
+    left.write_text(left.read_text() * 2)
+    with pytest.raises(BenchmarkError, match="two responses"):
+        evaluate(tmp_path)
+    run = Run(make_config(tmp_path))
+    run.score()
+    assert [row.candidate for row in run.rank().rows] == ["left", "right"]
+    assert outcome.report.name == "report.html"
+
+
+async def test_what_rests_on_old_inputs_is_gone(tmp_path: Path) -> None:
+    """After a response changed, the old scores cannot pass for its own."""
+    await asyncio.to_thread(evaluate, tmp_path)
+    left = tmp_path / "benchmark" / "responses" / "left.jsonl"
+    left.write_text(left.read_text().replace("left explains the sea", "nothing"))
+    run = Run(make_config(tmp_path), judge=ScriptedEngine(prefer_left))
+    await run.to_judgments()
+    for stage in (run.rank, run.audit, run.report):
+        with pytest.raises(StageMissing):
+            stage()
+    run.score()
+    assert run.rank().rows
+
+
+def test_mistakes_are_found_before_anything_is_paid_for(tmp_path: Path) -> None:
+    """An unknown scorer, author or engine, or a broken prompt, ends the run at its start."""
+    broken = tmp_path / "prompt.txt"
+    broken.write_text("no placeholders")
+    judge = {"engine": "scripted", "model": "scripted"}
+    for changes in (
+        {"scorer": {"kind": "meen"}},
+        {"author": {"kind": "imprted"}},
+        {"judge": {"engine": "scriptd", "model": "m"}},
+        {"judge": {**judge, "template": str(broken)}},
+    ):
+        engine = ScriptedEngine()
+        with pytest.raises((ConfigError, PromptError)):
+            rocketeval.run(make_config(tmp_path, **changes), judge=engine)
+        assert engine.items_asked == 0
+        assert not list((tmp_path / "runs").rglob("*.yaml"))
+
+
+def test_a_run_is_held_from_its_first_stage_to_its_last(tmp_path: Path) -> None:
+    """Nobody can load other inputs under a run that is being graded."""
+    config = make_config(tmp_path)
+
+    class Intruder(rocketeval.Observer):
+        refused = 0
+
+        def stage_ended(self, stage: str, facts: object) -> None:
+            code = (
+                "import sys; from pathlib import Path; from rocketeval.store.run import RunStore\n"
+                "from rocketeval.errors import RunLocked\n"
+                "try:\n    with RunStore(Path(sys.argv[1])).locked(): pass\n"
+                "except RunLocked: sys.exit(9)"
+            )
+            command = [sys.executable, "-c", code, str(config.run_path)]
+            self.refused += subprocess.run(command).returncode == 9
+
+    intruder = Intruder()
+    rocketeval.run(config, observer=intruder)
+    assert intruder.refused == 7
+
+
+def test_a_judge_without_logprobs_can_be_mended(tmp_path: Path) -> None:
+    """Once the server sends log-probabilities, the tasks that had none are asked again."""
+
+    class Silent(ScriptedEngine):
+        async def grade(self, task: GradingTask, known: Mapping[int, Answer]) -> Graded:
+            return Graded((Answer(Status.NO_LOGPROBS),) * len(task.suffixes), Usage())
+
+    with contextlib.suppress(RocketEvalError):
+        rocketeval.run(make_config(tmp_path), judge=Silent())
+    outcome, asked = evaluate(tmp_path)
+    assert asked == 12
+    assert outcome.stages["score"]["without_score"] == 0
+
+
+def test_the_cost_of_the_whole_ledger_is_kept(tmp_path: Path) -> None:
+    """A rerun that pays nothing still says what its judgments cost."""
+    evaluate(tmp_path)
+    outcome, _ = evaluate(tmp_path)
+    assert outcome.stages["grade"]["usage"]["requests"] == 0
+    assert outcome.stages["grade"]["usage_of_ledger"]["requests"] == 12

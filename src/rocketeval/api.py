@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import threading
-from collections.abc import Coroutine
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, TypeVar
 
 from rocketeval.config import RunConfig, load_config
 from rocketeval.engines.base import Engine
 from rocketeval.observing import Observer
 from rocketeval.pipeline import Outcome, Run
-
-T = TypeVar("T")
 
 
 async def arun(
@@ -23,8 +19,7 @@ async def arun(
     observer: Observer | None = None,
 ) -> Outcome:
     """Run every stage and return what was found; `judge` replaces the config's engine."""
-    chosen = config if isinstance(config, RunConfig) else load_config(config)
-    return await Run(chosen, observer=observer, judge=judge).all()
+    return await _open(config, judge, observer).all()
 
 
 def run(
@@ -34,27 +29,21 @@ def run(
     observer: Observer | None = None,
 ) -> Outcome:
     """Like `arun`, for code that is not async; works inside a notebook's running loop too."""
-    return wait_for(arun(config, judge=judge, observer=observer))
-
-
-def wait_for(coroutine: Coroutine[Any, Any, T]) -> T:
-    """Return the coroutine's value, on a thread of its own if a loop is already running here."""
+    opened = _open(config, judge, observer)
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return asyncio.run(coroutine)
-    outcome: list[T] = []
-    problem: list[BaseException] = []
-
-    def work() -> None:
+        return asyncio.run(opened.all())
+    with ThreadPoolExecutor(1, thread_name_prefix="rocketeval") as pool:
+        outcome = pool.submit(asyncio.run, opened.all())
         try:
-            outcome.append(asyncio.run(coroutine))
-        except BaseException as error:  # noqa: BLE001 - handed to the caller's thread
-            problem.append(error)
+            return outcome.result()
+        except KeyboardInterrupt:
+            # The thread must not go on paying for what nobody waits for.
+            opened.stop.set()
+            raise
 
-    thread = threading.Thread(target=work, name="rocketeval")
-    thread.start()
-    thread.join()
-    if problem:
-        raise problem[0]
-    return outcome[0]
+
+def _open(config: RunConfig | Path | str, judge: Engine | None, observer: Observer | None) -> Run:
+    chosen = config if isinstance(config, RunConfig) else load_config(config)
+    return Run(chosen, judge=judge, observer=observer)

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal, Self, TypeVar
 
 import yaml
 from pydantic import (
+    AfterValidator,
     BaseModel,
     ConfigDict,
     Field,
@@ -61,6 +62,12 @@ class BenchmarkConfig(Section):
     """Use only the first so many queries."""
 
 
+def _without_password(url: str) -> str:
+    if "@" in url.partition("//")[2].partition("/")[0]:
+        raise ValueError("it holds a user name or password, which belong in the environment.")
+    return url
+
+
 class EngineConfig(Section):
     """A judge's or author's endpoint. Keys come from the environment, never from this file."""
 
@@ -68,7 +75,7 @@ class EngineConfig(Section):
     """openai (any OpenAI-compatible server), scripted, or an installed plugin's name."""
     model: str
     """Model name as the endpoint knows it."""
-    base_url: str | None = None
+    base_url: Annotated[str, AfterValidator(_without_password)] | None = None
     """Such as http://127.0.0.1:8000/v1; default $OPENAI_BASE_URL, then the OpenAI API."""
     api_key_env: str = "OPENAI_API_KEY"
     """Name of the environment variable that holds the key."""
@@ -129,11 +136,11 @@ class AuthorConfig(Section):
     template: Path | None = None
     """Your own author prompt; the packaged one when absent."""
     min_items: Annotated[int, Field(ge=1)] = 3
-    """A shorter checklist is refused."""
+    """A shorter checklist is refused; the packaged prompt asks for 5 to 10 items."""
     max_items: Annotated[int, Field(ge=1)] = 12
     """A longer checklist is refused."""
     attempts: Annotated[int, Field(ge=1)] = 3
-    """How often an unparsable checklist is asked for again."""
+    """How often a checklist is asked for at most, when it cannot be read."""
     price: PriceConfig = PriceConfig()
     options: dict[str, Any] = {}
     """Settings of a plugin author."""
@@ -171,7 +178,7 @@ class RankingConfig(Section):
 
     tie_margin: Annotated[float, Field(ge=0)] = 0.1
     """Scores closer than this are a tie."""
-    bootstrap: Annotated[int, Field(ge=0)] = 1000
+    bootstrap: Annotated[int, Field(gt=0)] = 1000
     """Resamples of the queries behind every interval."""
     seed: int = 0
     """Seed of the resampling; the same seed gives the same intervals."""

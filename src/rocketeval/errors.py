@@ -13,7 +13,6 @@ RocketEvalError
 │   ├── RunLocked          another process is writing it
 │   ├── RunMismatch        it was made with another judge
 │   └── StageMissing       an earlier stage has not been run
-├── ExtraMissing           an optional dependency is not installed
 └── Stopped                the run was asked to stop before its end
 """
 
@@ -90,12 +89,6 @@ class RunMismatch(StoreError):
 
 class StageMissing(StoreError):
     """An earlier stage has not been run."""
-
-
-class ExtraMissing(RocketEvalError):
-    """An optional dependency is not installed."""
-
-    exit_code = 2
 
 
 class Stopped(RocketEvalError):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from pathlib import Path
 from typing import Any
 
 import orjson
@@ -24,9 +23,3 @@ def content_hash(*parts: Any) -> bytes:
 def combine(*hashes: bytes) -> bytes:
     """One hash from several of equal length, order kept."""
     return hashlib.blake2b(b"".join(hashes), digest_size=16).digest()
-
-
-def file_hash(path: Path) -> str:
-    """Hex SHA-256 of a file, so that people can check it with `sha256sum`."""
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()

@@ -17,11 +17,14 @@ from pathlib import Path
 from typing import Any
 
 from rocketeval.audit.audit import Audit
+from rocketeval.checklists.base import AUTHORS
 from rocketeval.config import RunConfig
-from rocketeval.engines.base import Engine, create_engine
+from rocketeval.engines.base import ENGINES, Engine, create_engine
 from rocketeval.errors import Stopped
+from rocketeval.grading.judge import grading_prompt
 from rocketeval.observing import Observer
 from rocketeval.ranking.rank import Ranking
+from rocketeval.scoring.base import create_scorer
 from rocketeval.stages.audit import audit_run
 from rocketeval.stages.checklist import make_checklists
 from rocketeval.stages.grade import grade_responses
@@ -57,19 +60,32 @@ class Run:
         self.observer = observer or Observer()
         self.stop = asyncio.Event()
         """Set it to finish the tasks in flight and start no more."""
+        self.stoppable = False
+        """Whether a stage is running that heeds `stop`."""
         self._judge = judge
 
     async def all(self) -> Outcome:
         """Run every stage and return what was found; Stopped if it was asked to stop."""
+        with self.store.locked():
+            await self.to_judgments()
+            self.score()
+            ranking, audit, report = self.rank(), self.audit(), self.report()
+            stages = self.store.manifest()["stages"]
+        return Outcome(self.store.path, ranking, audit, report, stages)
+
+    async def to_checklists(self) -> Mapping[str, Any]:
+        """Run the stages up to the checklists; return what the last of them did."""
         self.load()
-        await self.checklist()
-        await self.grade()
-        self.score()
-        ranking, audit, report = self.rank(), self.audit(), self.report()
-        return Outcome(self.store.path, ranking, audit, report, self.store.manifest()["stages"])
+        return await self.checklist()
+
+    async def to_judgments(self) -> Mapping[str, Any]:
+        """Run the stages up to grading; return what the last of them did."""
+        await self.to_checklists()
+        return await self.grade()
 
     def load(self) -> Mapping[str, Any]:
-        """Snapshot the benchmark into the run."""
+        """Snapshot the benchmark into the run, after a look at everything that can be wrong."""
+        self._check_config()
         with self._stage("load") as facts:
             self.store.freeze(self.config)
             facts |= load_inputs(self.store, self.config)
@@ -77,7 +93,7 @@ class Run:
 
     async def checklist(self) -> Mapping[str, Any]:
         """Give every query its checklist."""
-        with self._stage("checklist") as facts:
+        with self._stage("checklist") as facts, self._heeding_stop():
             facts |= await make_checklists(self.store, self.config, self.observer, self.stop)
         self._go_on()
         return facts
@@ -86,7 +102,7 @@ class Run:
         """Let the judge answer every item that is still unanswered."""
         engine = self._judge or create_engine(self.config.judge)
         try:
-            with self._stage("grade") as facts:
+            with self._stage("grade") as facts, self._heeding_stop():
                 facts |= await grade_responses(
                     self.store, self.config, engine, self.observer, self.stop
                 )
@@ -115,6 +131,23 @@ class Run:
         """Write report.html."""
         with self._stage("report"):
             return write_report(self.store, self.config)
+
+    def _check_config(self) -> None:
+        """Find a mistake in any section before anything is written or paid for."""
+        ENGINES.get(self.config.judge.engine)
+        AUTHORS.get(self.config.author.kind)
+        create_scorer(self.config.scorer)
+        prompt = grading_prompt(self.config.judge.template)
+        if self._judge is None:
+            self.store.refuse_other_judge(self.config.judge.model, prompt.hash)
+
+    @contextmanager
+    def _heeding_stop(self) -> Iterator[None]:
+        self.stoppable = True
+        try:
+            yield
+        finally:
+            self.stoppable = False
 
     def _go_on(self) -> None:
         if self.stop.is_set():

@@ -40,7 +40,7 @@ class Query:
     reference: str | None = None
     """A reference response, shown to the author only."""
     category: str | None = None
-    """A group to break figures down by."""
+    """The kind of query, shown in the report."""
 
     @property
     def content_hash(self) -> bytes:
@@ -124,13 +124,13 @@ class Status(StrEnum):
     """Why an answer has, or has not, a probability."""
 
     OK = "ok"
-    """Both labels were seen."""
+    """Both yes and no were listed."""
     TRUNCATED = "truncated"
-    """The engine hid one label; the answer is the middle of a proven, narrow interval."""
+    """The engine hid yes or no; the answer is the middle of a proven, narrow interval."""
     UNBOUNDED = "unbounded"
-    """The engine hid one label and the proven interval is too wide to use."""
+    """The engine hid yes or no, and the proven interval is too wide to use."""
     HIDDEN = "hidden"
-    """Neither label was among the tokens the engine listed."""
+    """Neither yes nor no was among the tokens the engine listed."""
     LOW_MASS = "low_mass"
     """The judge put too little probability on yes and no together."""
     NO_LOGPROBS = "no_logprobs"

@@ -68,7 +68,11 @@ def test_stages_can_be_run_one_by_one(folder: Path) -> None:
 def test_a_stage_out_of_order_names_the_missing_one(folder: Path) -> None:
     """Ranking before grading says what to run first."""
     assert "rocketeval score" in cli(folder, "rank", code=5).stderr
-    assert "rocketeval checklist" in cli(folder, "grade", code=5).stderr
+
+
+def test_a_figure_without_an_interval_says_so(folder: Path) -> None:
+    """One query cannot bound a rating, and the table does not pretend it can."""
+    assert "(unknown)" in cli(folder, "run", "--limit", "1").stdout
 
 
 def test_dry_run_writes_and_contacts_nothing(folder: Path) -> None:

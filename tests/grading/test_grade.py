@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -223,6 +224,15 @@ async def test_a_judge_that_never_worked_is_not_asked_for_ever() -> None:
     grading = await loop.run()
     assert grading.useless
     assert USELESS_AFTER <= len(grading.failures) < USELESS_AFTER + 2
+
+
+async def test_one_query_that_is_too_long_does_not_condemn_the_judge() -> None:
+    """Many candidates of one query may fail before the first success on another."""
+    tasks = [replace(task(number, "bad"), query_id="long") for number in range(30)]
+    loop = Loop(iter([*tasks, task(99)]), ScriptedEngine(fail_on="bad"), concurrency=2)
+    grading = await loop.run()
+    assert not grading.useless
+    assert grading.judged == 1
 
 
 async def test_answers_without_logprobs_are_no_judgment() -> None:

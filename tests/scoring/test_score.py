@@ -158,6 +158,8 @@ def test_a_real_ledger_is_read(tmp_path: Path) -> None:
     )
     assert np.isnan(aligned.p_yes).sum() == 3
     assert MeanScorer((0.0, 1.0)).predict(aligned).tolist() == [0.625] * 3
-    counted = count_statuses(keys[:2], read_tables(tmp_path, ["key", "status"]))
+    counted = count_statuses(
+        keys[:2], read_tables(tmp_path, ["key"]), read_tables(tmp_path, ["status"])
+    )
     assert counted == {"hidden": 2, "ok": 4}
     ledger.close()

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.make import make_config, write_benchmark
 
 import rocketeval
 from rocketeval import Outcome, ScriptedEngine
 from rocketeval.stages import report as module
+from support.make import make_config, write_benchmark
 
 
 def embedded(outcome: Outcome) -> dict[str, Any]:

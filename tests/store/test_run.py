@@ -12,7 +12,7 @@ import pytest
 from rocketeval.errors import RunLocked, RunMismatch, StageMissing
 from rocketeval.records import Answer, Failure, JudgeFingerprint, Status
 from rocketeval.store.run import RunStore
-from support.make import key, make_config
+from support.make import judgment, key, make_config
 
 JUDGE = JudgeFingerprint("openai", "small", "chat", "1.0", "top20", "t", "r")
 
@@ -44,8 +44,11 @@ def test_two_processes_cannot_write_one_run(store: RunStore) -> None:
 
 
 def test_a_run_never_mixes_two_judges(store: RunStore) -> None:
-    """Claiming a run with another judge is refused and says what differs."""
+    """Once there are judgments, another judge is refused and told what differs."""
+    store.claim(replace(JUDGE, version="0.9"))
     store.claim(JUDGE)
+    with store.ledger(JUDGE.digest, None) as ledger:
+        ledger.append(judgment("a"))
     store.claim(JUDGE)
     with pytest.raises(RunMismatch, match=r"version '1\.0' -> '2\.0'"):
         store.claim(replace(JUDGE, version="2.0"))

@@ -11,7 +11,7 @@ from rocketeval.audit.agreement import (
     agreement_with_votes,
     human_agreement,
 )
-from rocketeval.audit.baselines import length_grid, random_agreement
+from rocketeval.audit.baselines import LENGTH_TIE_MARGIN, length_grid, random_agreement
 from rocketeval.audit.correlation import Correlation, correlate
 from rocketeval.audit.label_correlation import LabelCorrelation, label_correlation
 from rocketeval.config import RankingConfig
@@ -62,7 +62,7 @@ def audit(
         agreement = {
             "judge": agree(grid, config.tie_margin),
             "hard yes/no": agree(hard_grid, config.tie_margin),
-            "longer response": agree(length_grid(grid, lengths), 0.0),
+            "longer response": agree(length_grid(grid, lengths), LENGTH_TIE_MARGIN),
             "random guess": random_agreement(gold.votes),
         }
     return Audit(

@@ -55,7 +55,7 @@ class JsonlBenchmark:
                     query_id=row.name("query_id"),
                     candidate=row.name("candidate", *file_name),
                     text=row.text("text"),
-                    history=row.turns("history") if row.values.get("history") else None,
+                    history=None if row.values.get("history") is None else row.turns("history"),
                 )
 
     def checklists(self) -> Iterator[Checklist]:

@@ -8,7 +8,7 @@ from rocketeval.config import AuthorConfig, NoOptions, parse_options
 from rocketeval.engines.base import Engine, create_engine
 from rocketeval.errors import ChecklistError, ConfigError, RequestRejected
 from rocketeval.hashing import content_hash
-from rocketeval.prompts.neutralise import neutralise
+from rocketeval.prompts.neutralise import RULES, neutralise
 from rocketeval.prompts.parse import parse_checklist
 from rocketeval.prompts.render import Template, render_checklist_request
 from rocketeval.records import Checklist, Query, Usage
@@ -31,7 +31,13 @@ class InstanceAuthor:
             "checklist", config.template, needs=("history", "query", "reference")
         )
         self.digest = content_hash(
-            "instance", model, self._template.hash, config.min_items, config.max_items
+            "instance",
+            model,
+            config.engine.extra_body if config.engine else {},
+            self._template.hash,
+            RULES,
+            config.min_items,
+            config.max_items,
         )
 
     @classmethod

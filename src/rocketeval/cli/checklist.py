@@ -20,8 +20,7 @@ def command(settings: RunConfig, quiet: bool) -> int:
     config says. Checklists that were paid for are never asked for again.
     """
     run = Run(settings, observer=make_observer(settings, quiet=quiet))
-    run.load()
-    facts = drive(run, run.checklist)
+    facts = drive(run, run.to_checklists)
     if not quiet:
         click.echo(
             f"{facts['checklists']} checklists with {facts['items']} items: "

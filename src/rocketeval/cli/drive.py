@@ -1,15 +1,16 @@
-"""Run async stages from the command line so that Ctrl-C stops cleanly."""
+"""Run a run from the command line so that Ctrl-C stops it cleanly."""
 
 from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any, TypeVar
 
 import click
 
-from rocketeval.errors import Stopped
 from rocketeval.pipeline import Run
 
 INCOMPLETE = 3
@@ -18,34 +19,29 @@ INCOMPLETE = 3
 T = TypeVar("T")
 
 
-def drive(run: Run, work: Callable[[], Awaitable[T]]) -> T:
-    """Return `await work()`; the first Ctrl-C lets tasks in flight finish, the second does not."""
-    try:
-        return asyncio.run(_with_signals(run, work))
-    finally:
-        run.observer.closed()
+def drive(run: Run, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    """Return `await work()`, holding the run; one Ctrl-C lets tasks in flight finish, two don't."""
+    with _signals(run), run.store.locked():
+        try:
+            return asyncio.run(work())
+        finally:
+            run.observer.closed()
 
 
-async def _with_signals(run: Run, work: Callable[[], Awaitable[T]]) -> T:
-    loop = asyncio.get_running_loop()
-    task = asyncio.ensure_future(work())
-
-    def interrupted() -> None:
-        if run.stop.is_set():
-            task.cancel()
-            return
+@contextmanager
+def _signals(run: Run) -> Iterator[None]:
+    def interrupted(number: int, frame: FrameType | None) -> None:
+        if not run.stoppable or run.stop.is_set():
+            raise KeyboardInterrupt
         run.stop.set()
         click.echo("Stopping: waiting for answers in flight (Ctrl-C again to drop them).", err=True)
 
-    for number in (signal.SIGINT, signal.SIGTERM):
-        try:
-            loop.add_signal_handler(number, interrupted)
-        except NotImplementedError:  # Windows: Ctrl-C raises KeyboardInterrupt instead
-            break
+    before = {number: signal.signal(number, interrupted) for number in _STOPPING}
     try:
-        return await task
-    except asyncio.CancelledError:
-        raise Stopped(
-            "Stopped at once; answers in flight were dropped.",
-            hint="Finished judgments are safe: run the same command again to go on.",
-        ) from None
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+_STOPPING = (signal.SIGINT, signal.SIGTERM)

@@ -18,15 +18,14 @@ from rocketeval.pipeline import Run
 def command(settings: RunConfig, quiet: bool, dry_run: bool) -> int:
     """Let the judge of CONFIG answer every checklist item that is still unanswered.
 
-    Needs the checklists that `rocketeval checklist` made; inputs that changed since are judged
-    again, the rest is kept. Exit code 3: some responses could not be judged, run it again.
+    Checklists that are missing are made first. Inputs that changed are judged again, the rest is
+    kept. Exit code 3: some responses could not be judged, run it again.
     """
     if dry_run:
         show_plan(settings)
         return 0
     run = Run(settings, observer=make_observer(settings, quiet=quiet))
-    run.load()
-    facts = drive(run, run.grade)
+    facts = drive(run, run.to_judgments)
     if not quiet:
         click.echo(
             f"{facts['judged']} judged now, {facts['finished_earlier']} earlier, "

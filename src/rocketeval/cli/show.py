@@ -111,10 +111,10 @@ def figure(interval: Interval | None, digits: str) -> str:
     if interval is None:
         return "-"
     value, low, high = (format(x, digits) for x in (interval.value, interval.low, interval.high))
-    if low == high:
-        return value
     if not (math.isfinite(interval.low) and math.isfinite(interval.high)):
         return f"{value} (unknown)"
+    if low == high:
+        return value
     joint = " to " if interval.low < 0 else "-"
     return f"{value} ({low}{joint}{high})"
 

@@ -35,6 +35,8 @@ class Script(Section):
 class ScriptedEngine:
     """Answers `p_yes(prefix, suffix)` for every item and writes `text(prompt)`.
 
+    Its identity is `model`: give another script another name, or a run keeps the old answers.
+
     >>> engine = ScriptedEngine(p_yes=lambda prefix, suffix: 0.9 if "good" in prefix else 0.2)
     >>> task = GradingTask(b"k", "q1", "mine", prefix="a good response", suffixes=("Right?",))
     >>> asyncio.run(engine.grade(task, {})).answers[0].p_yes

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import re
 import time
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -28,6 +29,7 @@ REFUSED = frozenset({*range(300, 400), 401, 402, 403, 404, 405, 407})
 """Answers after which no request will succeed: someone has to change something."""
 FIRST_WAIT = 0.5
 LONGEST_WAIT = 20.0
+_USER_INFO = re.compile(r"//[^/@\s]+@")
 LOOKS = 3
 """How often a GET is tried."""
 LOOK_SECONDS = 10.0
@@ -268,5 +270,6 @@ def _json_object(body: bytes) -> dict[str, Any] | None:
 
 
 def _name(error: BaseException) -> str:
-    text = str(error)
+    # An address in an error's text may carry a proxy's password.
+    text = _USER_INFO.sub("//***@", str(error))
     return f"{type(error).__name__}: {text}" if text else type(error).__name__

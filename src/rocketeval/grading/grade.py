@@ -18,7 +18,9 @@ A task that the judge rejects proves that it is there, so it does not count: oth
 last unfinished tasks are all too long for the judge could never get past them.
 """
 USELESS_AFTER = 8
-"""Failures before a judge's first success ever; then the judge, not the task, is at fault."""
+"""Failures before a judge's first success ever, on several queries; then the judge is at fault."""
+USELESS_QUERIES = 3
+"""On so many different queries: a single one may be too long for any judge."""
 NO_LOGPROBS = "the server sent no log-probabilities"
 
 
@@ -80,7 +82,8 @@ async def grade(
         failure = Failure(task.key, task.query_id, task.candidate, reason, graded.answers)
         grading.failures.append(failure)
         untried = not (proven or grading.judged)
-        grading.useless = untried and len(grading.failures) >= USELESS_AFTER
+        queries = {failed.query_id for failed in grading.failures} if untried else set()
+        grading.useless = len(queries) >= USELESS_QUERIES and len(grading.failures) >= USELESS_AFTER
         observer.failed(failure)
 
     async def work() -> None:

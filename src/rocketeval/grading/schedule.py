@@ -19,8 +19,6 @@ class Cell:
     candidate: str
     key: bytes | None
     """None when its query has no checklist."""
-    length: int
-    """Characters in the response."""
 
 
 class Identities:
@@ -46,7 +44,7 @@ def cells(inputs: Inputs, judge: bytes) -> Iterator[Cell]:
     identities = Identities(judge, inputs.queries, inputs.checklists())
     for head in inputs.heads():
         key = identities.key(head.query_id, head.hash)
-        yield Cell(head.query_id, head.candidate, key, head.length)
+        yield Cell(head.query_id, head.candidate, key)
 
 
 def unfinished_tasks(

@@ -115,7 +115,8 @@ class GradingPrompt:
     @property
     def hash(self) -> str:
         """Hex hash of all that turns records into prompts, part of the judge's fingerprint."""
-        return content_hash("prompt", self.template.text, RULES, NO_HISTORY).hex()
+        sample, _ = render_history((Turn("role", "content"),))
+        return content_hash("prompt", self.template.text, RULES, NO_HISTORY, sample).hex()
 
     def render(
         self, query: Query, response: Response, checklist: Checklist, key: bytes

@@ -62,9 +62,8 @@ def strength_draws(
 ) -> Floats:
     """Per resample, the strengths: `wins` are per query, `strengths` is the fit to all of them.
 
-    One Newton step is enough when nothing is missing or candidates are many: intervals come out
-    within a hundredth or two of refitting. With few candidates and gaps a step can be a seventh
-    too short, and refitting is cheap, so there every resample is refitted.
+    One Newton step is enough when nothing is missing or candidates are many. With few candidates
+    and gaps a step can be too short, and refitting is cheap, so there every resample is refitted.
     """
     few = present.shape[1] <= EXACT_CANDIDATES
     draw = exact_draws if few and not present.all() else one_step_draws

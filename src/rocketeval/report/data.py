@@ -28,9 +28,9 @@ SIZES = frozenset(
 """Counts that only say how big the run was; every other count names a loss and is shown loudly."""
 
 STATUS_TEXT: Mapping[str, str] = {
-    Status.TRUNCATED: "one label hidden, bounds narrow",
-    Status.UNBOUNDED: "one label hidden, bounds too wide",
-    Status.HIDDEN: "both labels hidden",
+    Status.TRUNCATED: "yes or no hidden, bounds narrow",
+    Status.UNBOUNDED: "yes or no hidden, bounds too wide",
+    Status.HIDDEN: "yes and no hidden",
     Status.LOW_MASS: "too little mass on yes and no",
     Status.NO_LOGPROBS: "no log-probabilities",
     Status.ERROR: "call failed",

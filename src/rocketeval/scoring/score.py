@@ -35,13 +35,22 @@ def align_answers(
     return AnswerTable(query_ids, candidates, p_yes, offsets)
 
 
-def count_statuses(keys: Sequence[str | None], judgments: Iterable[pa.Table]) -> dict[str, int]:
-    """Return how many answers of the given judgments have each status."""
-    wanted = pa.array(keys, pa.string())
+def count_statuses(
+    keys: Sequence[str | None], ledger_keys: Iterable[pa.Table], ledger_statuses: Iterable[pa.Table]
+) -> dict[str, int]:
+    """Return how many answers of the given judgments have each status.
+
+    The ledger is read twice, so that the given keys are hashed once and not for every part.
+    """
+    parts = [_EMPTY["key"], *(table["key"] for table in ledger_keys)]
+    stored = pa.chunked_array([chunk for part in parts for chunk in part.chunks], pa.string())
+    wanted = pc.is_in(stored, value_set=pa.array(keys, pa.string()))
     counts: Counter[str] = Counter()
-    for table in judgments:
-        statuses = table.filter(pc.is_in(table["key"], value_set=wanted))["status"]
-        for entry in pc.value_counts(pc.list_flatten(statuses)).to_pylist():
+    start = 0
+    for table in ledger_statuses:
+        chosen = table["status"].filter(wanted.slice(start, table.num_rows))
+        start += table.num_rows
+        for entry in pc.value_counts(pc.list_flatten(chosen)).to_pylist():
             counts[entry["values"]] += entry["counts"]
     return dict(sorted(counts.items()))
 

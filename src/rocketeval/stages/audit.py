@@ -12,6 +12,7 @@ from rocketeval.store.run import RunStore
 
 def audit_run(store: RunStore, config: RunConfig) -> Audit:
     """Write the audit as JSON and return it."""
+    store.drop_from("audit")
     gold = Gold(store.inputs.votes(), store.inputs.labels(), store.inputs.ratings())
     grid = read_grid(store)
     voted = {vote.query_id for vote in gold.votes}

@@ -39,7 +39,8 @@ async def make_checklists(
         )
     finally:
         await author.aclose()
-    _save(store, queries, authoring)
+    if not stop.is_set():
+        _save(store, queries, authoring)
     return {
         "checklists": len(authoring.checklists),
         "items": sum(len(made.items) for made in authoring.checklists.values()),
@@ -51,10 +52,11 @@ async def make_checklists(
 
 def _save(store: RunStore, queries: Mapping[str, Query], authoring: Authoring) -> None:
     if not authoring.checklists:
-        query_id, reason = next(iter(authoring.failures.items()), ("", "asked to stop"))
+        query_id, reason = next(iter(authoring.failures.items()))
         raise ChecklistError(
             f"No query has a checklist. Query {query_id!r}: {reason}",
             hint="See the author's settings in the config.",
         )
     made = authoring.checklists
-    store.inputs.save_checklists(made[query_id] for query_id in queries if query_id in made)
+    if store.inputs.save_checklists(made[query] for query in queries if query in made):
+        store.drop_from("score")

@@ -42,6 +42,8 @@ async def grade_responses(
             proven=bool(ledger.finished),
         )
         _keep_failures(store, ledger, grading, wanted)
+    if grading.judged or adopted:
+        store.drop_from("score")
     _stop_without_judge(grading, len(ledger.finished))
     return {
         "tasks": len(wanted),
@@ -52,6 +54,7 @@ async def grade_responses(
         "unfinished": sum(key not in ledger.finished for key in wanted),
         "responses_without_checklist": without_checklist,
         "usage": usage_facts(grading.spent, config.judge.price),
+        "usage_of_ledger": usage_facts(store.ledger_usage(), config.judge.price),
     }
 
 

@@ -15,6 +15,7 @@ from rocketeval.store.run import RunStore
 
 def rank_candidates(store: RunStore, config: RunConfig) -> Ranking:
     """Write the ranking as JSON and CSV, and return it."""
+    store.drop_from("rank")
     ranking = rank(
         read_grid(store),
         tie_margin=config.ranking.tie_margin,

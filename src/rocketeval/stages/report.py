@@ -50,7 +50,7 @@ def write_report(store: RunStore, config: RunConfig) -> Path:
         queries_omitted=len(grid.query_ids) - len(queries),
         counts=counts(stages, ranking, audit),
         agreement=figures(audit),
-        methods=methods(ranking),
+        methods=methods(ranking, config.scorer.kind),
         cost=cost(stages),
         created_with=f"RocketEval {__version__}",
     )

@@ -9,6 +9,11 @@ from typing import Any
 from rocketeval.records import Interval
 from rocketeval.report.data import ReportFigure
 
+_SCORERS = {
+    "mean": "A score is the mean of its answers, on the label scale.",
+    "hard": "A score is the share of items answered yes, on the label scale.",
+}
+
 
 def read_interval(found: Mapping[str, float | None] | None) -> Interval | None:
     """Return an interval as JSON kept it; None if there is none."""
@@ -89,12 +94,12 @@ def _rating_figure(found: Mapping[str, Any]) -> ReportFigure:
     return ReportFigure(name, read_interval(bounds), note)
 
 
-def methods(ranking: Mapping[str, Any]) -> tuple[str, ...]:
+def methods(ranking: Mapping[str, Any], scorer: str) -> tuple[str, ...]:
     """Return how the figures were made, in words."""
     level = f"{ranking['level']:.0%}"
     return (
         "An item's answer is p(Yes) / (p(Yes) + p(No)), from the judge's log-probabilities.",
-        "A score is the mean of its answers, on the label scale.",
+        _SCORERS.get(scorer, f"Scores are made by the scorer {scorer!r}."),
         "Ratings are a Bradley-Terry fit to all pairs of scores on each query, on the Elo scale "
         f"around 1000; scores closer than {ranking['tie_margin']:g} are a tie.",
         f"Intervals hold {level} of {ranking['bootstrap']} resamples of the queries.",
@@ -106,7 +111,8 @@ def cost(stages: Mapping[str, Any]) -> dict[str, str]:
     """Return what the run cost, in words."""
     shown = {}
     for stage in ("checklist", "grade"):
-        usage = stages.get(stage, {}).get("usage", {})
+        facts = stages.get(stage, {})
+        usage = facts.get("usage_of_ledger") or facts.get("usage", {})
         if usage.get("requests"):
             shown[f"{stage} requests"] = f"{usage['requests']:,}"
             shown[f"{stage} prompt tokens"] = f"{usage['prompt_tokens']:,}"

@@ -16,6 +16,7 @@ from rocketeval.store.run import RunStore
 
 def score_responses(store: RunStore, config: RunConfig) -> dict[str, Any]:
     """Write the scores; return how many there are and how many are missing."""
+    store.drop_from("score")
     answers, keys = read_answers(store)
     scorer = create_scorer(config.scorer).fit(answers, store.inputs.labels())
     scores = scorer.predict(answers)
@@ -25,7 +26,7 @@ def score_responses(store: RunStore, config: RunConfig) -> dict[str, Any]:
         "without_score": int(np.isnan(scores).sum()),
         "answers": int(answers.items.sum()),
         "missing_answers": int((answers.items - answers.answered).sum()),
-        "statuses": count_statuses(keys, store.judgments(["key", "status"])),
+        "statuses": count_statuses(keys, store.judgments(["key"]), store.judgments(["status"])),
     }
 
 

@@ -37,6 +37,8 @@ RESPONSES = pa.schema(
 )
 _RESPONSE_COLUMNS = ["query_id", "candidate", "text", "history"]
 QUERIES_PER_BUCKET = 64
+MOST_BUCKETS = 128
+"""Each is an open file while responses are read."""
 SPILL_BYTES = 64 << 20
 BATCH_ROWS = 4096
 
@@ -66,28 +68,38 @@ class Inputs:
         votes: Iterable[Vote],
         ratings: Iterable[Rating],
     ) -> dict[str, Any]:
-        """Write everything; return counts and content hashes for the manifest.
+        """Replace the snapshot; return counts and content hashes for the manifest.
 
-        The summary goes first and comes last: without it the snapshot counts as absent.
+        It is built beside the old one and takes its place when it is whole: a benchmark with a
+        mistake in it leaves the run as it was. Checklists are kept.
         """
-        self._summary_path.unlink(missing_ok=True)
-        write_jsonl(self.folder / "queries.jsonl", map(asdict, queries))
-        gold = {
-            "labels": _save_rows(self.folder / "labels.jsonl", labels),
-            "votes": _save_rows(self.folder / "votes.jsonl", votes),
-            "ratings": _save_rows(self.folder / "ratings.jsonl", ratings),
-        }
+        fresh = self.folder.with_name(".inputs.new")
+        shutil.rmtree(fresh, ignore_errors=True)
+        write_jsonl(fresh / "queries.jsonl", map(asdict, queries))
         positions = {query.id: place for place, query in enumerate(queries)}
-        counts = _ResponseSorter(self.folder / "responses", positions).write(responses)
         summary = {
             "queries": len(queries),
-            **counts,
-            **gold,
+            **_ResponseSorter(fresh / "responses", positions).write(responses),
+            "labels": _save_rows(fresh / "labels.jsonl", labels),
+            "votes": _save_rows(fresh / "votes.jsonl", votes),
+            "ratings": _save_rows(fresh / "ratings.jsonl", ratings),
             "queries_hash": combine(*(query.content_hash for query in queries)).hex(),
         }
-        write_json(self._summary_path, summary)
-        self.__dict__.pop("queries", None)
+        write_json(fresh / "summary.json", summary)
+        self._take(fresh)
         return summary
+
+    def _take(self, fresh: Path) -> None:
+        stale = self.folder.with_name(".inputs.old")
+        shutil.rmtree(stale, ignore_errors=True)
+        if self.folder.exists():
+            checklists = self.folder / "checklists.jsonl"
+            if checklists.exists():
+                shutil.copy2(checklists, fresh / checklists.name)
+            self.folder.rename(stale)
+        fresh.rename(self.folder)
+        shutil.rmtree(stale, ignore_errors=True)
+        self.__dict__.pop("queries", None)
 
     @property
     def exist(self) -> bool:
@@ -144,9 +156,12 @@ class Inputs:
                 row["length"],
             )
 
-    def save_checklists(self, checklists: Iterable[Checklist]) -> None:
-        """Write the checklists the run grades with."""
-        write_jsonl(self.folder / "checklists.jsonl", map(asdict, checklists))
+    def save_checklists(self, checklists: Iterable[Checklist]) -> bool:
+        """Write the checklists the run grades with; return whether they differ from before."""
+        path = self.folder / "checklists.jsonl"
+        before = path.read_bytes() if path.exists() else None
+        write_jsonl(path, map(asdict, checklists))
+        return path.read_bytes() != before
 
     def checklists(self) -> dict[str, Checklist]:
         """Return the checklists by query id; StageMissing before the checklist stage."""
@@ -182,6 +197,7 @@ class _ResponseSorter:
     def __init__(self, folder: Path, positions: Mapping[str, int]) -> None:
         self.folder = folder
         self.positions = positions
+        self._queries_per_bucket = max(QUERIES_PER_BUCKET, -(-len(positions) // MOST_BUCKETS))
         self._scratch = folder.with_name(".responses.tmp")
         self._buffers: dict[int, list[dict[str, Any]]] = {}
         self._buffered = 0
@@ -208,7 +224,7 @@ class _ResponseSorter:
         candidates: set[str] = set()
         count = empty = characters = 0
         for response in responses:
-            bucket = self.positions[response.query_id] // QUERIES_PER_BUCKET
+            bucket = self.positions[response.query_id] // self._queries_per_bucket
             self._buffers.setdefault(bucket, []).append(_response_row(response))
             self._buffered += len(response.text) + 200
             candidates.add(response.candidate)

@@ -245,7 +245,13 @@ def _read_journal(path: Path) -> pa.Table:
 
 
 def _write_whole(handle: int, line: bytes) -> None:
-    written = os.write(handle, line)
+    try:
+        written = os.write(handle, line)
+    except OSError as error:
+        raise StoreError(
+            f"A judgment could not be written: {error.strerror}.",
+            hint="Finished judgments are safe. Free some space and run the same command again.",
+        ) from None
     if written != len(line):
         os.ftruncate(handle, os.fstat(handle).st_size - written)
         raise StoreError(

@@ -28,7 +28,7 @@ from filelock import FileLock, Timeout
 from rocketeval._version import __version__
 from rocketeval.config import RunConfig, dump_config
 from rocketeval.errors import RunLocked, RunMismatch, StageMissing
-from rocketeval.records import Answer, Failure, JudgeFingerprint, Judgment, Status
+from rocketeval.records import Answer, Failure, JudgeFingerprint, Judgment, Status, Usage
 from rocketeval.store.authored import AuthoredJournal
 from rocketeval.store.files import (
     read_json,
@@ -39,11 +39,20 @@ from rocketeval.store.files import (
     write_parquet,
 )
 from rocketeval.store.inputs import Inputs
-from rocketeval.store.ledger import Ledger, Mirror, read_tables
+from rocketeval.store.ledger import Ledger, Mirror, count_rows, read_tables
 from rocketeval.store.schema import answers_to_lists, lists_to_answers, row_to_judgment
 
 JSONL_ROWS = 200_000
 """Scores are also written as JSON lines up to this many rows."""
+
+
+_MADE = {
+    "score": ("scores.parquet", "scores.jsonl"),
+    "rank": ("ranking.json", "ranking.csv"),
+    "audit": ("audit.json",),
+    "report": ("report.html",),
+}
+"""Files that rest on the stages before them."""
 
 
 class RunStore:
@@ -53,14 +62,14 @@ class RunStore:
         self.path = path
         self.inputs = Inputs(path / "inputs")
         self.ledger_folder = path / "ledger"
+        self._lock = FileLock(path / ".lock")
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Hold the run for writing; RunLocked when another process has it."""
+        """Hold the run for writing; RunLocked when another process has it. May be nested."""
         self.path.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(self.path / ".lock")
         try:
-            lock.acquire(timeout=0)
+            self._lock.acquire(timeout=0)
         except Timeout:
             raise RunLocked(
                 f"Another process is writing the run {self.path}.",
@@ -69,7 +78,7 @@ class RunStore:
         try:
             yield
         finally:
-            lock.release()
+            self._lock.release()
 
     def freeze(self, config: RunConfig) -> None:
         """Write the config beside what it makes, and begin the manifest."""
@@ -90,30 +99,45 @@ class RunStore:
         found: dict[str, Any] = read_json(path) if path.exists() else {}
         return found
 
+    def drop_from(self, stage: str) -> None:
+        """Remove what `stage` and the stages after it made: it rests on what is changing now."""
+        names = list(_MADE)
+        for later in names[names.index(stage) :]:
+            for name in _MADE[later]:
+                (self.path / name).unlink(missing_ok=True)
+
     def note(self, stage: str, facts: Mapping[str, Any]) -> None:
         """Record in the manifest what a stage did."""
         manifest = self.manifest()
         manifest.setdefault("stages", {})[stage] = {"finished": _now(), **facts}
         write_json(self.path / "manifest.json", manifest)
 
+    def refuse_other_judge(self, model: str, template: str) -> None:
+        """Raise RunMismatch early, from what the config says, before anything is overwritten."""
+        theirs = self.manifest().get("judge")
+        if theirs is not None:
+            self._refuse_changes(theirs, {**theirs, "model": model, "template": template})
+
     def claim(self, fingerprint: JudgeFingerprint) -> None:
-        """Bind the run to one judge; RunMismatch if it already belongs to another."""
+        """Bind the run to one judge; RunMismatch if another one's judgments are in it."""
         manifest = self.manifest()
         ours = asdict(fingerprint)
-        theirs = manifest.get("judge")
-        if theirs is not None and theirs != ours:
-            changed = ", ".join(
-                f"{name} {theirs.get(name)!r} -> {value!r}"
-                for name, value in ours.items()
-                if theirs.get(name) != value
-            )
+        self._refuse_changes(manifest.get("judge", ours), ours)
+        manifest["judge"] = ours
+        manifest["judge_digest"] = fingerprint.digest.hex()
+        write_json(self.path / "manifest.json", manifest)
+
+    def _refuse_changes(self, theirs: Mapping[str, str], ours: Mapping[str, str]) -> None:
+        changed = ", ".join(
+            f"{name} {theirs.get(name)!r} -> {value!r}"
+            for name, value in ours.items()
+            if theirs.get(name) != value
+        )
+        if changed and count_rows(self.ledger_folder):
             raise RunMismatch(
                 f"The run {self.path} was judged by another judge ({changed}).",
                 hint="A run never mixes two judges: give this one another `name`.",
             )
-        manifest["judge"] = ours
-        manifest["judge_digest"] = fingerprint.digest.hex()
-        write_json(self.path / "manifest.json", manifest)
 
     def judge(self) -> JudgeFingerprint:
         """Return the judge this run belongs to; StageMissing before grading."""
@@ -146,6 +170,14 @@ class RunStore:
     def judgments(self, columns: list[str] | None = None) -> Iterator[pa.Table]:
         """Yield the ledger part by part."""
         return read_tables(self.ledger_folder, columns)
+
+    def ledger_usage(self) -> Usage:
+        """Return what all judgments of the run cost, whoever paid and whenever."""
+        columns = ["requests", "prompt_tokens", "cached_tokens", "completion_tokens", "seconds"]
+        total = Usage()
+        for table in self.judgments(columns):
+            total += Usage(*(pc.sum(table[name]).as_py() or 0 for name in columns))
+        return total
 
     def judgments_of(self, keys: Iterable[str]) -> dict[str, Judgment]:
         """Return a few judgments by hex key."""
@@ -193,7 +225,7 @@ class RunStore:
             failure.key: {
                 position: answer
                 for position, answer in enumerate(failure.answers)
-                if answer.status is not Status.ERROR
+                if answer.status not in (Status.ERROR, Status.NO_LOGPROBS)
             }
             for failure in self.failures()
         }
