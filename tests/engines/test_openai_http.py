@@ -281,10 +281,13 @@ async def test_the_key_comes_from_the_environment(
         ("http://host/v1?api-version=1", "after its path"),
     ],
 )
-def test_an_address_that_cannot_work_is_refused(url: str, problem: str) -> None:
-    """A wrong base_url is a mistake in the config, told before anything is sent."""
+def test_an_address_that_cannot_work_is_refused(
+    url: str, problem: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A wrong address, also one from the environment, is told before anything is sent."""
+    monkeypatch.setenv("OPENAI_BASE_URL", url)
     with pytest.raises(ConfigError, match=problem) as caught:
-        base_url(EngineConfig(model="m", base_url=url))
+        base_url(EngineConfig(model="m"))
     assert "secret" not in str(caught.value)
 
 
