@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
-from rocketeval.config import RunConfig, load_config
+from rocketeval.config import RunConfig, load_config, parse_config
 from rocketeval.engines.base import Engine
 from rocketeval.observing import Observer
 from rocketeval.pipeline import Outcome, Run
 
+Config = RunConfig | Mapping[str, Any] | Path | str
+"""A config, its settings as in YAML, or the path of a YAML file."""
+
 
 async def arun(
-    config: RunConfig | Path | str,
+    config: Config,
     *,
     judge: Engine | None = None,
     observer: Observer | None = None,
@@ -23,7 +28,7 @@ async def arun(
 
 
 def run(
-    config: RunConfig | Path | str,
+    config: Config,
     *,
     judge: Engine | None = None,
     observer: Observer | None = None,
@@ -44,6 +49,11 @@ def run(
             raise
 
 
-def _open(config: RunConfig | Path | str, judge: Engine | None, observer: Observer | None) -> Run:
-    chosen = config if isinstance(config, RunConfig) else load_config(config)
+def _open(config: Config, judge: Engine | None, observer: Observer | None) -> Run:
+    if isinstance(config, Mapping):
+        chosen = parse_config(dict(config))
+    elif isinstance(config, RunConfig):
+        chosen = config
+    else:
+        chosen = load_config(config)
     return Run(chosen, judge=judge, observer=observer)

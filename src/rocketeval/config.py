@@ -53,7 +53,7 @@ class BenchmarkConfig(Section):
     kind: str = "jsonl"
     """Format: jsonl, rocketeval, mt_bench, or an installed plugin's name."""
     path: Path
-    """File or directory, relative to the config file."""
+    """The benchmark's folder, relative to the config file."""
     options: dict[str, Any] = {}
     """Settings of the format itself."""
     candidates: Annotated[list[str], Field(min_length=1)] | None = None
@@ -178,7 +178,7 @@ class RankingConfig(Section):
 
     tie_margin: Annotated[float, Field(ge=0)] = 0.1
     """Scores closer than this are a tie."""
-    bootstrap: Annotated[int, Field(gt=0)] = 1000
+    bootstrap: Annotated[int, Field(ge=50)] = 1000
     """Resamples of the queries behind every interval."""
     seed: int = 0
     """Seed of the resampling; the same seed gives the same intervals."""

@@ -54,6 +54,8 @@ class PromptError(RocketEvalError):
 class ChecklistError(RocketEvalError):
     """A checklist could not be made, parsed or found."""
 
+    exit_code = 2
+
 
 class EngineError(RocketEvalError):
     """An author or judge could not be used."""

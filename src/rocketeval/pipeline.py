@@ -85,7 +85,7 @@ class Run:
 
     def load(self) -> Mapping[str, Any]:
         """Snapshot the benchmark into the run, after a look at everything that can be wrong."""
-        self._check_config()
+        self.check_config()
         with self._stage("load") as facts:
             self.store.freeze(self.config)
             facts |= load_inputs(self.store, self.config)
@@ -132,7 +132,7 @@ class Run:
         with self._stage("report"):
             return write_report(self.store, self.config)
 
-    def _check_config(self) -> None:
+    def check_config(self) -> None:
         """Find a mistake in any section before anything is written or paid for."""
         ENGINES.get(self.config.judge.engine)
         AUTHORS.get(self.config.author.kind)

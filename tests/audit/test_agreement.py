@@ -82,7 +82,7 @@ def test_every_vote_counts_once_and_queries_are_resampled() -> None:
     assert alone.with_ties is not None
     assert math.isnan(alone.with_ties.low)
     both = agreement_with_votes(GRID, [*votes, vote("q2", "xy", "a")])
-    assert both.with_ties == Interval(0.75, 0.0, 1.0)
+    assert value(both.with_ties) == 0.75
 
 
 def test_voters_agree_whatever_the_order_they_were_shown() -> None:

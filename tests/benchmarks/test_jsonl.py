@@ -133,10 +133,22 @@ def test_both_layouts_at_once_are_refused(folder: Path) -> None:
 
 
 def test_an_empty_responses_folder_is_named(folder: Path) -> None:
-    """A folder with files of another ending says what it looks for."""
+    """A folder without responses says what it looks for."""
     for path in (folder / "responses").iterdir():
-        path.rename(path.with_suffix(".json"))
+        path.rename(path.with_suffix(".md"))
     assert "There is no .jsonl file in" in refusal(JsonlBenchmark(folder).responses)
+
+
+def test_a_file_that_would_not_be_read_is_named(folder: Path) -> None:
+    """A candidate saved in another format is not left out without a word."""
+    (folder / "responses" / "late.json").write_text("[]")
+    assert "late.json is not read" in refusal(JsonlBenchmark(folder).responses)
+
+
+def test_an_empty_file_is_not_a_silent_candidate(folder: Path) -> None:
+    """A candidate whose file is empty is an error, not a missing row in the ranking."""
+    (folder / "responses" / "left.jsonl").write_text("\n")
+    assert "left.jsonl holds no response" in refusal(JsonlBenchmark(folder).responses)
 
 
 def test_gzip_is_read_everywhere(folder: Path) -> None:
@@ -168,16 +180,18 @@ def test_a_damaged_gzip_file_is_named(folder: Path, damage: Any) -> None:
 
 
 def test_a_response_can_have_a_conversation_of_its_own(folder: Path) -> None:
-    """A history on the response is kept; without one the query's history counts."""
+    """A history on the response is kept, also an empty one; without one the query's counts."""
     own = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "What?"}]
     rows = [
         {"query_id": 2, "text": "x", "history": own},
         {"query_id": "one", "text": "y", "history": []},
+        {"query_id": "one", "text": "z", "history": None},
     ]
     write_jsonl(folder / "responses" / "left.jsonl", rows)
-    first, second, *_ = JsonlBenchmark(folder).responses()
+    first, second, third, *_ = JsonlBenchmark(folder).responses()
     assert first.history == (Turn("user", "Hi"), Turn("assistant", "What?"))
-    assert second.history is None
+    assert second.history == ()
+    assert third.history is None
 
 
 MESSY = {

@@ -84,8 +84,12 @@ def test_dry_run_writes_and_contacts_nothing(folder: Path) -> None:
 
 
 def test_limit_uses_the_first_queries(folder: Path) -> None:
-    """--limit judges only so many queries."""
-    assert "over 1 queries" in cli(folder, "run", "--limit", "1").stdout
+    """--limit judges only so many queries, in a run of its own."""
+    cli(folder, "run")
+    whole = (folder / "runs" / "demo" / "ranking.json").read_bytes()
+    assert "over 1 query" in cli(folder, "run", "--limit", "1").stdout
+    assert (folder / "runs" / "demo-first-1" / "report.html").exists()
+    assert (folder / "runs" / "demo" / "ranking.json").read_bytes() == whole
 
 
 def test_the_command_line_beats_the_config(folder: Path) -> None:

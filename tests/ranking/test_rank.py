@@ -154,7 +154,7 @@ def test_candidates_that_share_no_query_are_not_compared() -> None:
 
 def test_a_single_candidate_is_rank_one_at_the_anchor() -> None:
     """Ranking one candidate works and claims nothing."""
-    (row,) = rank(grid_of(noisy(9, 5, [0.0]))).rows
+    (row,) = rank(grid_of(noisy(9, 8, [0.0]))).rows
     assert (row.rank, row.rank_low, row.rank_high) == (1, 1, 1)
     assert row.rating.value == 1000.0
     assert row.mean_score.low < row.mean_score.value < row.mean_score.high
@@ -174,3 +174,28 @@ def test_import_loads_neither_scipy_nor_sklearn() -> None:
         "assert not {'scipy', 'sklearn', 'threadpoolctl'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+@pytest.mark.parametrize("queries", [2, 3, 4, 5])
+def test_too_few_queries_prove_nothing(queries: int) -> None:
+    """A candidate that wins each of a few queries may be lucky: no interval, no separation."""
+    ranking = rank(grid_of(np.tile([9.0, 1.0], (queries, 1))))
+    assert [row.group for row in ranking.rows] == [1, 1]
+    assert [(row.rank_low, row.rank_high) for row in ranking.rows] == [(1, 2), (1, 2)]
+    assert all(math.isnan(row.rating.low) for row in ranking.rows)
+
+
+def test_six_wins_out_of_six_are_enough() -> None:
+    """From the least number of queries on, a clean sweep separates."""
+    ranking = rank(grid_of(np.tile([9.0, 1.0], (6, 1))))
+    assert [row.group for row in ranking.rows] == [1, 2]
+
+
+@pytest.mark.parametrize("queries", [2, 4, 6, 8, 12, 40])
+def test_equal_candidates_are_rarely_told_apart(queries: int) -> None:
+    """Of 200 pairs of equals, hardly more than one in twenty is separated, however few queries."""
+    separated = 0
+    for seed in range(200):
+        ranking = rank(grid_of(noisy(seed, queries, [0.0, 0.0])), bootstrap=200)
+        separated += ranking.rows[-1].group == 2
+    assert separated <= 20

@@ -52,7 +52,7 @@ def test_the_quickstart_is_judged_by_a_real_model(judge_url: ServedJudge, tmp_pa
     subprocess.run([sys.executable, "-m", "rocketeval.cli.main", *init], check=True)
     shown = run_cli(folder / "rocketeval.yaml", "--limit", "1")
     assert "careful" in shown
-    run = folder / "runs" / "quickstart"
+    run = folder / "runs" / "quickstart-first-1"
     rows = judgments(run)
     assert len(rows) == 5
     assert all(row["prompt_tokens"] > 0 for row in rows)
@@ -74,6 +74,6 @@ def test_the_mt_bench_study_runs_with_a_real_model(judge_url: ServedJudge, tmp_p
     shown = run_cli(config, "--limit", "1", "--judge", model, "--base-url", base_url)
     assert "Agreement with" in shown
     assert "longer response" in shown
-    rows = judgments(tmp_path / "runs" / "first_turn")
+    rows = judgments(tmp_path / "runs" / "first_turn-first-1")
     assert {row["candidate"] for row in rows} == set(study["benchmark"]["candidates"])
     check_answers(rows)

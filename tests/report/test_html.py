@@ -249,7 +249,7 @@ def test_every_loss_is_loud(quickstart: ReportData) -> None:
     shown = Page(build_report(replace(quickstart, counts=losses, queries_omitted=1_000))).text
     notice = shown[shown.index("Not complete") : shown.index("Leaderboard Rank")]
     assert "2 responses without a score" in notice
-    assert "4 answers: both labels hidden" in notice
+    assert "4 answers: yes and no hidden" in notice
     assert "7 unheard of loss" in notice
     assert "1,000 queries scored and ranked, but left out" in notice
 
@@ -260,7 +260,7 @@ def test_complete_run_has_no_notice(quickstart: ReportData) -> None:
     whole = replace(quickstart, rows=rows, counts={"queries": 12, "truncated": 3, "hidden": 0})
     shown = Page(build_report(whole)).text
     assert "Not complete" not in shown
-    assert "None of these: answers: both labels hidden." in shown
+    assert "None of these: answers: yes and no hidden." in shown
 
 
 def test_missing_rating_and_score_are_shown(quickstart: ReportData) -> None:

@@ -50,13 +50,17 @@ class JsonlBenchmark:
     def responses(self) -> Iterator[Response]:
         """Yield the rows of responses.jsonl, or of every file in responses/."""
         for path, file_name in self._response_files().items():
+            empty = True
             for row in read_rows(path):
+                empty = False
                 yield Response(
                     query_id=row.name("query_id"),
                     candidate=row.name("candidate", *file_name),
                     text=row.text("text"),
                     history=None if row.values.get("history") is None else row.turns("history"),
                 )
+            if empty:
+                raise BenchmarkError(f"{path} holds no response.", hint="Fill it, or take it away.")
 
     def checklists(self) -> Iterator[Checklist]:
         """Yield the rows of checklists.jsonl."""
@@ -94,7 +98,7 @@ class JsonlBenchmark:
         """Return every file of responses, and the candidate that its name stands for, if any."""
         folder = self.folder / "responses"
         if not folder.is_dir():
-            return {need(self.folder, "responses.jsonl"): ()}
+            return {need(self.folder, "responses.jsonl", "responses/<candidate>.jsonl"): ()}
         both = find(self.folder, "responses.jsonl")
         if both is not None:
             raise BenchmarkError(
@@ -102,9 +106,19 @@ class JsonlBenchmark:
                 hint="Keep one of them.",
             )
         found = files_in(folder, ".jsonl")
+        _refuse_strays(folder)
         if not found:
             raise BenchmarkError(f"There is no .jsonl file in {folder}.")
         return {path: (name,) for path, name in found.items()}
+
+
+def _refuse_strays(folder: Path) -> None:
+    for path in sorted(folder.iterdir()):
+        if path.suffix in (".json", ".csv", ".tsv", ".txt", ".parquet"):
+            raise BenchmarkError(
+                f"{path} is not read: responses are JSON lines.",
+                hint="Save it as <candidate>.jsonl, one response a line, or move it elsewhere.",
+            )
 
 
 def read_winner(row: Row, words: dict[str, Winner]) -> Winner:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from importlib import import_module
 
@@ -58,6 +59,10 @@ def group() -> None:
 
 def main() -> None:
     """Entry point: a user's mistake is a message and an exit code, never a traceback."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # A terminal that cannot show a name shows a question mark instead of a traceback.
+            stream.reconfigure(errors="replace")
     try:
         code = group(prog_name="rocketeval", standalone_mode=False)
     except RocketEvalError as error:
@@ -65,6 +70,10 @@ def main() -> None:
         if error.hint:
             click.echo(error.hint, err=True)
         sys.exit(error.exit_code)
+    except OSError as error:
+        where = f" ({error.filename})" if error.filename else ""
+        click.secho(f"Error: {error.strerror or error}{where}", fg="red", err=True)
+        sys.exit(1)
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)

@@ -19,7 +19,11 @@ _CONFIG = click.argument(
 )
 _NAME = click.option("--name", help="Name of the run; overrides the config's.")
 _OVERRIDES = (
-    click.option("--limit", type=click.IntRange(min=1), help="Use only the first N queries."),
+    click.option(
+        "--limit",
+        type=click.IntRange(min=1),
+        help="Use only the first N queries, in a run named NAME-first-N.",
+    ),
     click.option("--judge", help="Judge model; overrides the config's."),
     click.option("--base-url", help="The judge's endpoint; overrides the config's."),
     click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors."),
@@ -74,6 +78,7 @@ def _override(
         update={
             "benchmark": config.benchmark.model_copy(update=given(limit=limit)),
             "judge": config.judge.model_copy(update=given(model=judge, base_url=base_url)),
-            **given(name=name),
+            # A trial on a few queries must not take the place of the whole run's files.
+            "name": name or (config.name if limit is None else f"{config.name}-first-{limit}"),
         }
     )

@@ -13,7 +13,7 @@ from rich.progress import (
     MofNCompleteColumn,
     Progress,
     TextColumn,
-    TimeRemainingColumn,
+    TimeElapsedColumn,
 )
 
 from rocketeval.config import RunConfig
@@ -61,15 +61,16 @@ class Tally:
             parts.append(f"{self.missing} answers missing")
         if self.failed:
             parts.append(f"{self.failed} failed")
+        left = (self.total or 0) - self.done
+        if left > 0 and self.rate > 0:
+            parts.append(f"{_clock(left / self.rate)} left")
         return ", ".join(parts)
 
     def line(self) -> str:
         """Return the whole state as one line of text."""
         if self.total is None:
             return f"{self.stage}: {self.done}"
-        left = self.total - self.done
-        eta = f", {_clock(left / self.rate)} left" if left and self.rate > 0 else ""
-        return f"{self.stage}: {self.done}/{self.total} ({self.details()}{eta})"
+        return f"{self.stage}: {self.done}/{self.total} ({self.details()})"
 
 
 class LineObserver(Observer):
@@ -132,7 +133,7 @@ class BarObserver(Observer):
             BarColumn(),
             MofNCompleteColumn(),
             TextColumn("{task.fields[details]}"),
-            TimeRemainingColumn(),
+            TimeElapsedColumn(),
             console=self._console,
             transient=True,
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -15,14 +16,16 @@ from rocketeval.audit.correlation import Coefficient, Correlation
 from rocketeval.ranking.rank import Ranking
 from rocketeval.records import Interval
 
+PIPE_WIDTH = 1000
+
 
 def show_ranking(ranking: Ranking) -> None:
     """Print the leaderboard."""
     incomplete = any(row.missing for row in ranking.rows)
-    table = _table(f"Ranking over {ranking.queries} queries")
-    table.add_column("rank")
-    table.add_column("group", justify="right")
-    table.add_column("candidate", no_wrap=True, overflow="ellipsis")
+    table = _table(f"Ranking over {counted(ranking.queries, 'query', 'queries')}")
+    table.add_column("rank", no_wrap=True)
+    table.add_column("group", justify="right", no_wrap=True)
+    table.add_column("candidate", overflow="fold")
     table.add_column("rating", justify="right", no_wrap=True)
     table.add_column("mean score", justify="right", no_wrap=True)
     if incomplete:
@@ -32,20 +35,20 @@ def show_ranking(ranking: Ranking) -> None:
         table.add_row(
             str(row.rank) if sure else f"{row.rank} ({row.rank_low}-{row.rank_high})",
             str(row.group),
-            Text(row.candidate),
+            Text(printable(row.candidate)),
             figure(row.rating, ".0f"),
             figure(row.mean_score, ".2f"),
             *([str(row.missing)] if incomplete else []),
         )
-    console = Console()
+    console = _console()
     console.print(table)
     for name in ranking.unranked:
-        console.print(f"not ranked, no score: {name}", markup=False)
+        console.print(f"not ranked, no score: {printable(name)}", markup=False)
     if ranking.islands > 1:
         console.print(f"{ranking.islands} sets of candidates share no query: do not compare them")
     console.print(
-        f"Candidates in one group cannot be told apart. {ranking.level:.0%} intervals from "
-        f"{ranking.bootstrap} resamples of the queries.",
+        "Candidates in a group cannot be told apart from its first. "
+        f"{ranking.level:.0%} intervals from {ranking.bootstrap} resamples of the queries.",
         style="dim",
         highlight=False,
     )
@@ -53,10 +56,11 @@ def show_ranking(ranking: Ranking) -> None:
 
 def show_audit(audit: Audit) -> None:
     """Print how far people agree with the scores."""
-    console = Console()
+    console = _console()
     if audit.agreement:
         votes = next(iter(audit.agreement.values()))
-        title = f"Agreement with {votes.votes} votes"
+        whole = f" of {votes.votes}" if votes.unusable else ""
+        title = f"Agreement with {votes.used}{whole} {'vote' if votes.votes == 1 else 'votes'}"
         table = _table(title)
         table.add_column("method")
         table.add_column("with ties", justify="right")
@@ -69,7 +73,9 @@ def show_audit(audit: Audit) -> None:
             )
         console.print(table)
         if votes.unusable:
-            console.print(f"{votes.unusable} votes could not be used: a score is missing.")
+            console.print(
+                f"{votes.unusable} votes could not be used: a score is missing, or a name unknown."
+            )
     if audit.labels:
         pearson = audit.labels.pearson
         console.print(
@@ -88,18 +94,38 @@ def show_gaps(stages: Mapping[str, Any]) -> int:
     """Print everything that is missing; return how many responses or queries that concerns."""
     console = Console(stderr=True)
     load, grade, score = (stages.get(name, {}) for name in ("load", "grade", "score"))
+    lacking = list(stages.get("checklist", {}).get("failures", ()))
+    named = f" ({', '.join(map(printable, lacking[:3]))}{', ...' * (len(lacking) > 3)})"
     gaps = {
-        "queries have no checklist": len(stages.get("checklist", {}).get("failures", ())),
+        f"queries have no checklist{named}": len(lacking),
         "responses could not be judged; run it again to retry": grade.get("unfinished", 0),
         "responses have no score": score.get("without_score", 0),
         "answers are missing": score.get("missing_answers", 0),
     }
     for what, count in gaps.items():
         if count:
-            console.print(f"{count} {what}", style="yellow", highlight=False)
-    if load.get("empty_responses"):
-        console.print(f"note: {load['empty_responses']} responses are empty", highlight=False)
+            console.print(f"{count} {what}", style="yellow", highlight=False, markup=False)
+    absent = load.get("queries", 0) * load.get("candidates", 0) - load.get("responses", 0)
+    for what, count in (("empty", load.get("empty_responses", 0)), ("absent", absent)):
+        if count:
+            word = "response is" if count == 1 else "responses are"
+            console.print(f"note: {count} {word} {what}", highlight=False)
     return sum(gaps.values())
+
+
+def counted(number: int, one: str, many: str) -> str:
+    """Return `number` with the word that fits it."""
+    return f"{number:,} {one if number == 1 else many}"
+
+
+def printable(name: str) -> str:
+    """Return a name without control characters, which could rewrite the terminal."""
+    return "".join(mark if mark.isprintable() else "\ufffd" for mark in name)
+
+
+def _console() -> Console:
+    """Return a console that wraps for people and never for pipes."""
+    return Console() if sys.stdout.isatty() else Console(width=PIPE_WIDTH)
 
 
 def _table(title: str) -> Table:

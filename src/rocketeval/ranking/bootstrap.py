@@ -107,16 +107,28 @@ def exact_draws(
 
 
 def interval(value: float, draws: Floats, *, queries: int, level: float) -> Interval:
-    """The figure with its interval; unknown (NaN) bounds when it rests on fewer than two queries.
+    """The figure with its interval; unknown (NaN) bounds when it rests on too few queries.
 
     Resamples that could not be computed (NaN) are left out.
     """
     usable = draws[~np.isnan(draws)]
-    if queries < 2 or usable.size == 0:
+    if queries < least_queries(level) or usable.size == 0:
         return Interval(value, math.nan, math.nan)
     tail = tail_probability(queries, level)
     low, high = np.quantile(usable, [tail, 1.0 - tail])
     return Interval(value, min(float(low), value), max(float(high), value))
+
+
+def least_queries(level: float) -> int:
+    """The fewest queries that can prove anything at `level`.
+
+    Between two equal candidates, one wins all of `n` queries with probability `2 * 0.5**n`; every
+    resample then says the same, so with fewer queries than this an interval would be too sure.
+
+    >>> least_queries(0.95)
+    6
+    """
+    return math.ceil(math.log2(2.0 / (1.0 - level)))
 
 
 def tail_probability(queries: int, level: float) -> float:

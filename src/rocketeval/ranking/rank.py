@@ -2,7 +2,7 @@
 
 **Rating**: Bradley-Terry on every pair of scores of every query, on the Elo scale, mean 1000.
 **Intervals**: percentiles over resampled queries (`bootstrap`). A figure that rests on fewer than
-two queries has no interval: its bounds are NaN and its rank may be any.
+six queries (at 95 %) has no interval: its bounds are NaN and its rank may be any.
 **Group**: walking down the ranking, the first candidate opens group 1. The next one joins as long
 as the interval of its rating difference to the group's *first* candidate holds zero; otherwise it
 opens the next group. So two neighbours in different groups need not be far apart, and each group's
@@ -24,7 +24,13 @@ from numpy.typing import NDArray
 
 from rocketeval.errors import RocketEvalError
 from rocketeval.grid import ScoreGrid
-from rocketeval.ranking.bootstrap import interval, ratio_draws, strength_draws, tail_probability
+from rocketeval.ranking.bootstrap import (
+    interval,
+    least_queries,
+    ratio_draws,
+    strength_draws,
+    tail_probability,
+)
 from rocketeval.ranking.bradley_terry import elo, fit
 from rocketeval.ranking.pairwise import pair_counts, win_totals, wins_and_losses
 from rocketeval.ranking.threads import one_blas_thread
@@ -96,7 +102,7 @@ def rank(
     if not ranked.any():
         raise RocketEvalError(
             f"none of {len(grid.candidates)} candidates has a score on any query",
-            hint="Grade and score some responses first.",
+            hint="See failures.jsonl in the run for what went wrong, and grade again.",
         )
     scores = grid.scores[np.ix_(answered, ranked)]
     names = [grid.candidates[column] for column in np.flatnonzero(ranked)]
@@ -178,7 +184,7 @@ def _rank_bounds(standing: _Standing, level: float) -> tuple[Ints, Ints]:
         outside = total - len(columns)
         wins, losses = wins_and_losses(standing.rating_draws[:, columns], 0.0)
         for place, column in enumerate(columns):
-            if standing.queries[column] < 2:
+            if standing.queries[column] < least_queries(level):
                 continue
             tail = tail_probability(int(standing.queries[column]), level)
             best, worst = 1 + losses[:, place], len(columns) - wins[:, place]

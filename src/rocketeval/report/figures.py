@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from html import escape
-from math import isfinite
+from math import isfinite, isinf
 
 from rocketeval.records import Interval
 
@@ -49,6 +49,8 @@ def bounds(interval: Interval, formatter: Formatter) -> str:
     """
     if interval.low == interval.high:
         return ""
+    if isinf(interval.low) and isinf(interval.high):
+        return "unknown"
     joint = " to " if interval.low < 0 else "\N{EN DASH}"
     low = formatter(interval.low).removesuffix("\N{NO-BREAK SPACE}%")
     return f"{low}{joint}{formatter(interval.high)}"

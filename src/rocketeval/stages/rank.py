@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 from dataclasses import asdict
 from typing import Any
 
 from rocketeval.config import RunConfig
 from rocketeval.ranking.rank import Ranking, rank
+from rocketeval.records import Interval
 from rocketeval.stages.score import read_grid
 from rocketeval.store.run import RunStore
 
@@ -40,18 +42,19 @@ def _csv(ranking: Ranking) -> str:
                 row.rank_high,
                 # A leading apostrophe keeps a spreadsheet from running a name as a formula.
                 f"'{name}" if name.startswith(("=", "+", "-", "@", "\t", "\r")) else name,
-                row.rating.value,
-                row.rating.low,
-                row.rating.high,
-                row.mean_score.value,
-                row.mean_score.low,
-                row.mean_score.high,
+                *_cells(row.rating),
+                *_cells(row.mean_score),
                 row.queries,
                 row.missing,
                 row.group,
             ]
         )
     return text.getvalue()
+
+
+def _cells(figure: Interval) -> list[float | str]:
+    """Return value and bounds; an unknown bound is an empty cell."""
+    return ["" if math.isnan(x) else x for x in (figure.value, figure.low, figure.high)]
 
 
 _COLUMNS: list[Any] = [
