@@ -19,7 +19,7 @@ from typing import Any
 from rocketeval.audit.audit import Audit
 from rocketeval.checklists.base import AUTHORS
 from rocketeval.config import RunConfig
-from rocketeval.engines.base import ENGINES, Engine, create_engine
+from rocketeval.engines.base import Engine, create_engine
 from rocketeval.errors import Stopped
 from rocketeval.grading.judge import grading_prompt
 from rocketeval.observing import Observer
@@ -87,8 +87,8 @@ class Run:
         """Snapshot the benchmark into the run, after a look at everything that can be wrong."""
         self.check_config()
         with self._stage("load") as facts:
-            self.store.freeze(self.config)
             facts |= load_inputs(self.store, self.config)
+            self.store.freeze(self.config)
         return facts
 
     async def checklist(self) -> Mapping[str, Any]:
@@ -134,11 +134,11 @@ class Run:
 
     def check_config(self) -> None:
         """Find a mistake in any section before anything is written or paid for."""
-        ENGINES.get(self.config.judge.engine)
         AUTHORS.get(self.config.author.kind)
         create_scorer(self.config.scorer)
         prompt = grading_prompt(self.config.judge.template)
         if self._judge is None:
+            create_engine(self.config.judge)
             self.store.refuse_other_judge(self.config.judge.model, prompt.hash)
 
     @contextmanager

@@ -29,6 +29,8 @@ async def grade_responses(
     cache = store.shared_ledger(judge.digest, config.cache)
     with store.ledger(judge.digest, cache) as ledger:
         earlier = sum(key in ledger.finished for key in wanted)
+        if earlier < len(wanted):
+            store.drop_from("score")
         adopted = adopt_from_cache(ledger, cache, wanted) if cache else 0
         observer.stage_began("grade", len(wanted), earlier + adopted)
         grading = await grade(
@@ -42,8 +44,6 @@ async def grade_responses(
             proven=bool(ledger.finished),
         )
         _keep_failures(store, ledger, grading, wanted)
-    if grading.judged or adopted:
-        store.drop_from("score")
     _stop_without_judge(grading, len(ledger.finished))
     return {
         "tasks": len(wanted),
