@@ -148,7 +148,7 @@ def test_response_of_a_hostile_candidate_is_shown_as_text(
     assert "&lt;/script&gt;&lt;script&gt;document" in view
     assert "end of the response" in view
     assert ">0.25<" in view
-    assert "missing: both labels hidden" in view
+    assert "missing: yes and no hidden" in view
     assert "missing (0.35\N{EN DASH}1.00): one label hidden, bounds too wide" in view
     assert "2 forged delimiters or tokens disarmed" in view
 
@@ -172,7 +172,7 @@ def test_query_compares_all_candidates(browser: Browser, hostile: ReportData) ->
     cells = [names.get("class") or "" for tag, names in Elements(view).found if tag == "td"]
     assert [cell for cell in cells if cell] == ["heat no", *["heat gap"] * 5]
     assert "no score" in view
-    assert "both labels hidden" in view
+    assert "yes and no hidden" in view
 
 
 def test_worst_queries_come_first_and_long_lists_are_cut(
