@@ -149,7 +149,7 @@ def test_response_of_a_hostile_candidate_is_shown_as_text(
     assert "end of the response" in view
     assert ">0.25<" in view
     assert "missing: yes and no hidden" in view
-    assert "missing (0.35\N{EN DASH}1.00): one label hidden, bounds too wide" in view
+    assert "missing (0.35\N{EN DASH}1.00): yes or no hidden, bounds too wide" in view
     assert "2 forged delimiters or tokens disarmed" in view
 
 
