@@ -9,7 +9,7 @@ from importlib import import_module
 import click
 
 from rocketeval._version import __version__
-from rocketeval.errors import RocketEvalError
+from rocketeval.errors import RocketEvalError, Stopped
 
 VERBS = {
     "init": "Write a small benchmark and a config to start from.",
@@ -66,7 +66,9 @@ def main() -> None:
     try:
         code = group(prog_name="rocketeval", standalone_mode=False)
     except RocketEvalError as error:
-        click.secho(f"Error: {error.message}", fg="red", err=True)
+        wrong = not isinstance(error, Stopped)
+        shown = f"Error: {error.message}" if wrong else error.message
+        click.secho(shown, fg="red" if wrong else None, err=True)
         if error.hint:
             click.echo(error.hint, err=True)
         sys.exit(error.exit_code)
