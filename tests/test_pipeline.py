@@ -219,6 +219,30 @@ async def test_what_rests_on_old_inputs_is_gone(tmp_path: Path) -> None:
     assert run.rank().rows
 
 
+async def test_renaming_a_candidate_drops_the_old_scores(tmp_path: Path) -> None:
+    """Names are part of the inputs: the judgments stay paid for, the scores are made anew."""
+    await asyncio.to_thread(evaluate, tmp_path)
+    responses = tmp_path / "benchmark" / "responses"
+    (responses / "left.jsonl").rename(responses / "left2.jsonl")
+    engine = ScriptedEngine(prefer_left)
+    run = Run(make_config(tmp_path), judge=engine)
+    await run.to_judgments()
+    assert engine.items_asked == 0
+    with pytest.raises(StageMissing):
+        run.report()
+
+
+async def test_a_changed_vote_drops_the_old_audit(tmp_path: Path) -> None:
+    """A page must not show the agreement with votes that are no longer there."""
+    await asyncio.to_thread(evaluate, tmp_path)
+    votes = tmp_path / "benchmark" / "votes.jsonl"
+    votes.write_text(votes.read_text().replace('"a"', '"b"', 1))
+    run = Run(make_config(tmp_path), judge=ScriptedEngine(prefer_left))
+    await run.to_judgments()
+    with pytest.raises(StageMissing):
+        run.report()
+
+
 def test_mistakes_are_found_before_anything_is_paid_for(tmp_path: Path) -> None:
     """An unknown scorer, author or engine, or a broken prompt, ends the run at its start."""
     broken = tmp_path / "prompt.txt"

@@ -75,15 +75,13 @@ class Inputs:
         """
         fresh = self.folder.with_name(".inputs.new")
         shutil.rmtree(fresh, ignore_errors=True)
-        write_jsonl(fresh / "queries.jsonl", map(asdict, queries))
         positions = {query.id: place for place, query in enumerate(queries)}
         summary = {
-            "queries": len(queries),
+            **_save_rows(fresh, "queries", queries),
             **_ResponseSorter(fresh / "responses", positions).write(responses),
-            "labels": _save_rows(fresh / "labels.jsonl", labels),
-            "votes": _save_rows(fresh / "votes.jsonl", votes),
-            "ratings": _save_rows(fresh / "ratings.jsonl", ratings),
-            "queries_hash": combine(*(query.content_hash for query in queries)).hex(),
+            **_save_rows(fresh, "labels", labels),
+            **_save_rows(fresh, "votes", votes),
+            **_save_rows(fresh, "ratings", ratings),
         }
         write_json(fresh / "summary.json", summary)
         self._take(fresh)
@@ -258,7 +256,8 @@ class _ResponseSorter:
             indices = pc.sort_indices(order, [("place", "ascending"), ("candidate", "ascending")])
             table = table.take(indices)
             write_parquet(self.folder / f"part-{bucket:06d}.parquet", table)
-            digest = combine(digest, *map(bytes.fromhex, table["hash"].to_pylist()))
+            names = (table[name].to_pylist() for name in ("query_id", "candidate", "hash"))
+            digest = combine(digest, content_hash(*names))
         return digest.hex()
 
 
@@ -280,10 +279,11 @@ def _response_row(response: Response) -> dict[str, Any]:
     }
 
 
-def _save_rows(path: Path, records: Iterable[Any]) -> int:
+def _save_rows(folder: Path, name: str, records: Iterable[Any]) -> dict[str, Any]:
+    """Write `<name>.jsonl`; return how many rows it has and the hash of all that is in them."""
     rows = [asdict(record) for record in records]
-    write_jsonl(path, rows)
-    return len(rows)
+    write_jsonl(folder / f"{name}.jsonl", rows)
+    return {name: len(rows), f"{name}_hash": content_hash(name, rows).hex()}
 
 
 def _turns(rows: Iterable[Mapping[str, str]]) -> tuple[Turn, ...]:
