@@ -7,6 +7,7 @@ import click
 from rocketeval.cli.drive import INCOMPLETE, drive
 from rocketeval.cli.options import with_settings
 from rocketeval.cli.progress import make_observer
+from rocketeval.cli.words import printable
 from rocketeval.config import RunConfig
 from rocketeval.pipeline import Run
 
@@ -27,5 +28,5 @@ def command(settings: RunConfig, quiet: bool) -> int:
             f"{run.store.inputs.folder / 'checklists.jsonl'}"
         )
     for query_id, reason in facts["failures"].items():
-        click.echo(f"no checklist for {query_id}: {reason}", err=True)
+        click.echo(printable(f"no checklist for {query_id}: {reason}"), err=True)
     return INCOMPLETE if facts["failures"] else 0

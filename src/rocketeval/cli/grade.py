@@ -8,6 +8,7 @@ from rocketeval.cli.drive import INCOMPLETE, drive
 from rocketeval.cli.options import with_settings
 from rocketeval.cli.plan import show_plan
 from rocketeval.cli.progress import make_observer
+from rocketeval.cli.words import failed
 from rocketeval.config import RunConfig
 from rocketeval.pipeline import Run
 
@@ -32,5 +33,5 @@ def command(settings: RunConfig, quiet: bool, dry_run: bool) -> int:
             f"{facts['from_cache']} from the cache, {facts['unfinished']} left"
         )
     for failure in run.store.failures()[:10]:
-        click.echo(f"failed: {failure.candidate} on {failure.query_id}: {failure.reason}", err=True)
+        click.echo(failed(failure), err=True)
     return INCOMPLETE if facts["unfinished"] or facts["responses_without_checklist"] else 0

@@ -16,6 +16,7 @@ from rich.progress import (
     TimeElapsedColumn,
 )
 
+from rocketeval.cli.words import failed
 from rocketeval.config import RunConfig
 from rocketeval.cost import money
 from rocketeval.observing import Observer
@@ -99,7 +100,7 @@ class LineObserver(Observer):
     def failed(self, failure: Failure) -> None:
         """Name a failed task."""
         self._tally.failed += 1
-        self._write(f"failed: {failure.candidate} on {failure.query_id}: {failure.reason}")
+        self._write(failed(failure))
 
     def stage_ended(self, stage: str, facts: Mapping[str, Any]) -> None:
         """Write the last line of a stage."""
@@ -153,9 +154,7 @@ class BarObserver(Observer):
     def failed(self, failure: Failure) -> None:
         """Name a failed task above the bar."""
         self._tally.failed += 1
-        self._console.print(
-            f"failed: {failure.candidate} on {failure.query_id}: {failure.reason}", markup=False
-        )
+        self._console.print(failed(failure), markup=False)
         self._show()
 
     def stage_ended(self, stage: str, facts: Mapping[str, Any]) -> None:

@@ -13,6 +13,7 @@ from rich.text import Text
 
 from rocketeval.audit.audit import Audit
 from rocketeval.audit.correlation import Coefficient, Correlation
+from rocketeval.cli.words import counted, printable
 from rocketeval.ranking.rank import Ranking
 from rocketeval.records import Interval
 
@@ -111,16 +112,6 @@ def show_gaps(stages: Mapping[str, Any]) -> int:
             word = "response is" if count == 1 else "responses are"
             console.print(f"note: {count} {word} {what}", highlight=False)
     return sum(gaps.values())
-
-
-def counted(number: int, one: str, many: str) -> str:
-    """Return `number` with the word that fits it."""
-    return f"{number:,} {one if number == 1 else many}"
-
-
-def printable(name: str) -> str:
-    """Return a name without control characters, which could rewrite the terminal."""
-    return "".join(mark if mark.isprintable() else "\ufffd" for mark in name)
 
 
 def _console() -> Console:

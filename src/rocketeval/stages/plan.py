@@ -37,9 +37,8 @@ def make_plan(config: RunConfig) -> Plan:
     """Return the size of the run that `config` describes."""
     benchmark = open_benchmark(config.benchmark)
     loaded = load(benchmark, config.benchmark)
-    imported = imported_checklists(benchmark)
     writes = config.author.kind != "imported"
-    checklists = {} if writes else imported
+    checklists = {} if writes else imported_checklists(benchmark)
     queries = {query.id: query for query in loaded.queries}
     frame = len(grading_prompt(config.judge.template).template.text)
     candidates, responses, tasks, items, characters = set(), 0, 0, 0, 0

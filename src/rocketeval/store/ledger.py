@@ -73,7 +73,7 @@ class Ledger:
     def adopt(self, table: pa.Table) -> None:
         """Add judgments that another run paid for, as a part of their own."""
         self.roll()
-        self._write_part(table)
+        write_parquet(self._part_path, table)
         self.finished.update(map(bytes.fromhex, table["key"].to_pylist()))
         self._start_next()
 
@@ -82,7 +82,7 @@ class Ledger:
         if not self._rows:
             return
         os.fsync(self._handle)
-        self._write_part(_read_journal(self._journal_path))
+        write_parquet(self._part_path, _read_journal(self._journal_path))
         if self._mirror:
             self._mirror.publish(self._part_path)
         self._start_next()
@@ -90,10 +90,7 @@ class Ledger:
     def close(self) -> None:
         """Roll what is left and release the journal."""
         self.roll()
-        os.close(self._handle)
-        if self._mirror:
-            self._mirror.retract(self._journal_path)
-        self._journal_path.unlink(missing_ok=True)
+        self._end_journal()
 
     @property
     def _journal_path(self) -> Path:
@@ -103,14 +100,14 @@ class Ledger:
     def _part_path(self) -> Path:
         return self.folder / f"part-{self._number:06d}.parquet"
 
-    def _write_part(self, table: pa.Table) -> None:
-        write_parquet(self._part_path, table)
-
-    def _start_next(self) -> None:
+    def _end_journal(self) -> None:
         os.close(self._handle)
         if self._mirror:
             self._mirror.retract(self._journal_path)
         self._journal_path.unlink(missing_ok=True)
+
+    def _start_next(self) -> None:
+        self._end_journal()
         self._number += 1
         self._rows = 0
         self._handle = self._open_journal()

@@ -1,0 +1,21 @@
+"""Words that several verbs print, safe for any terminal."""
+
+from __future__ import annotations
+
+from rocketeval.records import Failure
+
+
+def failed(failure: Failure) -> str:
+    """Return what went wrong, and where, as one line."""
+    where = f"{failure.candidate} on {failure.query_id}"
+    return printable(f"failed: {where}: {failure.reason}")
+
+
+def counted(number: int, one: str, many: str) -> str:
+    """Return `number` with the word that fits it."""
+    return f"{number:,} {one if number == 1 else many}"
+
+
+def printable(name: str) -> str:
+    """Return a name without control characters, which could rewrite the terminal."""
+    return "".join(mark if mark.isprintable() else "\ufffd" for mark in name)

@@ -1,0 +1,18 @@
+"""What is printed cannot rewrite the terminal."""
+
+from __future__ import annotations
+
+from rocketeval.cli.words import counted, failed
+from rocketeval.records import Failure
+
+
+def test_a_failure_names_its_place_without_control_characters() -> None:
+    """Escape codes and line breaks in a name or a server's text are shown, not obeyed."""
+    shown = failed(Failure(b"", "q\n1", "evil\x1b[2J", "item 1: no\rway", ()))
+    assert shown == "failed: evil\ufffd[2J on q\ufffd1: item 1: no\ufffdway"
+
+
+def test_the_word_fits_the_number() -> None:
+    """One query, two queries."""
+    assert counted(1, "query", "queries") == "1 query"
+    assert counted(2000, "query", "queries") == "2,000 queries"
