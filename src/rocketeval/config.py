@@ -79,8 +79,8 @@ class EngineConfig(Section):
     """Such as http://127.0.0.1:8000/v1; default $OPENAI_BASE_URL, then the OpenAI API."""
     api_key_env: str = "OPENAI_API_KEY"
     """Name of the environment variable that holds the key."""
-    concurrency: Annotated[int, Field(gt=0)] = 8
-    """Responses in flight at most."""
+    concurrency: Annotated[int, Field(gt=0)] | None = None
+    """Responses in flight at most; what suits the engine when absent (8 over HTTP)."""
     timeout: Annotated[float, Field(gt=0)] = 120.0
     """Seconds to wait for one request."""
     patience: Annotated[float, Field(ge=0)] = 300.0

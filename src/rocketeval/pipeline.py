@@ -100,7 +100,7 @@ class Run:
 
     async def grade(self) -> Mapping[str, Any]:
         """Let the judge answer every item that is still unanswered."""
-        engine = self._judge or create_engine(self.config.judge)
+        engine = self._judge or create_engine(self.config.judge, self.store.engine_home("judge"))
         try:
             with self._stage("grade") as facts, self._heeding_stop():
                 facts |= await grade_responses(

@@ -8,18 +8,37 @@ from collections.abc import Awaitable, Callable
 from rocketeval.errors import RocketEvalError
 
 
-async def run_workers(work: Callable[[], Awaitable[None]], count: int) -> None:
-    """Run `work` `count` times at once; an error of ours surfaces as itself, not in a group."""
+async def run_workers(
+    work: Callable[[], Awaitable[None]], count: int, *, drop_at: asyncio.Event | None = None
+) -> None:
+    """Run `work` `count` times at once; an error of ours surfaces as itself, not in a group.
+
+    Setting `drop_at` ends them at once, whatever they wait for.
+    """
 
     async def worker() -> None:
         await work()
 
     try:
         async with asyncio.TaskGroup() as group:
-            for _ in range(count):
-                group.create_task(worker())
+            workers = [group.create_task(worker()) for _ in range(count)]
+            if drop_at is not None:
+                await _until_done_or(drop_at, workers)
     except ExceptionGroup as errors:
         raise _for_people(errors) from None
+
+
+async def _until_done_or(drop_at: asyncio.Event, workers: list[asyncio.Task[None]]) -> None:
+    dropping = asyncio.create_task(drop_at.wait())
+    finished = asyncio.ensure_future(asyncio.wait(workers))
+    try:
+        await asyncio.wait([dropping, finished], return_when=asyncio.FIRST_COMPLETED)
+        if drop_at.is_set():
+            for worker in workers:
+                worker.cancel()
+    finally:
+        dropping.cancel()
+        finished.cancel()
 
 
 def _for_people(errors: ExceptionGroup[Exception]) -> Exception:

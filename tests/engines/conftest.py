@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from fakes.openai_server import FakeOpenAI, serving
-from rocketeval.engines import transport
+from rocketeval.engines import http
 
 
 @pytest.fixture
@@ -20,5 +20,5 @@ async def server() -> AsyncIterator[FakeOpenAI]:
 @pytest.fixture
 def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
     """Retries wait for milliseconds."""
-    monkeypatch.setattr(transport, "FIRST_WAIT", 0.004)
-    monkeypatch.setattr(transport, "LONGEST_WAIT", 0.02)
+    monkeypatch.setattr(http, "FIRST_WAIT", 0.004)
+    monkeypatch.setattr(http, "LONGEST_WAIT", 0.02)

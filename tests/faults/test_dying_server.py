@@ -16,7 +16,7 @@ import pytest
 
 from fakes import openai_server
 from rocketeval import Judgment, Observer, Run, RunConfig
-from rocketeval.engines import transport
+from rocketeval.engines import http
 from rocketeval.errors import EngineUnavailable
 from rocketeval.store.ledger import read_tables
 from support.make import make_config, write_jsonl
@@ -97,7 +97,7 @@ def config(
     tmp_path: Path, server: MortalServer, monkeypatch: pytest.MonkeyPatch
 ) -> Callable[[float], RunConfig]:
     """A run of 40 tasks with this server as its judge, for a given patience."""
-    monkeypatch.setattr(transport, "FIRST_WAIT", 0.02)
+    monkeypatch.setattr(http, "FIRST_WAIT", 0.02)
     folder = tmp_path / "benchmark"
     names = [f"q{number}" for number in range(QUERIES)]
     write_jsonl(folder / "queries.jsonl", [{"id": q, "text": f"What is {q}?"} for q in names])

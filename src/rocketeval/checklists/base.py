@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Protocol
 
 from rocketeval.config import AuthorConfig
@@ -20,9 +21,24 @@ class Author(Protocol):
     usage: Usage
     """What its work has cost so far, lists that could not be used included."""
 
+    @property
+    def in_flight(self) -> int:
+        """How many queries at once it can make use of."""
+        ...
+
+    @property
+    def durable(self) -> bool:
+        """Whether work in flight outlives this process, so that waiting for it can be dropped."""
+        ...
+
     @classmethod
-    def create(cls, config: AuthorConfig, imported: Mapping[str, Checklist]) -> Author:
-        """Return an author; `imported` holds the checklists the benchmark came with."""
+    def create(
+        cls, config: AuthorConfig, imported: Mapping[str, Checklist], home: Path | None = None
+    ) -> Author:
+        """Return an author; `imported` holds the checklists the benchmark came with.
+
+        `home` is a folder where it may keep files of its own from one process to the next.
+        """
         ...
 
     async def prepare(self) -> None:
@@ -50,6 +66,8 @@ AUTHORS: Registry[Author] = Registry(
 )
 
 
-def create_author(config: AuthorConfig, imported: Mapping[str, Checklist]) -> Author:
-    """Return the author that `config` names."""
-    return AUTHORS.get(config.kind).create(config, imported)
+def create_author(
+    config: AuthorConfig, imported: Mapping[str, Checklist], home: Path | None = None
+) -> Author:
+    """Return the author that `config` names; `home` is a folder for files of its own."""
+    return AUTHORS.get(config.kind).create(config, imported, home)

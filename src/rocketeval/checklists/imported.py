@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 
 from rocketeval.config import AuthorConfig, NoOptions, parse_options
 from rocketeval.errors import ChecklistError
@@ -14,6 +15,8 @@ class ImportedAuthor:
     """Hands out the benchmark's own checklists."""
 
     costly = False
+    in_flight = 1
+    durable = False
 
     def __init__(self, checklists: Mapping[str, Checklist]) -> None:
         self.digest = content_hash("imported")
@@ -21,7 +24,9 @@ class ImportedAuthor:
         self._checklists = checklists
 
     @classmethod
-    def create(cls, config: AuthorConfig, imported: Mapping[str, Checklist]) -> ImportedAuthor:
+    def create(
+        cls, config: AuthorConfig, imported: Mapping[str, Checklist], home: Path | None = None
+    ) -> ImportedAuthor:
         """Return an author of the `imported` checklists."""
         parse_options(config.options, NoOptions, "author.options")
         return cls(imported)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 
 from rocketeval.config import AuthorConfig, NoOptions, parse_options
 from rocketeval.engines.base import Engine, create_engine
@@ -26,6 +27,8 @@ class InstanceAuthor:
         self.config = config
         self._engine = engine
         self._model = model
+        self.in_flight = engine.in_flight
+        self.durable = engine.durable
         self.usage = Usage()
         self._template = Template.load(
             "checklist", config.template, needs=("history", "query", "reference")
@@ -41,7 +44,9 @@ class InstanceAuthor:
         )
 
     @classmethod
-    def create(cls, config: AuthorConfig, imported: Mapping[str, Checklist]) -> InstanceAuthor:
+    def create(
+        cls, config: AuthorConfig, imported: Mapping[str, Checklist], home: Path | None = None
+    ) -> InstanceAuthor:
         """Return an author that uses the engine in `config`."""
         parse_options(config.options, NoOptions, "author.options")
         if config.engine is None:
@@ -49,7 +54,7 @@ class InstanceAuthor:
                 "`author.kind: instance` needs an author LLM.",
                 hint="Set author.engine.model (and base_url, api_key_env if not the OpenAI API).",
             )
-        return cls(config, create_engine(config.engine), config.engine.model)
+        return cls(config, create_engine(config.engine, home), config.engine.model)
 
     async def prepare(self) -> None:
         """Check that the author LLM answers."""

@@ -58,7 +58,7 @@ async def write_checklists(
             advance()
 
     await author.prepare()
-    await run_workers(work, concurrency)
+    await run_workers(work, concurrency, drop_at=stop if author.durable else None)
     authoring.usage = author.usage
     return authoring
 

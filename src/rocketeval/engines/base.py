@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from pathlib import Path
+from typing import Literal, Protocol
 
 from rocketeval.config import EngineConfig
 from rocketeval.records import Answer, GradingTask, Usage
@@ -45,12 +46,39 @@ class Written:
     """False when the engine stopped at the token limit."""
 
 
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something a person should know about an engine before paying for it."""
+
+    name: str
+    """What was looked at, such as `logprobs`."""
+    told: str
+    """What was found, in a few words."""
+    level: Literal["good", "note", "bad"] = "good"
+    """bad: answers cannot be trusted or will not come; note: worth knowing."""
+    advice: str = ""
+    """What to do about it."""
+
+
 class Engine(Protocol):
     """Answers grading tasks and writes text. `create` builds one from its config section."""
 
     @classmethod
-    def create(cls, config: EngineConfig) -> Engine:
-        """Return an engine for `config`; nothing is contacted yet."""
+    def create(cls, config: EngineConfig, home: Path | None = None) -> Engine:
+        """Return an engine for `config`; nothing is contacted yet.
+
+        `home` is a folder where it may keep files of its own from one process to the next.
+        """
+        ...
+
+    @property
+    def in_flight(self) -> int:
+        """How many tasks at once it can make use of."""
+        ...
+
+    @property
+    def durable(self) -> bool:
+        """Whether work in flight outlives this process, so that waiting for it can be dropped."""
         ...
 
     async def identify(self) -> EngineIdentity:
@@ -62,6 +90,17 @@ class Engine(Protocol):
 
         A failed item becomes an answer with status error and names its `failure`;
         EngineRefused is raised when no task at all can succeed.
+        """
+        ...
+
+    async def findings(self) -> Sequence[Finding]:
+        """Return what is worth knowing about this engine beyond its identity."""
+        ...
+
+    async def tokenise(self, prompts: Sequence[str]) -> list[list[int]] | None:
+        """Return the tokens the judge sees for each prompt, its chat template included.
+
+        None when the engine cannot tell.
         """
         ...
 
@@ -83,6 +122,6 @@ ENGINES: Registry[Engine] = Registry(
 )
 
 
-def create_engine(config: EngineConfig) -> Engine:
-    """Return the engine that `config` names."""
-    return ENGINES.get(config.engine).create(config)
+def create_engine(config: EngineConfig, home: Path | None = None) -> Engine:
+    """Return the engine that `config` names; `home` is a folder for files of its own."""
+    return ENGINES.get(config.engine).create(config, home)

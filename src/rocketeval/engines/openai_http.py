@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
 from rocketeval.config import EngineConfig, NoOptions, parse_options
-from rocketeval.engines.base import EngineIdentity, Graded, Written
+from rocketeval.engines.base import EngineIdentity, Finding, Graded, Written
+from rocketeval.engines.http import HttpClient
 from rocketeval.engines.meter import Meter
 from rocketeval.engines.readout import Readout
-from rocketeval.engines.transport import Transport
 from rocketeval.errors import ConfigError, EngineRefused, EngineUnavailable, RequestRejected
 from rocketeval.hashing import content_hash
 from rocketeval.records import Answer, GradingTask, Status
 
 DEFAULT_BASE_URL = "https://api.openai.com/v1"
+
+
+IN_FLIGHT = 8
 
 
 class OpenAIEngine:
@@ -27,20 +31,23 @@ class OpenAIEngine:
     shared prefix in its cache; several responses are in flight at once.
     """
 
+    durable = False
+
     def __init__(self, config: EngineConfig) -> None:
         self.config = config
+        self.in_flight = config.concurrency or IN_FLIGHT
         self.base_url = base_url(config)
         self.readout = Readout(min_mass=config.min_mass, max_width=config.max_width)
-        self._transport = Transport(
+        self._http = HttpClient(
             self.base_url,
             key=os.environ.get(config.api_key_env),
-            concurrency=config.concurrency,
+            concurrency=self.in_flight,
             timeout=config.timeout,
             patience=config.patience,
         )
 
     @classmethod
-    def create(cls, config: EngineConfig) -> OpenAIEngine:
+    def create(cls, config: EngineConfig, home: Path | None = None) -> OpenAIEngine:
         """Return an engine for `config`; nothing is contacted yet."""
         parse_options(config.options, NoOptions, f"The engine of {config.model!r}: options")
         return cls(config)
@@ -48,7 +55,7 @@ class OpenAIEngine:
     @property
     def retries(self) -> int:
         """Requests sent again so far."""
-        return self._transport.retries
+        return self._http.retries
 
     async def identify(self) -> EngineIdentity:
         """Check that the server is up and serves the model; return what it says about itself."""
@@ -86,6 +93,14 @@ class OpenAIEngine:
                 )
         return Graded(tuple(answers), meter.usage)
 
+    async def findings(self) -> Sequence[Finding]:
+        """Return nothing yet."""
+        return ()
+
+    async def tokenise(self, prompts: Sequence[str]) -> list[list[int]] | None:
+        """Return None: it cannot tell yet."""
+        return None
+
     async def write(self, prompt: str, *, max_tokens: int) -> Written:
         """Return the text the model writes for `prompt`."""
         meter = Meter()
@@ -96,7 +111,7 @@ class OpenAIEngine:
 
     async def aclose(self) -> None:
         """Close the connections."""
-        await self._transport.aclose()
+        await self._http.aclose()
 
     def _extra(self) -> str:
         """Return what settings of the user's own add to the identity: they can change answers."""
@@ -110,7 +125,7 @@ class OpenAIEngine:
             return self.readout.read(listed_tokens(choice))
 
     async def _chat(self, prompt: str, settings: Mapping[str, Any], meter: Meter) -> dict[str, Any]:
-        reply = await self._transport.post(
+        reply = await self._http.post(
             "/chat/completions",
             {
                 "model": self.config.model,
@@ -125,7 +140,7 @@ class OpenAIEngine:
         return _first_choice(reply)
 
     async def _check_model(self) -> None:
-        listing = await self._transport.get("/models")
+        listing = await self._http.get("/models")
         rows = (listing or {}).get("data")
         rows = rows if isinstance(rows, list) else []
         served = [str(row["id"]) for row in rows if isinstance(row, dict) and "id" in row]
@@ -138,7 +153,7 @@ class OpenAIEngine:
     async def _version(self) -> str:
         root = urlsplit(self.base_url)._replace(path="", query="").geturl()
         for path, field in (("/version", "version"), ("/props", "build_info")):
-            told = await self._transport.get(root + path, optional=True)
+            told = await self._http.get(root + path, optional=True)
             if told and told.get(field):
                 return str(told[field])
         return "unknown"

@@ -9,14 +9,15 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Annotated
 
 from pydantic import Field
 
 from rocketeval.config import EngineConfig, Section, parse_options
-from rocketeval.engines.base import EngineIdentity, Graded, Written
+from rocketeval.engines.base import EngineIdentity, Finding, Graded, Written
 from rocketeval.errors import RequestRejected
 from rocketeval.records import Answer, GradingTask, Status, Usage
 
@@ -43,6 +44,8 @@ class ScriptedEngine:
     0.9
     """
 
+    durable = False
+
     def __init__(
         self,
         p_yes: Callable[[str, str], float] | None = None,
@@ -51,6 +54,7 @@ class ScriptedEngine:
         model: str = "scripted",
         delay: float = 0.0,
         fail_on: str | None = None,
+        in_flight: int = 8,
     ) -> None:
         self._p_yes = p_yes
         self._text = text or (
@@ -59,11 +63,12 @@ class ScriptedEngine:
         self._model = model
         self._delay = delay
         self._fail_on = fail_on
+        self.in_flight = in_flight
         self.items_asked = 0
         """How many items were answered, to prove that nothing was asked twice."""
 
     @classmethod
-    def create(cls, config: EngineConfig) -> ScriptedEngine:
+    def create(cls, config: EngineConfig, home: Path | None = None) -> ScriptedEngine:
         """Return an engine from the config's `options`."""
         options = parse_options(config.options, Script, "The scripted engine's options")
         return cls(
@@ -71,6 +76,7 @@ class ScriptedEngine:
             model=config.model,
             delay=options.delay,
             fail_on=options.fail_on,
+            in_flight=config.concurrency or 8,
         )
 
     async def identify(self) -> EngineIdentity:
@@ -91,6 +97,14 @@ class ScriptedEngine:
             Usage(requests=len(asked), prompt_tokens=len(asked) * len(task.prefix) // 4),
             None if failing is None else f"item {failing + 1}: scripted to fail",
         )
+
+    async def findings(self) -> Sequence[Finding]:
+        """Say that no model is behind it."""
+        return (Finding("script", "answers come from a script, not from a model", "note"),)
+
+    async def tokenise(self, prompts: Sequence[str]) -> list[list[int]] | None:
+        """Return the bytes of each prompt: a script's tokens."""
+        return [list(prompt.encode()) for prompt in prompts]
 
     async def write(self, prompt: str, *, max_tokens: int) -> Written:
         """Return the scripted text."""

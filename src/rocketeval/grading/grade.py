@@ -54,8 +54,8 @@ async def grade(
     """Grade every task in order, at most `concurrency` at once, and `record` each judgment.
 
     `proven` says that this judge has finished tasks before, so a failure is the task's own.
-    Setting `stop` lets the tasks in flight finish and starts no more. Raises EngineRefused
-    when the engine will not serve us at all.
+    Setting `stop` lets the tasks in flight finish and starts no more; a durable engine's tasks are
+    left to the next run. Raises EngineRefused when the engine will not serve us at all.
     """
     grading = Grading()
     unavailable = 0
@@ -93,7 +93,7 @@ async def grade(
                 return
             settle(task, await engine.grade(task, known.get(task.key, {})))
 
-    await run_workers(work, concurrency)
+    await run_workers(work, concurrency, drop_at=stop if engine.durable else None)
     grading.stopped = stop.is_set()
     return grading
 

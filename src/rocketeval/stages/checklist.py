@@ -25,7 +25,9 @@ async def make_checklists(
     queries = store.inputs.queries
     observer.stage_began("checklist", len(queries))
     benchmark = open_benchmark(config.benchmark)
-    author = create_author(config.author, imported_checklists(benchmark))
+    author = create_author(
+        config.author, imported_checklists(benchmark), store.engine_home("author")
+    )
     journal = store.authored(config.cache)
     try:
         authoring = await write_checklists(
@@ -34,7 +36,7 @@ async def make_checklists(
             known=journal.known() if author.costly else {},
             record=journal.append if author.costly else None,
             advance=observer.advanced,
-            concurrency=config.author.engine.concurrency if config.author.engine else 1,
+            concurrency=author.in_flight,
             stop=stop,
         )
     finally:

@@ -37,7 +37,7 @@ async def grade_responses(
             unfinished_tasks(store.inputs, prompt, judge.digest, ledger.finished.__contains__),
             engine,
             ledger.append,
-            concurrency=config.judge.concurrency,
+            concurrency=config.judge.concurrency or engine.in_flight,
             known=store.half_answered(),
             observer=observer,
             stop=stop,

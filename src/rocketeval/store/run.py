@@ -148,6 +148,10 @@ class RunStore:
             )
         return JudgeFingerprint(**found)
 
+    def engine_home(self, role: str) -> Path:
+        """Return the folder where the engine of `role` (judge, author) may keep its own files."""
+        return self.path / "engines" / role
+
     def authored(self, cache: Path | None) -> AuthoredJournal:
         """Return the journal of checklists that authors were paid for."""
         folder = self.path if cache is None else cache

@@ -1,4 +1,4 @@
-"""The transport: what is retried, how long, and what a user is told when it ends."""
+"""The client: what is retried, how long, and what a user is told when it ends."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from fakes.openai_server import (
     hang,
     status,
 )
-from rocketeval.engines import transport as module
+from rocketeval.engines import http as module
+from rocketeval.engines.http import HttpClient, environment_proxy, parse_retry_after
 from rocketeval.engines.meter import Meter
-from rocketeval.engines.transport import Transport, environment_proxy, parse_retry_after
 from rocketeval.errors import EngineError, EngineRefused, EngineUnavailable, RequestRejected
 
 KEY = "sk-very-secret-0123456789"
@@ -40,28 +40,28 @@ PASSING = {
 
 
 @asynccontextmanager
-async def connected(server: FakeOpenAI, **settings: Any) -> AsyncIterator[Transport]:
-    """A transport to the fake server, closed afterwards."""
+async def connected(server: FakeOpenAI, **settings: Any) -> AsyncIterator[HttpClient]:
+    """A client to the fake server, closed afterwards."""
     defaults: dict[str, Any] = {"key": KEY, "concurrency": 4, "timeout": 5.0, "patience": 5.0}
-    transport = Transport(server.base_url, **{**defaults, **settings})
+    client = HttpClient(server.base_url, **{**defaults, **settings})
     try:
-        yield transport
+        yield client
     finally:
-        await transport.aclose()
+        await client.aclose()
 
 
-async def ask(transport: Transport) -> tuple[dict[str, Any], int]:
+async def ask(client: HttpClient) -> tuple[dict[str, Any], int]:
     """One chat request; its answer, and how many requests it took."""
     meter = Meter()
-    reply = await transport.post("/chat/completions", CHAT, meter)
+    reply = await client.post("/chat/completions", CHAT, meter)
     return reply, meter.usage.requests
 
 
 async def failing(server: FakeOpenAI, **settings: Any) -> EngineError:
     """The error one chat request ends with."""
-    async with connected(server, **settings) as transport:
+    async with connected(server, **settings) as client:
         with pytest.raises(EngineError) as caught:
-            await ask(transport)
+            await ask(client)
     return caught.value
 
 
@@ -70,11 +70,11 @@ async def failing(server: FakeOpenAI, **settings: Any) -> EngineError:
 async def test_what_may_pass_is_tried_again(server: FakeOpenAI, fault: Fault) -> None:
     """Three setbacks of this kind and then an answer are an answer, and four requests."""
     server.fail(fault, times=3)
-    async with connected(server) as transport:
-        reply, requests = await ask(transport)
+    async with connected(server) as client:
+        reply, requests = await ask(client)
         assert reply["choices"]
         assert requests == 4
-        assert transport.retries == 3
+        assert client.retries == 3
     assert len(server.chats) == 4
     assert len({str(seen.body) for seen in server.chats}) == 1
 
@@ -120,8 +120,8 @@ async def test_retry_after_is_honoured(
     header = "0.15" if form == "seconds" else format_datetime(now + timedelta(seconds=1), True)
     asked = 0.15 if form == "seconds" else 1.0
     server.fail(status(429, headers={"Retry-After": header}))
-    async with connected(server) as transport:
-        await ask(transport)
+    async with connected(server) as client:
+        await ask(client)
     first, second = (seen.at for seen in server.chats)
     assert asked <= second - first < asked + 2
 
@@ -130,11 +130,11 @@ async def test_retry_after_is_honoured(
 async def test_a_busy_server_is_left_alone_by_everyone(server: FakeOpenAI) -> None:
     """One 429 with Retry-After holds back the other requests too."""
     server.fail(status(429, headers={"Retry-After": "0.2"}))
-    async with connected(server, concurrency=2) as transport:
-        pushed_back = asyncio.create_task(ask(transport))
-        while not transport.retries:
+    async with connected(server, concurrency=2) as client:
+        pushed_back = asyncio.create_task(ask(client))
+        while not client.retries:
             await asyncio.sleep(0.005)
-        await asyncio.gather(pushed_back, *(ask(transport) for _ in range(3)))
+        await asyncio.gather(pushed_back, *(ask(client) for _ in range(3)))
     first, *others = (seen.at for seen in server.chats)
     assert min(others) - first >= 0.2
 
@@ -168,10 +168,10 @@ async def test_patience_runs_out(server: FakeOpenAI) -> None:
 async def test_waiting_for_our_own_turn_costs_no_patience(server: FakeOpenAI) -> None:
     """A request that queued behind others for longer than patience is still retried."""
     server.latency = 0.1
-    async with connected(server, concurrency=1, patience=0.45) as transport:
-        others = [asyncio.create_task(ask(transport)) for _ in range(5)]
+    async with connected(server, concurrency=1, patience=0.45) as client:
+        others = [asyncio.create_task(ask(client)) for _ in range(5)]
         await asyncio.sleep(0.05)
-        last = asyncio.create_task(ask(transport))
+        last = asyncio.create_task(ask(client))
         await asyncio.gather(*others)
         server.fail(status(500))
         assert (await last)[1] == 2
@@ -181,9 +181,9 @@ async def test_waiting_for_our_own_turn_costs_no_patience(server: FakeOpenAI) ->
 async def test_a_hanging_server_times_out(server: FakeOpenAI) -> None:
     """A request nobody answers ends after the timeout and is tried again."""
     server.fail(hang)
-    async with connected(server, timeout=0.1) as transport:
+    async with connected(server, timeout=0.1) as client:
         started = time.monotonic()
-        _, requests = await ask(transport)
+        _, requests = await ask(client)
     assert requests == 2
     assert 0.1 <= time.monotonic() - started < 5
 
@@ -212,9 +212,9 @@ async def test_plain_http_behind_https_is_refused(server: FakeOpenAI) -> None:
     error = await failing(server)
     assert isinstance(error, EngineRefused)
     assert "https" in error.hint
-    async with connected(server) as transport:
+    async with connected(server) as client:
         with pytest.raises(EngineRefused, match="secure"):
-            await transport.get("/models")
+            await client.get("/models")
 
 
 @pytest.mark.usefixtures("hasty")
@@ -229,25 +229,25 @@ async def test_the_key_is_never_shown(server: FakeOpenAI, code: int, padding: in
         assert not any(KEY[:length] in shown for length in range(4, len(KEY) + 1))
 
 
-async def test_a_transport_does_not_show_its_key(server: FakeOpenAI) -> None:
-    """Printing a transport prints no secret."""
-    async with connected(server) as transport:
-        assert KEY not in repr(transport)
+async def test_a_client_does_not_show_its_key(server: FakeOpenAI) -> None:
+    """Printing a client prints no secret."""
+    async with connected(server) as client:
+        assert KEY not in repr(client)
 
 
 @pytest.mark.parametrize(("key", "header"), [(f" {KEY}\r\n", f"Bearer {KEY}"), ("", None)])
 async def test_the_key_is_sent_clean(server: FakeOpenAI, key: str, header: str | None) -> None:
     """Stray line ends around a key do no harm, and no key means no header."""
-    async with connected(server, key=key) as transport:
-        await ask(transport)
+    async with connected(server, key=key) as client:
+        await ask(client)
     assert server.chats[0].headers.get("Authorization") == header
 
 
 async def test_concurrency_is_bounded(server: FakeOpenAI) -> None:
     """However many ask, the server never sees more than `concurrency` at once, but as many."""
     server.latency = 0.02
-    async with connected(server, concurrency=3) as transport:
-        await asyncio.gather(*(ask(transport) for _ in range(30)))
+    async with connected(server, concurrency=3) as client:
+        await asyncio.gather(*(ask(client) for _ in range(30)))
     assert server.most_in_flight == 3
 
 
@@ -256,37 +256,37 @@ async def test_push_back_lowers_the_concurrency(server: FakeOpenAI) -> None:
     """After a 429 fewer requests are in flight, and all are answered in the end."""
     server.fail(status(429))
     server.latency = 0.05
-    async with connected(server, concurrency=8) as transport:
-        await ask(transport)
+    async with connected(server, concurrency=8) as client:
+        await ask(client)
         server.most_in_flight = 0
-        await asyncio.gather(*(ask(transport) for _ in range(4)))
+        await asyncio.gather(*(ask(client) for _ in range(4)))
         assert server.most_in_flight == 4
-        await asyncio.gather(*(ask(transport) for _ in range(60)))
+        await asyncio.gather(*(ask(client) for _ in range(60)))
         assert 4 < server.most_in_flight <= 8
 
 
 async def test_a_cancelled_request_frees_its_place(server: FakeOpenAI) -> None:
-    """Cancelling a request in flight leaves the transport usable."""
+    """Cancelling a request in flight leaves the client usable."""
     server.fail(hang)
-    async with connected(server, concurrency=1) as transport:
-        hanging = asyncio.create_task(ask(transport))
+    async with connected(server, concurrency=1) as client:
+        hanging = asyncio.create_task(ask(client))
         while not server.chats:
             await asyncio.sleep(0.005)
         hanging.cancel()
         with pytest.raises(asyncio.CancelledError):
             await hanging
-        reply, _ = await asyncio.wait_for(ask(transport), timeout=2)
+        reply, _ = await asyncio.wait_for(ask(client), timeout=2)
     assert reply["choices"]
 
 
 async def test_closing_twice_and_going_on(server: FakeOpenAI) -> None:
-    """Closing is idempotent, and a closed transport opens again when it is used."""
-    async with connected(server) as transport:
-        await transport.aclose()
-        await ask(transport)
-        await transport.aclose()
-        await transport.aclose()
-        await ask(transport)
+    """Closing is idempotent, and a closed client opens again when it is used."""
+    async with connected(server) as client:
+        await client.aclose()
+        await ask(client)
+        await client.aclose()
+        await client.aclose()
+        await ask(client)
     assert len(server.chats) == 2
 
 
@@ -295,18 +295,18 @@ async def test_closing_twice_and_going_on(server: FakeOpenAI) -> None:
 async def test_get_gives_none_where_there_is_nothing(server: FakeOpenAI, code: int) -> None:
     """A server without this path is not an error."""
     server.always("/v1/models", status(code))
-    async with connected(server) as transport:
-        assert await transport.get("/models") is None
+    async with connected(server) as client:
+        assert await client.get("/models") is None
     assert len(server.seen) == 1
 
 
 @pytest.mark.usefixtures("hasty")
 async def test_get_of_something_else_than_json(server: FakeOpenAI) -> None:
     """A web page or a list where an object was expected counts as nothing."""
-    async with connected(server) as transport:
+    async with connected(server) as client:
         for fault in (garbage, array):
             server.always("/v1/models", fault)
-            assert await transport.get("/models") is None
+            assert await client.get("/models") is None
 
 
 @pytest.mark.usefixtures("hasty")
@@ -314,10 +314,10 @@ async def test_get_of_something_else_than_json(server: FakeOpenAI) -> None:
 async def test_get_with_a_wrong_key(server: FakeOpenAI, code: int) -> None:
     """A key that is refused is told before any grading, unless the answer was optional."""
     server.always("/v1/models", status(code))
-    async with connected(server) as transport:
-        assert await transport.get("/models", optional=True) is None
+    async with connected(server) as client:
+        assert await client.get("/models", optional=True) is None
         with pytest.raises(EngineRefused, match=str(code)):
-            await transport.get("/models")
+            await client.get("/models")
 
 
 @pytest.mark.usefixtures("hasty")
@@ -330,8 +330,8 @@ async def test_get_survives_a_hiccup(server: FakeOpenAI) -> None:
         return await (fault or status(200))(request)
 
     server.always("/v1/models", hiccup)
-    async with connected(server) as transport:
-        assert await transport.get("/models") is not None
+    async with connected(server) as client:
+        assert await client.get("/models") is not None
 
 
 @pytest.mark.usefixtures("hasty")
@@ -339,13 +339,13 @@ async def test_get_that_never_answers_is_unavailable(server: FakeOpenAI) -> None
     """A server that cannot be reached never passes for one that has nothing to say."""
     server.always("/v1/models", dropped)
     server.always("/v1/loading", status(503, "loading"))
-    async with connected(server) as transport:
+    async with connected(server) as client:
         for optional in (False, True):
             with pytest.raises(EngineUnavailable, match="Cannot reach"):
-                await transport.get("/models", optional=optional)
+                await client.get("/models", optional=optional)
         with pytest.raises(EngineUnavailable, match="loading"):
-            await transport.get("/loading")
-        assert await transport.get("/loading", optional=True) is None
+            await client.get("/loading")
+        assert await client.get("/loading", optional=True) is None
 
 
 def test_backoff_is_jittered_and_bounded() -> None:
@@ -429,6 +429,6 @@ async def test_requests_go_through_the_proxy(
     monkeypatch.delenv("no_proxy", raising=False)
     monkeypatch.delenv("NO_PROXY", raising=False)
     far = FakeOpenAI(base_url="http://judge.invalid/v1")
-    async with connected(far) as transport:
-        await ask(transport)
+    async with connected(far) as client:
+        await ask(client)
     assert server.chats[0].headers["Host"] == "judge.invalid"

@@ -41,7 +41,7 @@ _HINTS = {
 }
 
 
-class Transport:
+class HttpClient:
     """One server, one connection pool."""
 
     def __init__(
