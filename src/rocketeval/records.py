@@ -135,8 +135,16 @@ class Status(StrEnum):
     """The judge put too little probability on yes and no together."""
     NO_LOGPROBS = "no_logprobs"
     """The engine answered without log-probabilities."""
+    THINKING = "thinking"
+    """The judge began to think instead of answering."""
+    UNSOUND = "unsound"
+    """What the engine sent cannot be log-probabilities."""
     ERROR = "error"
     """The call failed for good."""
+
+
+NO_ANSWER = frozenset({Status.NO_LOGPROBS, Status.THINKING, Status.UNSOUND, Status.ERROR})
+"""Statuses that say nothing about the item: once the engine is mended, it is worth asking again."""
 
 
 @dataclass(frozen=True, slots=True)

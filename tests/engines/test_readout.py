@@ -8,7 +8,7 @@ from collections import Counter
 
 import pytest
 
-from rocketeval.engines.readout import Readout, sigmoid, spellings
+from rocketeval.engines.readout import SLACK, Readout, sigmoid, spellings
 from rocketeval.records import Answer, Status
 
 Listed = list[tuple[str, float]]
@@ -64,8 +64,6 @@ def test_look_alikes_do_not_count(token: str) -> None:
         (-0.0, -30.0, 1.0 / (1.0 + math.exp(-30.0))),
         (-30.0, -0.0, math.exp(-30.0)),
         (-1.0, -1.0, 0.5),
-        (0.0, -9999.0, 1.0),
-        (-9999.0, 0.0, 0.0),
     ],
 )
 def test_extreme_log_probabilities_stay_exact(
@@ -117,9 +115,65 @@ def test_a_hidden_label_is_the_middle_of_its_interval() -> None:
 
 
 def test_the_unlisted_rest_bounds_too() -> None:
-    """A hidden label cannot be larger than what the listed tokens leave over."""
+    """A hidden label cannot be larger than what the listed tokens leave over, and some rounding."""
     answer = Readout().read(listed(Yes=0.9, maybe=0.095))
-    assert answer.p_low == pytest.approx(0.9 / 0.905)
+    assert answer.p_low == pytest.approx(0.9 / (0.905 + SLACK))
+
+
+@pytest.mark.parametrize("untold", [-9999.0, -math.inf])
+def test_a_server_that_does_not_tell_proves_nothing(untold: float) -> None:
+    """A placeholder is not a tiny probability: what it stands for keeps an interval."""
+    sure = Readout().read([("Yes", math.log(0.9995)), ("No", untold)])
+    assert sure.status is Status.TRUNCATED
+    assert sure.logp_no is None
+    assert sure.p_low is not None
+    assert sure.p_low < 0.9995
+    unsure = Readout().read([("Yes", math.log(0.6)), ("No", untold), ("I", untold)])
+    assert unsure.status is Status.UNBOUNDED
+
+
+@pytest.mark.parametrize("token", ["<think>", "<|channel|>", "[THINK]", "<think>\n"])
+def test_a_thinking_judge_is_named(token: str) -> None:
+    """A judge that would rather think gave no answer, however much yes and no are listed."""
+    pairs = listed(**{token: 0.6, "Yes": 0.3, "No": 0.1})
+    assert Readout().read(pairs) == Answer(Status.THINKING)
+    exact_values = ([math.log(0.3)], [math.log(0.1)])
+    assert Readout().read_exact(*exact_values, wrote=token) == Answer(Status.THINKING)
+    assert Readout().read_exact(*exact_values, wrote="Yes").status is Status.OK
+
+
+def test_logits_are_not_taken_for_log_probabilities() -> None:
+    """Values that cannot be log-probabilities of different tokens are refused by name."""
+    assert Readout().read([("Yes", 21.5), ("No", 19.0)]) == Answer(Status.UNSOUND)
+    assert Readout().read([("Yes", -0.1), ("No", -0.2)]) == Answer(Status.UNSOUND)
+    assert Readout().read_exact([21.5], [-3.0]) == Answer(Status.UNSOUND)
+
+
+def test_exact_readings_leave_nothing_open() -> None:
+    """With every variant told, the bounds close on p_yes; variants are summed, mass is kept."""
+    answer = Readout().read_exact([math.log(0.2), math.log(0.1)], [math.log(0.1), -40.0])
+    assert answer.status is Status.OK
+    assert answer.p_yes == answer.p_low == answer.p_high == pytest.approx(0.75)
+    assert answer.mass == pytest.approx(0.4)
+
+
+@pytest.mark.parametrize(
+    ("yes", "no", "status", "p_yes"),
+    [
+        ([-0.001], [-math.inf], Status.OK, 1.0),
+        ([-math.inf], [-0.001], Status.OK, 0.0),
+        ([-math.inf], [-math.inf], Status.LOW_MASS, None),
+        ([-9.0], [-9.0], Status.LOW_MASS, None),
+        ([], [-0.1], Status.NO_LOGPROBS, None),
+        ([math.nan], [-0.1], Status.NO_LOGPROBS, None),
+    ],
+)
+def test_exact_readings_at_the_edges(
+    yes: list[float], no: list[float], status: Status, p_yes: float | None
+) -> None:
+    """Exact zeros are zeros; no label at all, or none worth counting, has a name."""
+    answer = Readout().read_exact(yes, no)
+    assert (answer.status, answer.p_yes) == (status, p_yes)
 
 
 def test_limits_are_settings() -> None:
@@ -136,8 +190,7 @@ def test_limits_are_settings() -> None:
 def test_labels_of_no_probability_are_no_answer(min_mass: float) -> None:
     """Two labels listed at minus infinity prove nothing, whatever the limit."""
     answer = Readout(min_mass=min_mass).read([("Yes", -math.inf), ("No", -math.inf)])
-    assert answer.p_yes is None
-    assert (answer.p_low, answer.p_high) == (0.0, 1.0)
+    assert answer == Answer(Status.NO_LOGPROBS)
 
 
 def test_the_hash_follows_every_setting() -> None:
@@ -246,5 +299,6 @@ def test_more_listed_duplicates_than_spellings() -> None:
     pairs = [("Yes", math.log(0.04))] * 18 + [("No", math.log(0.03))]
     answer = Readout().read(pairs)
     assert answer.p_yes == pytest.approx(0.72 / 0.75)
-    assert answer.p_high == pytest.approx((0.72 + 0.25) / (0.72 + 0.25 + 0.03))
-    assert answer.p_low == pytest.approx(0.72 / (0.72 + 0.03 + 0.25))
+    rest = 0.25 + SLACK
+    assert answer.p_high == pytest.approx((0.72 + rest) / (0.75 + rest))
+    assert answer.p_low == pytest.approx(0.72 / (0.75 + rest))

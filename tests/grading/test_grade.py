@@ -15,8 +15,8 @@ from rocketeval.engines.scripted import exact_answer
 from rocketeval.errors import EngineRefused, StoreError
 from rocketeval.grading.grade import (
     GIVE_UP_AFTER,
-    NO_LOGPROBS,
     USELESS_AFTER,
+    WITHOUT_PROBABILITY,
     Grading,
     grade,
 )
@@ -246,7 +246,7 @@ async def test_answers_without_logprobs_are_no_judgment() -> None:
     grading = await loop.run()
     assert grading.useless
     assert loop.recorded == []
-    assert grading.failures[0].reason == NO_LOGPROBS
+    assert grading.failures[0].reason == WITHOUT_PROBABILITY[Status.NO_LOGPROBS]
     assert grading.spent.requests == 3 * USELESS_AFTER
 
 

@@ -63,19 +63,29 @@ class HttpClient:
         self._proxy = environment_proxy(base_url)
         self._session: aiohttp.ClientSession | None = None
 
-    async def post(self, path: str, body: Mapping[str, Any], meter: Meter) -> dict[str, Any]:
+    async def post(
+        self,
+        path: str,
+        body: Mapping[str, Any],
+        meter: Meter,
+        *,
+        headers: Mapping[str, str] | None = None,
+    ) -> dict[str, Any]:
         """Return the server's JSON answer, retrying what may pass while patience lasts.
+
+        `path` follows the base address, or is a full URL on the same server.
 
         Only time spent on the server counts against patience, not our own queue for a place.
         Raises EngineUnavailable, EngineRefused or RequestRejected.
         """
+        url = self._url(path)
         payload = orjson.dumps(body)
         spent, attempt = 0.0, 0
         while True:
             async with self._limiter:
                 meter.sent()
                 started = time.monotonic()
-                outcome = await self._once(path, payload)
+                outcome = await self._once(url, payload, headers)
                 spent += time.monotonic() - started
             if isinstance(outcome, dict):
                 self._limiter.succeeded()
@@ -96,7 +106,7 @@ class HttpClient:
         A server that cannot be reached is an error even where the answer is `optional`: it must
         not pass for one that has nothing to say.
         """
-        url = path if path.startswith("http") else self.base_url + path
+        url = self._url(path)
         reason, answered = "", False
         for attempt in range(LOOKS):
             if attempt:
@@ -125,10 +135,15 @@ class HttpClient:
             session, self._session = self._session, None
             await session.close()
 
-    async def _once(self, path: str, payload: bytes) -> dict[str, Any] | _Setback:
+    def _url(self, path: str) -> str:
+        return path if path.startswith("http") else self.base_url + path
+
+    async def _once(
+        self, url: str, payload: bytes, headers: Mapping[str, str] | None
+    ) -> dict[str, Any] | _Setback:
         try:
             async with self._open().post(
-                self.base_url + path, data=payload, proxy=self._proxy, allow_redirects=False
+                url, data=payload, headers=headers, proxy=self._proxy, allow_redirects=False
             ) as reply:
                 return self._understood(reply, await reply.read())
         except aiohttp.ClientSSLError as error:

@@ -2,7 +2,8 @@
 
 `p_yes = sigmoid(logsumexp(yes variants) - logsumexp(no variants))`, in float64, variants summed.
 A variant the engine did not list is at most as likely as the least likely token it did list;
-that gives every answer an interval that must hold the exact value.
+that gives every answer an interval that must hold the exact value. An engine that tells the
+log-probability of chosen tokens leaves nothing open.
 """
 
 from __future__ import annotations
@@ -10,12 +11,35 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 
 from rocketeval.hashing import content_hash
 from rocketeval.records import Answer, Status
 
 _LEADS = ("", " ", "\n", "\u0120", "\u2581")
 """What tokenizers put before a word: nothing, a space, a newline, or a byte marker."""
+
+
+THINKING = frozenset(
+    {
+        "<think>",
+        "<thinking>",
+        "<thought>",
+        "<reasoning>",
+        "<seed:think>",
+        "[THINK]",
+        "<|channel|>",
+        "<|START_THINKING|>",
+        "<|begin_of_thought|>",
+    }
+)
+"""Tokens with which reasoning models begin to think instead of answering."""
+UNTOLD = -1000.0
+"""At or below this, servers mean that they do not tell (-9999, minus infinity), not a value."""
+SLACK = 0.02
+"""How far low precision may move the sum of a list of probabilities."""
+MOST_LISTED = 1.0 + SLACK
+"""A list that sums to more than this does not hold probabilities."""
 
 
 def spellings(word: str) -> frozenset[str]:
@@ -50,21 +74,55 @@ class Readout:
     def hash(self) -> str:
         """Hex hash of the variants and limits, part of the judge's fingerprint."""
         return content_hash(
-            "readout", sorted(self.yes), sorted(self.no), self.min_mass, self.max_width
+            "readout",
+            sorted(self.yes),
+            sorted(self.no),
+            sorted(THINKING),
+            [self.min_mass, self.max_width, UNTOLD, SLACK, MOST_LISTED],
         ).hex()
 
     def read(self, listed: Sequence[tuple[str, float]]) -> Answer:
-        """Return the answer that the listed `(token, logprob)` pairs prove."""
-        if not listed:
+        """Return the answer that the most likely tokens, as `(token, logprob)`, prove."""
+        told = [(token, logp) for token, logp in listed if logp > UNTOLD]
+        if not told:
             return Answer(Status.NO_LOGPROBS)
-        yes = [logp for token, logp in listed if token in self.yes]
-        no = [logp for token, logp in listed if token in self.no]
+        if _unsound(logp for _, logp in told):
+            return Answer(Status.UNSOUND)
+        if max(told, key=itemgetter(1))[0].strip() in THINKING:
+            return Answer(Status.THINKING)
+        yes = [logp for token, logp in told if token in self.yes]
+        no = [logp for token, logp in told if token in self.no]
         if not yes and not no:
             return Answer(Status.HIDDEN, mass=0.0)
         logp_yes, logp_no = _logsumexp(yes), _logsumexp(no)
-        seen_yes, seen_no = _exp(logp_yes), _exp(logp_no)
-        low, high = self._bounds(listed, seen_yes, seen_no)
-        mass = seen_yes + seen_no
+        return self._answer(logp_yes, logp_no, *self._bounds(told, _exp(logp_yes), _exp(logp_no)))
+
+    def read_exact(
+        self, yes: Sequence[float], no: Sequence[float], *, wrote: str | None = None
+    ) -> Answer:
+        """Return the answer when the log-probability of every yes and no token is known.
+
+        `wrote` is the token the judge wrote, which tells a thinking judge from a vague one.
+
+        >>> Readout().read_exact([math.log(0.6)], [math.log(0.2), math.log(0.1)]).p_high
+        0.6666666666666666
+        """
+        if not yes or not no or any(math.isnan(logp) for logp in (*yes, *no)):
+            return Answer(Status.NO_LOGPROBS)
+        if _unsound((*yes, *no)):
+            return Answer(Status.UNSOUND)
+        if wrote is not None and wrote.strip() in THINKING:
+            return Answer(Status.THINKING)
+        logp_yes, logp_no = _logsumexp(yes), _logsumexp(no)
+        if logp_yes is None and logp_no is None:
+            return Answer(Status.LOW_MASS, mass=0.0)
+        p_yes = sigmoid(_or_never(logp_yes) - _or_never(logp_no))
+        return self._answer(logp_yes, logp_no, p_yes, p_yes)
+
+    def _answer(
+        self, logp_yes: float | None, logp_no: float | None, low: float, high: float
+    ) -> Answer:
+        mass = _exp(logp_yes) + _exp(logp_no)
         status, p_yes = self._decide(mass, logp_yes, logp_no, low, high)
         if p_yes is not None:
             # The two are computed along different paths and may differ in the last bit.
@@ -76,6 +134,8 @@ class Readout:
     ) -> tuple[Status, float | None]:
         if mass < self.min_mass:
             return Status.LOW_MASS, None
+        if low == high:
+            return Status.OK, low
         if logp_yes is not None and logp_no is not None:
             return Status.OK, sigmoid(logp_yes - logp_no)
         if high - low > self.max_width:
@@ -83,13 +143,13 @@ class Readout:
         return Status.TRUNCATED, (low + high) / 2
 
     def _bounds(
-        self, listed: Sequence[tuple[str, float]], seen_yes: float, seen_no: float
+        self, told: Sequence[tuple[str, float]], seen_yes: float, seen_no: float
     ) -> tuple[float, float]:
-        tokens = {token for token, _ in listed}
-        least = math.exp(min(logp for _, logp in listed))
-        unlisted = 1.0 - math.fsum(math.exp(logp) for _, logp in listed)
-        most_yes = seen_yes + _hidden(len(self.yes - tokens), least, unlisted)
-        most_no = seen_no + _hidden(len(self.no - tokens), least, unlisted)
+        tokens = {token for token, _ in told}
+        least = math.exp(min(logp for _, logp in told))
+        unlisted = max(0.0, 1.0 - math.fsum(math.exp(logp) for _, logp in told)) + SLACK
+        most_yes = seen_yes + min(len(self.yes - tokens) * least, unlisted)
+        most_no = seen_no + min(len(self.no - tokens) * least, unlisted)
         return _share(seen_yes, most_no, otherwise=0.0), _share(most_yes, seen_no, otherwise=1.0)
 
 
@@ -101,10 +161,9 @@ def sigmoid(x: float) -> float:
     return scaled / (1.0 + scaled)
 
 
-def _hidden(variants: int, least: float, unlisted: float) -> float:
-    # A list that sums to one or more (rounding, low precision) proves nothing about the rest.
-    each_at_most_least = variants * least
-    return min(each_at_most_least, unlisted) if unlisted > 1e-6 else each_at_most_least
+def _unsound(logps: Iterable[float]) -> bool:
+    """Whether these cannot be log-probabilities of different tokens, but are logits or worse."""
+    return math.fsum(math.exp(min(logp, 1.0)) for logp in logps) > MOST_LISTED
 
 
 def _share(part: float, other: float, *, otherwise: float) -> float:
@@ -112,12 +171,16 @@ def _share(part: float, other: float, *, otherwise: float) -> float:
     return part / total if total > 0 else otherwise
 
 
+def _or_never(logp: float | None) -> float:
+    return -math.inf if logp is None else logp
+
+
 def _exp(logp: float | None) -> float:
     return 0.0 if logp is None else math.exp(logp)
 
 
 def _logsumexp(values: Iterable[float]) -> float | None:
-    known = [value for value in values if value != -math.inf]
+    known = [value for value in values if value > UNTOLD]
     if not known:
         return None
     top = max(known)

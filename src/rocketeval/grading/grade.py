@@ -21,7 +21,12 @@ USELESS_AFTER = 8
 """Failures before a judge's first success ever, on several queries; then the judge is at fault."""
 USELESS_QUERIES = 3
 """On so many different queries: a single one may be too long for any judge."""
-NO_LOGPROBS = "the server sent no log-probabilities"
+WITHOUT_PROBABILITY = {
+    Status.NO_LOGPROBS: "the server sent no log-probabilities",
+    Status.UNSOUND: "what the server sent are not log-probabilities",
+    Status.THINKING: "the judge began to think instead of answering",
+}
+"""What makes a task fail when it is true of every item."""
 
 
 @dataclass
@@ -99,6 +104,6 @@ async def grade(
 
 
 def _silent(answers: tuple[Answer, ...]) -> str | None:
-    """Return why answers without a single log-probability are no judgment; None if they are one."""
-    silent = all(answer.status is Status.NO_LOGPROBS for answer in answers)
-    return NO_LOGPROBS if silent else None
+    """Return why answers without a single probability are no judgment; None if they are one."""
+    statuses = {answer.status for answer in answers}
+    return WITHOUT_PROBABILITY.get(statuses.pop()) if len(statuses) == 1 else None

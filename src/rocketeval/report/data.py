@@ -33,6 +33,8 @@ STATUS_TEXT: Mapping[str, str] = {
     Status.HIDDEN: "yes and no hidden",
     Status.LOW_MASS: "too little mass on yes and no",
     Status.NO_LOGPROBS: "no log-probabilities",
+    Status.THINKING: "the judge began to think",
+    Status.UNSOUND: "no real log-probabilities",
     Status.ERROR: "call failed",
 }
 """Every status but ok, in words a reader of the report understands."""

@@ -28,7 +28,7 @@ from filelock import FileLock, Timeout
 from rocketeval._version import __version__
 from rocketeval.config import RunConfig, dump_config
 from rocketeval.errors import RunLocked, RunMismatch, StageMissing
-from rocketeval.records import Answer, Failure, JudgeFingerprint, Judgment, Status, Usage
+from rocketeval.records import NO_ANSWER, Answer, Failure, JudgeFingerprint, Judgment, Usage
 from rocketeval.store.authored import AuthoredJournal
 from rocketeval.store.files import (
     read_json,
@@ -229,7 +229,7 @@ class RunStore:
             failure.key: {
                 position: answer
                 for position, answer in enumerate(failure.answers)
-                if answer.status not in (Status.ERROR, Status.NO_LOGPROBS)
+                if answer.status not in NO_ANSWER
             }
             for failure in self.failures()
         }
