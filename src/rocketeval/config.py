@@ -79,8 +79,12 @@ class EngineConfig(Section):
     """Such as http://127.0.0.1:8000/v1; default $OPENAI_BASE_URL, then the OpenAI API."""
     api_key_env: str = "OPENAI_API_KEY"
     """Name of the environment variable that holds the key."""
+    transport: str = "auto"
+    """How an HTTP server is asked; auto takes the fastest exact way it offers, `chat` any has."""
+    session_header: str | None = "x-session-id"
+    """Header that tells a router to keep a response's items on one replica; null for none."""
     concurrency: Annotated[int, Field(gt=0)] | None = None
-    """Responses in flight at most; what suits the engine when absent (8 over HTTP)."""
+    """Responses in flight at most; what suits the engine when absent (16 over HTTP)."""
     timeout: Annotated[float, Field(gt=0)] = 120.0
     """Seconds to wait for one request."""
     patience: Annotated[float, Field(ge=0)] = 300.0

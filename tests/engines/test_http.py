@@ -35,7 +35,6 @@ PASSING = {
     **{str(code): status(code) for code in (408, 409, 425, 429, 500, 502, 503, 504, 524, 529)},
     "dropped": dropped,
     "garbage": garbage,
-    "array": array,
 }
 
 

@@ -15,6 +15,7 @@ from fakes.openai_server import (
     FakeOpenAI,
     Fault,
     answer,
+    array,
     dropped,
     empty_choices,
     status,
@@ -150,6 +151,7 @@ async def test_an_answer_without_logprobs_has_its_status(server: FakeOpenAI, fau
     [
         without_choices,
         empty_choices,
+        array,
         answer({"choices": ["Yes"]}),
         answer({"choices": {"0": "Yes"}}),
         choice(logprobs="yes"),
@@ -220,7 +222,7 @@ async def test_llama_cpp_tells_its_build(server: FakeOpenAI) -> None:
     server.always("/version", status(404))
     server.always("/props", answer({"build_info": "b4567"}))
     async with engine_for(server) as engine:
-        assert (await engine.identify()).version == "b4567"
+        assert (await engine.identify()).version == "llamacpp b4567"
 
 
 async def test_an_unknown_version_is_said_to_be_unknown(server: FakeOpenAI) -> None:

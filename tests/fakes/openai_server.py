@@ -1,5 +1,8 @@
 """An OpenAI-compatible server on loopback that answers by a rule and fails on demand.
 
+The engine's own probe questions are answered plainly: no fault is spent on them, and they are not
+among the `chats`.
+
 In a test: `async with serving(FakeOpenAI()) as server`, then `server.fail(status(503), times=2)`.
 As a process of its own, to be killed: `python openai_server.py --port 8123 --log seen.jsonl`.
 """
@@ -19,6 +22,8 @@ from pathlib import Path
 from typing import Any
 
 from aiohttp import web
+
+from rocketeval.engines.probe import PREFIX
 
 MODEL = "fake-judge"
 VERSION = "9.9.fake"
@@ -89,7 +94,11 @@ class FakeOpenAI:
     @property
     def chats(self) -> list[Seen]:
         """The chat requests, in order of arrival."""
-        return [seen for seen in self.seen if seen.path == "/v1/chat/completions"]
+        return [
+            seen
+            for seen in self.seen
+            if seen.path == "/v1/chat/completions" and not seen.prompt.startswith(PREFIX)
+        ]
 
     def application(self) -> web.Application:
         """The routes."""
@@ -117,6 +126,8 @@ class FakeOpenAI:
             self._in_flight -= 1
 
     async def _chat(self, request: web.Request, body: Any) -> web.StreamResponse:
+        if body["messages"][-1]["content"].startswith(PREFIX):
+            return web.json_response(self.reply(body["messages"][-1]["content"], body))
         fault = self._faults.popleft() if self._faults else None
         await asyncio.sleep(self.latency)
         if fault is not None:

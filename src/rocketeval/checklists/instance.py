@@ -58,7 +58,7 @@ class InstanceAuthor:
 
     async def prepare(self) -> None:
         """Check that the author LLM answers."""
-        await self._engine.identify()
+        await self._engine.ready()
 
     async def write(self, query: Query) -> Checklist:
         """Return the checklist the author wrote for `query`."""

@@ -81,6 +81,10 @@ class Engine(Protocol):
         """Whether work in flight outlives this process, so that waiting for it can be dropped."""
         ...
 
+    async def ready(self) -> None:
+        """Raise EngineError unless the engine is there and serves the model."""
+        ...
+
     async def identify(self) -> EngineIdentity:
         """Contact the engine and return its identity; raises EngineError if it cannot serve."""
         ...

@@ -6,11 +6,12 @@ import asyncio
 import random
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from ipaddress import ip_address
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
@@ -21,6 +22,7 @@ from rocketeval.engines.limiter import AdaptiveLimiter
 from rocketeval.engines.meter import Meter
 from rocketeval.errors import EngineRefused, EngineUnavailable, RequestRejected
 
+T = TypeVar("T")
 BUSY = frozenset({429, 503, 529})
 """Answers that ask for fewer requests."""
 RETRIED = frozenset({408, 409, 425, 429, *range(500, 600)}) - {501, 505}
@@ -34,6 +36,8 @@ LOOKS = 3
 """How often a GET is tried."""
 LOOK_SECONDS = 10.0
 SHOWN_ERROR = 300
+ARRAY = "array"
+"""Where the rows of a reply stand that is a JSON array, not an object."""
 _HINTS = {
     401: "Set the API key in the environment variable that `api_key_env` names.",
     402: "The account behind the key has no credit left.",
@@ -80,14 +84,22 @@ class HttpClient:
         """
         url = self._url(path)
         payload = orjson.dumps(body)
+
+        async def send() -> dict[str, Any] | Setback:
+            meter.sent()
+            return await self._once(url, payload, headers)
+
+        return await self._patiently(send)
+
+    async def _patiently(self, send: Callable[[], Awaitable[T | Setback]]) -> T:
+        """Return what `send` brings, sending again after every setback while patience lasts."""
         spent, attempt = 0.0, 0
         while True:
             async with self._limiter:
-                meter.sent()
                 started = time.monotonic()
-                outcome = await self._once(url, payload, headers)
+                outcome = await send()
                 spent += time.monotonic() - started
-            if isinstance(outcome, dict):
+            if not isinstance(outcome, Setback):
                 self._limiter.succeeded()
                 return outcome
             wait = _wait(attempt, outcome.retry_after)
@@ -114,7 +126,7 @@ class HttpClient:
             try:
                 status, body = await self._look(url)
             except (aiohttp.ClientError, TimeoutError, OSError) as error:
-                reason, answered = _name(error), False
+                reason, answered = name_of(error), False
                 continue
             if status in RETRIED:
                 reason, answered = f"HTTP {status}: {self._shown(body)}", True
@@ -139,28 +151,40 @@ class HttpClient:
         return path if path.startswith("http") else self.base_url + path
 
     async def _once(
-        self, url: str, payload: bytes, headers: Mapping[str, str] | None
-    ) -> dict[str, Any] | _Setback:
+        self,
+        url: str,
+        payload: bytes | aiohttp.MultipartWriter,
+        headers: Mapping[str, str] | None,
+        timeout: aiohttp.ClientTimeout | None = None,
+    ) -> dict[str, Any] | Setback:
+        session = self._open()
         try:
-            async with self._open().post(
-                url, data=payload, headers=headers, proxy=self._proxy, allow_redirects=False
+            async with session.post(
+                url,
+                data=payload,
+                headers=headers,
+                timeout=timeout or session.timeout,
+                proxy=self._proxy,
+                allow_redirects=False,
             ) as reply:
                 return self._understood(reply, await reply.read())
         except aiohttp.ClientSSLError as error:
             raise self._untrusted(error) from None
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            return _Setback(_name(error))
+            unsent = isinstance(error, aiohttp.ClientConnectorError)
+            return Setback(name_of(error), undone=unsent)
 
-    def _understood(self, reply: aiohttp.ClientResponse, body: bytes) -> dict[str, Any] | _Setback:
+    def _understood(self, reply: aiohttp.ClientResponse, body: bytes) -> dict[str, Any] | Setback:
         if reply.status == 200:
-            found = _json_object(body)
-            return _Setback("the answer was not a JSON object") if found is None else found
+            found = _json_reply(body)
+            return Setback("the answer was not JSON") if found is None else found
         shown = self._shown(body)
         if reply.status in RETRIED:
             retry_after = parse_retry_after(reply.headers.get("Retry-After"))
             asked = "" if retry_after is None else f" (it asks to wait {retry_after:.0f} s)"
             busy = reply.status in BUSY
-            return _Setback(f"HTTP {reply.status}: {shown}{asked}", retry_after, busy=busy)
+            told = f"HTTP {reply.status}: {shown}{asked}"
+            return Setback(told, retry_after, busy=busy, undone=reply.status == 429)
         if reply.status in REFUSED:
             moved = reply.headers.get("Location")
             raise self._refused(reply.status, f"moved to {moved}" if moved else shown)
@@ -191,7 +215,7 @@ class HttpClient:
             )
         return self._session
 
-    def _lost(self, setback: _Setback, attempts: int, spent: float) -> EngineUnavailable:
+    def _lost(self, setback: Setback, attempts: int, spent: float) -> EngineUnavailable:
         times = "1 attempt" if attempts == 1 else f"{attempts} attempts"
         return EngineUnavailable(
             f"{self.base_url} gave no answer in {times} over {spent:.1f} s: {setback.reason}.",
@@ -205,28 +229,32 @@ class HttpClient:
 
     def _untrusted(self, error: aiohttp.ClientSSLError) -> EngineRefused:
         return EngineRefused(
-            f"No secure connection to {self.base_url}: {_name(error)}.",
+            f"No secure connection to {self.base_url}: {name_of(error)}.",
             hint="Check that it speaks https; for a private certificate authority set "
             "$SSL_CERT_FILE.",
         )
 
     def _shown(self, body: bytes) -> str:
-        text = " ".join(body.decode("utf-8", "replace").split())
+        return self.safe(body.decode("utf-8", "replace"))
+
+    def safe(self, text: str) -> str:
+        """Return a server's words on one line, short and without our key."""
+        text = " ".join(text.split())
         # Redacted before it is cut, so that no part of a key survives at the cut.
         return (text.replace(self._key, "***") if self._key else text)[:SHOWN_ERROR]
 
 
-class _Setback:
+@dataclass(frozen=True, slots=True)
+class Setback:
     """A request that may succeed later."""
 
-    __slots__ = ("busy", "reason", "retry_after")
-
-    def __init__(
-        self, reason: str, retry_after: float | None = None, *, busy: bool = False
-    ) -> None:
-        self.reason = reason
-        self.retry_after = retry_after
-        self.busy = busy
+    reason: str
+    retry_after: float | None = None
+    """Seconds the server asks to wait."""
+    busy: bool = False
+    """Whether the server asks for fewer requests."""
+    undone: bool = False
+    """Whether the server certainly did not act on it; otherwise nobody knows."""
 
 
 def environment_proxy(url: str) -> str | None:
@@ -277,14 +305,22 @@ def _wait(attempt: int, retry_after: float | None) -> float:
 
 
 def _json_object(body: bytes) -> dict[str, Any] | None:
+    reply = _json_reply(body)
+    return None if reply is None or ARRAY in reply else reply
+
+
+def _json_reply(body: bytes) -> dict[str, Any] | None:
     try:
         parsed = orjson.loads(body)
     except orjson.JSONDecodeError:
         return None
+    if isinstance(parsed, list):
+        return {ARRAY: parsed}
     return parsed if isinstance(parsed, dict) else None
 
 
-def _name(error: BaseException) -> str:
+def name_of(error: BaseException) -> str:
+    """Return what went wrong, in the words of `error` itself."""
     # An address in an error's text may carry a proxy's password.
     text = _USER_INFO.sub("//***@", str(error))
     return f"{type(error).__name__}: {text}" if text else type(error).__name__

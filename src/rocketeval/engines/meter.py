@@ -24,11 +24,14 @@ class Meter:
             self._started = time.monotonic()
         self._requests += 1
 
-    def answered(self, reply: Mapping[str, Any]) -> None:
-        """Count the tokens that a chat completion says it used."""
+    def answered(self, reply: Mapping[str, Any], *, cached_told: bool = True) -> None:
+        """Count the tokens that a reply says it used.
+
+        `cached_told` is False where the server does not count the cached tokens of every prompt.
+        """
         self._ended = time.monotonic()
         told = _mapping(reply.get("usage"))
-        details = _mapping(told.get("prompt_tokens_details"))
+        details = _mapping(told.get("prompt_tokens_details")) if cached_told else {}
         self._tokens += Usage(
             prompt_tokens=_count(told.get("prompt_tokens")),
             cached_tokens=_count(details.get("cached_tokens")),

@@ -1,43 +1,64 @@
-"""Any OpenAI-compatible server over HTTP: chat completions with log-probabilities."""
+"""Any OpenAI-compatible server over HTTP, asked in the best way it offers."""
 
 from __future__ import annotations
 
+import asyncio
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
-from rocketeval.config import EngineConfig, NoOptions, parse_options
+from rocketeval.config import EngineConfig, Section, parse_options
 from rocketeval.engines.base import EngineIdentity, Finding, Graded, Written
+from rocketeval.engines.chat_frame import ChatFrame
 from rocketeval.engines.http import HttpClient
+from rocketeval.engines.http_findings import wire_findings
 from rocketeval.engines.meter import Meter
+from rocketeval.engines.probe import Probed, probe
 from rocketeval.engines.readout import Readout
+from rocketeval.engines.server import Server, look
+from rocketeval.engines.transports.base import Wire, expected_shape
+from rocketeval.engines.transports.chat import complete_chat
+from rocketeval.engines.transports.registry import check_transport
 from rocketeval.errors import ConfigError, EngineRefused, EngineUnavailable, RequestRejected
 from rocketeval.hashing import content_hash
 from rocketeval.records import Answer, GradingTask, Status
 
 DEFAULT_BASE_URL = "https://api.openai.com/v1"
+IN_FLIGHT = 16
+MOST_ITEMS = 64
+"""Items in one call at most: every one repeats the prefix on the wire."""
 
 
-IN_FLIGHT = 8
+class HttpOptions(Section):
+    """What the config can say to an HTTP engine beyond the common settings."""
+
+    chat_head: str | None = None
+    """What the judge's chat template writes before a user message, where it cannot be learned."""
+    chat_tail: str | None = None
+    """What it writes after the message, up to where the judge begins to answer."""
 
 
 class OpenAIEngine:
-    """A judge or author behind `/chat/completions`.
+    """A judge or author behind an OpenAI-compatible address.
 
-    The items of one response are asked one after the other, so that the server finds their
-    shared prefix in its cache; several responses are in flight at once.
+    The first contact finds out how this server can be asked. Where it takes several prompts a
+    call, one response is one call; otherwise the items of a response are asked one after the
+    other, so that the server finds their shared prefix in its cache.
     """
 
     durable = False
 
     def __init__(self, config: EngineConfig) -> None:
+        check_transport(config.transport)
         self.config = config
         self.in_flight = config.concurrency or IN_FLIGHT
         self.base_url = base_url(config)
         self.readout = Readout(min_mass=config.min_mass, max_width=config.max_width)
+        self._frame = _given_frame(config)
+        self._probed: Probed | None = None
+        self._server: Server | None = None
+        self._probing = asyncio.Lock()
         self._http = HttpClient(
             self.base_url,
             key=os.environ.get(config.api_key_env),
@@ -49,7 +70,6 @@ class OpenAIEngine:
     @classmethod
     def create(cls, config: EngineConfig, home: Path | None = None) -> OpenAIEngine:
         """Return an engine for `config`; nothing is contacted yet."""
-        parse_options(config.options, NoOptions, f"The engine of {config.model!r}: options")
         return cls(config)
 
     @property
@@ -57,55 +77,63 @@ class OpenAIEngine:
         """Requests sent again so far."""
         return self._http.retries
 
+    @property
+    def items_per_call(self) -> int:
+        """How many items one call asks; known once the server was probed."""
+        return MOST_ITEMS if self._probed and self._probed.transport.several else 1
+
+    async def ready(self) -> None:
+        """Check that the server is up and serves the model; log-probabilities are not needed."""
+        await self._look()
+
     async def identify(self) -> EngineIdentity:
-        """Check that the server is up and serves the model; return what it says about itself."""
-        await self._check_model()
+        """Probe the server; return all about it that can change a probability."""
+        probed = await self._probe()
         return EngineIdentity(
             engine="openai",
             model=self.config.model,
-            endpoint="chat",
-            version=await self._version(),
-            logprobs=f"top{self.config.top_logprobs}{self._extra()}",
+            endpoint=probed.transport.name,
+            version=str(probed.wire.server),
+            logprobs=self._logprob_mode(probed),
             readout=self.readout.hash,
         )
 
+    async def findings(self) -> Sequence[Finding]:
+        """Return what the probe found, every request form of this server tried."""
+        return await wire_findings(await self._probe())
+
     async def grade(self, task: GradingTask, known: Mapping[int, Answer]) -> Graded:
         """Answer every item of `task` that is not already `known`."""
-        answers: list[Answer] = []
+        transport = (await self._probe()).transport
         meter = Meter()
-        for position, suffix in enumerate(task.suffixes):
-            if position in known:
-                answers.append(known[position])
-                continue
-            try:
-                answers.append(await self._ask(task.prefix + suffix, meter))
-            except (EngineUnavailable, RequestRejected) as error:
+        answers = dict(known)
+        headers = self._headers(task)
+        waiting = [item for item in range(len(task.suffixes)) if item not in known]
+        for items in _calls(waiting, MOST_ITEMS if transport.several else 1):
+            failure = await self._ask(task, items, headers, answers, meter)
+            if failure is not None:
                 # The other items share the prefix, so they would fail the same way.
-                answers += [
-                    known.get(rest, Answer(Status.ERROR))
-                    for rest in range(position, len(task.suffixes))
-                ]
-                return Graded(
-                    tuple(answers),
-                    meter.usage,
-                    failure=f"item {position + 1}: {error.message}",
-                    unavailable=isinstance(error, EngineUnavailable),
-                )
-        return Graded(tuple(answers), meter.usage)
-
-    async def findings(self) -> Sequence[Finding]:
-        """Return nothing yet."""
-        return ()
+                return _failed(task, answers, meter, *failure)
+        return Graded(tuple(answers[item] for item in range(len(task.suffixes))), meter.usage)
 
     async def tokenise(self, prompts: Sequence[str]) -> list[list[int]] | None:
-        """Return None: it cannot tell yet."""
-        return None
+        """Return the tokens of each prompt inside the chat template, None if it is not known."""
+        wire = (await self._probe()).wire
+        if wire.frame is None or wire.labels is None:
+            return None
+        encoded = await asyncio.gather(
+            *(wire.tokenizer.encode(wire.frame.around(prompt)) for prompt in prompts)
+        )
+        tokens = [found for found in encoded if found is not None]
+        return tokens if len(tokens) == len(prompts) else None
 
     async def write(self, prompt: str, *, max_tokens: int) -> Written:
         """Return the text the model writes for `prompt`."""
         meter = Meter()
-        choice = await self._chat(prompt, {"max_tokens": max_tokens}, meter)
-        with _expected_shape():
+        messages = [{"role": "user", "content": prompt}]
+        wire = await self._plain_wire()
+        choice = await complete_chat(wire, messages, {"max_tokens": max_tokens}, {}, meter)
+        with expected_shape("a chat completion"):
             text = choice.get("message", {}).get("content") or ""
         return Written(text, meter.usage, finished=choice.get("finish_reason") != "length")
 
@@ -113,50 +141,75 @@ class OpenAIEngine:
         """Close the connections."""
         await self._http.aclose()
 
-    def _extra(self) -> str:
-        """Return what settings of the user's own add to the identity: they can change answers."""
-        extra = self.config.extra_body
-        return f"+{content_hash('extra_body', extra).hex()}" if extra else ""
+    async def _ask(
+        self,
+        task: GradingTask,
+        items: Sequence[int],
+        headers: Mapping[str, str],
+        answers: dict[int, Answer],
+        meter: Meter,
+    ) -> tuple[int, EngineUnavailable | RequestRejected] | None:
+        """Fill in the answers to `items`; return the item that failed and why."""
+        transport = (await self._probe()).transport
+        prompts = [task.prefix + task.suffixes[item] for item in items]
+        try:
+            answers.update(zip(items, await transport.ask(prompts, headers, meter), strict=True))
+        except EngineUnavailable as error:
+            return items[0], error
+        except RequestRejected as error:
+            if len(items) == 1:
+                return items[0], error
+            # One item may have spoiled the call for all: ask them one by one.
+            for item in items:
+                failure = await self._ask(task, [item], headers, answers, meter)
+                if failure is not None:
+                    return failure
+        return None
 
-    async def _ask(self, prompt: str, meter: Meter) -> Answer:
-        settings = {"max_tokens": 1, "logprobs": True, "top_logprobs": self.config.top_logprobs}
-        choice = await self._chat(prompt, settings, meter)
-        with _expected_shape():
-            return self.readout.read(listed_tokens(choice))
+    def _headers(self, task: GradingTask) -> dict[str, str]:
+        """Return what tells a router to send a response's items to one replica."""
+        name = self.config.session_header
+        return {name: task.key.hex()} if name else {}
 
-    async def _chat(self, prompt: str, settings: Mapping[str, Any], meter: Meter) -> dict[str, Any]:
-        reply = await self._http.post(
-            "/chat/completions",
-            {
-                "model": self.config.model,
-                "messages": [{"role": "user", "content": prompt}],
-                "temperature": 0,
-                **settings,
-                **self.config.extra_body,
-            },
-            meter,
+    async def _look(self) -> Server:
+        if self._server is None:
+            server = await look(self._http, self.config.model)
+            if server.served and self.config.model not in server.served:
+                raise EngineRefused(
+                    f"{self.base_url} does not serve the model {self.config.model!r}.",
+                    hint=f"It serves: {', '.join(server.served[:10])}. Set `model` to one of them.",
+                )
+            self._server = server
+        return self._server
+
+    async def _plain_wire(self) -> Wire:
+        return Wire(
+            self._http,
+            await self._look(),
+            self.config.model,
+            self.readout,
+            self.config.top_logprobs,
+            extra_body=self.config.extra_body,
         )
-        meter.answered(reply)
-        return _first_choice(reply)
 
-    async def _check_model(self) -> None:
-        listing = await self._http.get("/models")
-        rows = (listing or {}).get("data")
-        rows = rows if isinstance(rows, list) else []
-        served = [str(row["id"]) for row in rows if isinstance(row, dict) and "id" in row]
-        if served and self.config.model not in served:
-            raise EngineRefused(
-                f"{self.base_url} does not serve the model {self.config.model!r}.",
-                hint=f"It serves: {', '.join(served[:10])}. Set `model` to one of these.",
-            )
+    async def _probe(self) -> Probed:
+        if self._probed is None:
+            async with self._probing:
+                if self._probed is None:
+                    wire = await self._plain_wire()
+                    self._probed = await probe(wire, self.config.transport, self._frame)
+                    if self.config.concurrency is None and wire.server.slots:
+                        # llama.cpp keeps one prefix per slot: more at once would evict it.
+                        self.in_flight = wire.server.slots
+        return self._probed
 
-    async def _version(self) -> str:
-        root = urlsplit(self.base_url)._replace(path="", query="").geturl()
-        for path, field in (("/version", "version"), ("/props", "build_info")):
-            told = await self._http.get(root + path, optional=True)
-            if told and told.get(field):
-                return str(told[field])
-        return "unknown"
+    def _logprob_mode(self, probed: Probed) -> str:
+        wire = probed.wire
+        labels = wire.labels if probed.transport.exact else None
+        told = f"top{wire.top_logprobs}" if labels is None else f"exact{labels.ids}"
+        processed = " processed" if probed.processed else ""
+        extra = self.config.extra_body
+        return f"{told}{processed}" + (f"+{content_hash('extra', extra).hex()}" if extra else "")
 
 
 def base_url(config: EngineConfig) -> str:
@@ -175,21 +228,32 @@ def base_url(config: EngineConfig) -> str:
     return url.rstrip("/")
 
 
-def listed_tokens(choice: Mapping[str, Any]) -> list[tuple[str, float]]:
-    """Return the `(token, logprob)` pairs of the first generated position."""
-    logprobs = choice.get("logprobs") or {}
-    positions = logprobs.get("content") or []
-    if not positions:
-        return []
-    rows = positions[0].get("top_logprobs") or []
-    return [(row["token"], float(row["logprob"])) for row in rows]
+def _given_frame(config: EngineConfig) -> ChatFrame | None:
+    options = parse_options(config.options, HttpOptions, f"The engine of {config.model!r}: options")
+    if options.chat_head is None and options.chat_tail is None:
+        return None
+    if options.chat_head is None or options.chat_tail is None:
+        raise ConfigError("options.chat_head and options.chat_tail belong together.")
+    return ChatFrame(options.chat_head, options.chat_tail, trims=False)
 
 
-def _first_choice(reply: Mapping[str, Any]) -> dict[str, Any]:
-    choices = reply.get("choices")
-    if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
-        raise RequestRejected("the server answered without any choice.")
-    return choices[0]
+def _calls(items: Sequence[int], most: int) -> list[Sequence[int]]:
+    return [items[start : start + most] for start in range(0, len(items), most)]
+
+
+def _failed(
+    task: GradingTask,
+    answers: Mapping[int, Answer],
+    meter: Meter,
+    item: int,
+    error: EngineUnavailable | RequestRejected,
+) -> Graded:
+    return Graded(
+        tuple(answers.get(item, Answer(Status.ERROR)) for item in range(len(task.suffixes))),
+        meter.usage,
+        failure=f"item {item + 1}: {error.message}",
+        unavailable=isinstance(error, EngineUnavailable),
+    )
 
 
 def _valid_port(parts: SplitResult) -> bool:
@@ -197,13 +261,3 @@ def _valid_port(parts: SplitResult) -> bool:
         return parts.port != 0
     except ValueError:
         return False
-
-
-@contextmanager
-def _expected_shape() -> Iterator[None]:
-    try:
-        yield
-    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
-        raise RequestRejected(
-            f"the server's answer is not a chat completion ({type(error).__name__}: {error})."
-        ) from None

@@ -79,6 +79,9 @@ class ScriptedEngine:
             in_flight=config.concurrency or 8,
         )
 
+    async def ready(self) -> None:
+        """Do nothing: a script is always ready."""
+
     async def identify(self) -> EngineIdentity:
         """Return a constant identity."""
         return EngineIdentity("scripted", self._model, "script", "1", "exact", "script")

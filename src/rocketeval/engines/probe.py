@@ -1,0 +1,235 @@
+"""Before a judge is used: how it can be asked, and whether what it tells can be trusted."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from rocketeval.engines.chat_frame import ChatFrame, learn_frame
+from rocketeval.engines.labels import find_label_tokens
+from rocketeval.engines.meter import Meter
+from rocketeval.engines.readout import UNTOLD
+from rocketeval.engines.server import NO_ANSWER, Server
+from rocketeval.engines.transports.base import Transport, Wire, expected_shape
+from rocketeval.engines.transports.chat import complete_chat, listed_tokens
+from rocketeval.engines.transports.registry import BEST_FIRST, TRANSPORTS
+from rocketeval.errors import EngineRefused, RequestRejected
+from rocketeval.records import Answer, Status
+
+PREFIX = (
+    "Read the response, then answer one question about it.\n\n"
+    "Response: Paris is the capital of France.\n\nQuestion: "
+)
+QUESTIONS = ("Does the response name a city?", "Is the response about the weather?")
+ENDING = "\nAnswer with one word: Yes or No.\nAnswer:"
+PROMPTS = tuple(PREFIX + question + ENDING for question in QUESTIONS)
+HOT = 3.0
+"""A temperature that no raw log-probability depends on."""
+SAME = 0.25
+"""Two identical requests spread their log-probabilities alike, by less than this share."""
+APART = 0.15
+"""Two request forms whose p_yes differ by more do not show the model the same prompt."""
+FEWER_LOGPROBS = (10, 5, 1)
+NO_THINKING = "`extra_body: {chat_template_kwargs: {enable_thinking: false}}`"
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """What a chat request, the form every server has, tells about the judge."""
+
+    answers: tuple[Answer, ...]
+    prompt_tokens: int
+    """Of all probe prompts together; 0 where not told."""
+    listed: tuple[tuple[str, float], ...]
+    """The most likely tokens after the first prompt."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """How one request form did on the probe."""
+
+    name: str
+    refused: str | None
+    """Why it cannot be used; None when it can."""
+    answers: tuple[Answer, ...] = ()
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class Probed:
+    """How a judge will be asked, and how that was found out."""
+
+    wire: Wire
+    transport: Transport
+    reference: Reference
+    processed: bool
+    """Whether the server's log-probabilities depend on sampling settings."""
+    trials: tuple[Trial, ...]
+    """Forms that were tried, in order, up to the one that is used."""
+
+
+async def probe(wire: Wire, name: str, frame: ChatFrame | None) -> Probed:
+    """Return how to ask the judge; EngineRefused when its answers could not be trusted.
+
+    `name` is a request form, or `auto` for the best that works. `frame` is a chat template the
+    user has given.
+    """
+    wire = await _allowed_logprobs(wire)
+    processed = await _is_processed(wire)
+    if processed:
+        # At temperature 1 a server that scales by temperature tells what the model said.
+        wire = replace(wire, temperature=1.0)
+    reference = await ask_reference(wire)
+    _refuse_untrustworthy(reference, wire)
+    wire = await _with_knowledge(wire, frame)
+    trials: list[Trial] = []
+    for form in BEST_FIRST.get(wire.server.kind, ("chat",)) if name == "auto" else (name,):
+        transport = TRANSPORTS[form](wire)
+        trials.append(await try_transport(transport, reference))
+        if trials[-1].refused is None:
+            return Probed(wire, transport, reference, processed, tuple(trials))
+    raise EngineRefused(
+        f"{wire.http.base_url} cannot be asked by the transport {trials[-1].name!r}: "
+        f"{trials[-1].refused}.",
+        hint="`transport: auto` takes the best that works; `rocketeval doctor` shows them all.",
+    )
+
+
+async def try_transport(transport: Transport, reference: Reference) -> Trial:
+    """Return whether a request form gives the reference's answers for the same prompts."""
+    missing = transport.missing()
+    if missing:
+        return Trial(transport.name, missing)
+    meter = Meter()
+    try:
+        if transport.several:
+            answers = await transport.ask(PROMPTS, {}, meter)
+        else:
+            answers = [
+                answer for prompt in PROMPTS for answer in await transport.ask([prompt], {}, meter)
+            ]
+    except NO_ANSWER as error:
+        return Trial(transport.name, error.message)
+    refused = _difference(answers, meter.usage.prompt_tokens, reference, transport)
+    return Trial(transport.name, refused, tuple(answers), meter.usage.seconds)
+
+
+async def ask_reference(wire: Wire) -> Reference:
+    """Return what chat requests tell about the probe prompts."""
+    meter = Meter()
+    replies = [await _listed(wire, prompt, meter) for prompt in PROMPTS]
+    return Reference(
+        tuple(wire.readout.read(listed) for listed in replies),
+        meter.usage.prompt_tokens,
+        tuple(replies[0]),
+    )
+
+
+async def _allowed_logprobs(wire: Wire) -> Wire:
+    """Return the wire with as many tokens to list as the server allows."""
+    fewer = [number for number in FEWER_LOGPROBS if number < wire.top_logprobs]
+    rejected: RequestRejected | None = None
+    for number in (wire.top_logprobs, *fewer):
+        allowed = replace(wire, top_logprobs=number)
+        try:
+            await _listed(allowed, PROMPTS[0], Meter())
+        except RequestRejected as error:
+            rejected = rejected or error
+        else:
+            return allowed
+    raise EngineRefused(
+        f"{wire.http.base_url} rejects a question with log-probabilities: "
+        f"{rejected.message if rejected else ''}",
+        hint="The judge must be an endpoint that returns log-probabilities of chat answers.",
+    )
+
+
+async def _is_processed(wire: Wire) -> bool:
+    """Return whether the temperature changes the listed log-probabilities."""
+    cold = dict(await _listed(wire, PROMPTS[0], Meter()))
+    try:
+        hot = dict(await _listed(replace(wire, temperature=HOT), PROMPTS[0], Meter()))
+    except RequestRejected:
+        return False
+    both = [token for token in cold if token in hot and min(cold[token], hot[token]) > UNTOLD]
+    if len(both) < 2:
+        return bool(cold) and bool(hot)
+    spreads = [
+        max(told[token] for token in both) - min(told[token] for token in both)
+        for told in (cold, hot)
+    ]
+    return not math.isclose(*spreads, rel_tol=SAME, abs_tol=SAME)
+
+
+async def _with_knowledge(wire: Wire, frame: ChatFrame | None) -> Wire:
+    """Return the wire with the model's label tokens and chat template, where they can be known."""
+    tokenizer = wire.tokenizer
+
+    async def encode(text: str) -> Sequence[int]:
+        return await tokenizer.encode(text) or ()
+
+    if await tokenizer.encode("Yes") is None:
+        return replace(wire, frame=frame)
+    return replace(
+        wire,
+        labels=await find_label_tokens(wire.readout, encode),
+        frame=frame or await learn_frame(tokenizer, wire.extra_body),
+    )
+
+
+async def _listed(wire: Wire, prompt: str, meter: Meter) -> list[tuple[str, float]]:
+    messages: list[Mapping[str, str]] = [{"role": "user", "content": prompt}]
+    settings = {"logprobs": True, "top_logprobs": wire.top_logprobs}
+    choice = await complete_chat(wire, messages, settings, {}, meter)
+    with expected_shape("a chat completion"):
+        return listed_tokens(choice)
+
+
+def _refuse_untrustworthy(reference: Reference, wire: Wire) -> None:
+    statuses = {answer.status for answer in reference.answers}
+    where = f"{wire.model!r} at {wire.http.base_url}"
+    if Status.THINKING in statuses:
+        raise EngineRefused(
+            f"{where} thinks before it answers, so its first token is no answer.",
+            hint=f"Switch its thinking off, for many servers with {NO_THINKING}, or take a judge "
+            "that answers at once.",
+        )
+    if Status.UNSOUND in statuses:
+        raise EngineRefused(
+            f"What {where} calls log-probabilities sums to more than one.",
+            hint="The server returns logits or altered values; vLLM: --logprobs-mode raw_logprobs.",
+        )
+    if statuses == {Status.NO_LOGPROBS}:
+        raise EngineRefused(
+            f"{where} answers without log-probabilities.",
+            hint="The judge must be an endpoint that returns them: vLLM, SGLang, llama.cpp, and "
+            "some hosted APIs do.",
+        )
+
+
+def _difference(
+    answers: Sequence[Answer], prompt_tokens: int, reference: Reference, transport: Transport
+) -> str | None:
+    """Return how this form's answers contradict the reference; None when they do not."""
+    asked_once = transport.name != "generative_scoring"
+    if asked_once and prompt_tokens and reference.prompt_tokens:
+        more = (prompt_tokens - reference.prompt_tokens) // len(PROMPTS)
+        if prompt_tokens != reference.prompt_tokens:
+            return (
+                f"its prompts have {more:+d} tokens against a chat's: a second beginning-of-text "
+                "token or another template"
+            )
+    for answer, known in zip(answers, reference.answers, strict=True):
+        if answer.status in (Status.NO_LOGPROBS, Status.UNSOUND):
+            return f"it tells no usable log-probabilities ({answer.status})"
+        if answer.p_yes is not None and known.p_yes is not None:
+            apart = abs(answer.p_yes - known.p_yes)
+            if apart > APART:
+                return f"its p_yes is {apart:.2f} away from a chat's"
+    return None
+
+
+def describe_server(server: Server) -> str:
+    """Return the server in a few words."""
+    return str(server) if server.kind != "unknown" else f"unknown server, version {server.version}"

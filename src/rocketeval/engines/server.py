@@ -1,0 +1,121 @@
+"""What stands behind a base address: which server, which version, and its tokenizer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from rocketeval.engines.http import HttpClient
+from rocketeval.engines.meter import Meter
+from rocketeval.errors import EngineRefused, RequestRejected
+
+Kind = Literal["vllm", "sglang", "llamacpp", "ollama", "unknown"]
+NO_ANSWER = (EngineRefused, RequestRejected)
+"""How a server says that it does not have an endpoint."""
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """What a server says about itself."""
+
+    kind: Kind
+    version: str
+    """Its own words, or `unknown`."""
+    root: str
+    """Its address without the /v1 of the OpenAI endpoints."""
+    served: tuple[str, ...]
+    """Names of the models it lists."""
+    slots: int | None = None
+    """llama.cpp: how many prompts it keeps a cache for."""
+    context: int | None = None
+    """Tokens the model can read, where told."""
+
+    def __str__(self) -> str:
+        return self.version if self.kind == "unknown" else f"{self.kind} {self.version}"
+
+
+async def look(http: HttpClient, model: str) -> Server:
+    """Return what is known about the server; EngineUnavailable if nobody is there."""
+    rows = _models(await http.get("/models"))
+    served = tuple(str(row["id"]) for row in rows if "id" in row)
+    ours = next((row for row in rows if row.get("id") == model), {})
+    root = http.base_url.removesuffix("/v1")
+    kind, version, slots = await _kind(http, root, ours)
+    context = ours.get("max_model_len")
+    return Server(kind, version, root, served, slots, context if isinstance(context, int) else None)
+
+
+async def _kind(
+    http: HttpClient, root: str, ours: Mapping[str, Any]
+) -> tuple[Kind, str, int | None]:
+    told = await http.get(root + "/version", optional=True)
+    if told and told.get("version"):
+        kind: Kind = "vllm" if ours.get("owned_by") == "vllm" else "unknown"
+        return kind, str(told["version"]), None
+    told = await http.get(root + "/props", optional=True)
+    if told and told.get("build_info"):
+        slots = told.get("total_slots")
+        return "llamacpp", str(told["build_info"]), slots if isinstance(slots, int) else None
+    for path in ("/server_info", "/get_server_info"):
+        told = await http.get(root + path, optional=True)
+        if told and ("tokenizer_path" in told or "mem_fraction_static" in told):
+            return "sglang", str(told.get("version", "unknown")), None
+    told = await http.get(root + "/api/version", optional=True)
+    if told and told.get("version"):
+        return "ollama", str(told["version"]), None
+    return "unknown", "unknown", None
+
+
+def _models(listing: Mapping[str, Any] | None) -> list[dict[str, Any]]:
+    rows = (listing or {}).get("data")
+    return [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
+
+
+class Tokenizer:
+    """A server's own tokenizer, over its endpoints."""
+
+    def __init__(self, http: HttpClient, server: Server, model: str) -> None:
+        self._http = http
+        self._server = server
+        self._model = model
+
+    async def encode(self, text: str) -> list[int] | None:
+        """Return the tokens of `text`, no special ones added; None where the server has none."""
+        if self._server.kind == "llamacpp":
+            body = {"content": text, "add_special": False, "parse_special": True}
+        else:
+            body = {"model": self._model, "prompt": text, "add_special_tokens": False}
+        return _tokens(await self._post("/tokenize", body))
+
+    async def render(
+        self, content: str, chat_settings: Mapping[str, Any]
+    ) -> tuple[str, list[int] | None] | None:
+        """Return a user message as the chat template writes it, as text and as tokens."""
+        messages: Sequence[Mapping[str, str]] = [{"role": "user", "content": content}]
+        if self._server.kind == "llamacpp":
+            told = await self._post("/apply-template", {"messages": messages, **chat_settings})
+            text = (told or {}).get("prompt")
+            return (text, None) if isinstance(text, str) else None
+        body = {"model": self._model, "messages": messages, "add_generation_prompt": True}
+        tokens = _tokens(await self._post("/tokenize", {**body, **chat_settings}))
+        if tokens is None:
+            return None
+        told = await self._post("/detokenize", {"model": self._model, "tokens": tokens})
+        text = (told or {}).get("prompt")
+        return (text, tokens) if isinstance(text, str) else None
+
+    async def _post(self, path: str, body: Mapping[str, Any]) -> dict[str, Any] | None:
+        if self._server.kind in ("unknown", "ollama"):
+            return None
+        try:
+            return await self._http.post(self._server.root + path, body, Meter())
+        except NO_ANSWER:
+            return None
+
+
+def _tokens(told: Mapping[str, Any] | None) -> list[int] | None:
+    tokens = (told or {}).get("tokens")
+    if isinstance(tokens, list) and all(isinstance(token, int) for token in tokens):
+        return tokens
+    return None

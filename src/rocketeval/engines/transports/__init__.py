@@ -1,0 +1,1 @@
+"""Request forms: the ways in which servers can be asked for yes/no probabilities."""

@@ -1,0 +1,98 @@
+"""What every request form is given, and what it gives."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Protocol
+
+from rocketeval.engines.chat_frame import CHAT_SETTINGS, ChatFrame
+from rocketeval.engines.http import HttpClient
+from rocketeval.engines.labels import LabelTokens
+from rocketeval.engines.meter import Meter
+from rocketeval.engines.readout import Readout
+from rocketeval.engines.server import Server, Tokenizer
+from rocketeval.errors import RequestRejected
+from rocketeval.records import Answer
+
+
+@dataclass(frozen=True)
+class Wire:
+    """One server, one model, and all that is known about how to ask it."""
+
+    http: HttpClient
+    server: Server
+    model: str
+    readout: Readout
+    top_logprobs: int
+    temperature: float = 0.0
+    extra_body: Mapping[str, Any] = field(default_factory=dict)
+    labels: LabelTokens | None = None
+    """The yes and no tokens of the model's vocabulary; None when not known."""
+    frame: ChatFrame | None = None
+    """The model's chat template; None when not known."""
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """The server's own tokenizer."""
+        return Tokenizer(self.http, self.server, self.model)
+
+    @property
+    def raw_extra(self) -> dict[str, Any]:
+        """The user's own settings, without those that only chat requests know."""
+        return {name: value for name, value in self.extra_body.items() if name not in CHAT_SETTINGS}
+
+
+class Transport(Protocol):
+    """Asks for the answers to prompts that share a prefix."""
+
+    name: ClassVar[str]
+    several: ClassVar[bool]
+    """Whether one call takes all items of a response."""
+    exact: ClassVar[bool]
+    """Whether the labels' own log-probabilities are told, so that nothing is cut off."""
+
+    def __init__(self, wire: Wire) -> None: ...
+
+    def missing(self) -> str | None:
+        """Return what this form would need and does not have; None when it can be tried."""
+        ...
+
+    async def ask(
+        self, prompts: Sequence[str], headers: Mapping[str, str], meter: Meter
+    ) -> list[Answer]:
+        """Return one answer per prompt, in order. A form that is not `several` gets one prompt.
+
+        Raises RequestRejected, EngineRefused or EngineUnavailable.
+        """
+        ...
+
+
+def items_of(reply: Mapping[str, Any], field_name: str, count: int) -> list[Any]:
+    """Return the `count` rows of a reply's list, put in order by their `index` if they have one."""
+    rows = reply.get(field_name)
+    if not isinstance(rows, list) or len(rows) != count:
+        told = len(rows) if isinstance(rows, list) else "no"
+        raise RequestRejected(f"the server sent {told} {field_name} for {count} items.")
+    if all(isinstance(row, dict) and isinstance(row.get("index"), int) for row in rows):
+        rows = sorted(rows, key=lambda row: row["index"])
+        if [row["index"] for row in rows] != list(range(count)):
+            raise RequestRejected(f"the server numbered its {field_name} wrongly.")
+    return rows
+
+
+@contextmanager
+def expected_shape(what: str) -> Iterator[None]:
+    """Turn a reply of another shape into an error that says so."""
+    try:
+        yield
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+        raise RequestRejected(
+            f"the server's answer is not {what} ({type(error).__name__}: {error})."
+        ) from None
+
+
+def token_id(token: str) -> int:
+    """Return the id in a token that is named by it, such as `token_id:42`."""
+    return int(token.removeprefix("token_id:"))

@@ -1,0 +1,149 @@
+"""Chat completions: one item a call (any server), or all items of a response a call (vLLM)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+from rocketeval.engines.meter import Meter
+from rocketeval.engines.transports.base import Wire, expected_shape, items_of, token_id
+from rocketeval.records import Answer
+
+Message = Mapping[str, str]
+
+
+class Chat:
+    """`/chat/completions` with the most likely tokens: what every server with logprobs offers."""
+
+    name: ClassVar[str] = "chat"
+    several: ClassVar[bool] = False
+    exact: ClassVar[bool] = False
+
+    def __init__(self, wire: Wire) -> None:
+        self.wire = wire
+
+    def missing(self) -> str | None:
+        """Return None: any server can be tried."""
+        return None
+
+    async def ask(
+        self, prompts: Sequence[str], headers: Mapping[str, str], meter: Meter
+    ) -> list[Answer]:
+        """Return the answer to the one prompt."""
+        (prompt,) = prompts
+        settings = {"logprobs": True, "top_logprobs": self.wire.top_logprobs}
+        choice = await complete_chat(self.wire, _user(prompt), settings, headers, meter)
+        with expected_shape("a chat completion"):
+            return [self.wire.readout.read(listed_tokens(choice))]
+
+
+class ChatExact:
+    """`/chat/completions` with the log-probabilities of exactly the yes and no tokens (vLLM)."""
+
+    name: ClassVar[str] = "chat_exact"
+    several: ClassVar[bool] = False
+    exact: ClassVar[bool] = True
+
+    def __init__(self, wire: Wire) -> None:
+        self.wire = wire
+
+    def missing(self) -> str | None:
+        """Return what is not known about the model's vocabulary."""
+        return None if self.wire.labels else "the server does not tell the yes and no tokens"
+
+    async def ask(
+        self, prompts: Sequence[str], headers: Mapping[str, str], meter: Meter
+    ) -> list[Answer]:
+        """Return the answer to the one prompt."""
+        (prompt,) = prompts
+        settings = exact_settings(self.wire)
+        choice = await complete_chat(self.wire, _user(prompt), settings, headers, meter)
+        with expected_shape("a chat completion"):
+            return [read_exact_choice(self.wire, choice)]
+
+
+class ChatBatch:
+    """`/chat/completions/batch`: all items of a response, exact, the template applied by vLLM."""
+
+    name: ClassVar[str] = "chat_batch"
+    several: ClassVar[bool] = True
+    exact: ClassVar[bool] = True
+
+    def __init__(self, wire: Wire) -> None:
+        self.wire = wire
+
+    def missing(self) -> str | None:
+        """Return what is not known about the model's vocabulary."""
+        return None if self.wire.labels else "the server does not tell the yes and no tokens"
+
+    async def ask(
+        self, prompts: Sequence[str], headers: Mapping[str, str], meter: Meter
+    ) -> list[Answer]:
+        """Return the answers to all prompts, from one call."""
+        messages = [_user(prompt) for prompt in prompts]
+        body = chat_body(self.wire, messages, exact_settings(self.wire))
+        reply = await self.wire.http.post("/chat/completions/batch", body, meter, headers=headers)
+        meter.answered(reply, cached_told=False)
+        choices = items_of(reply, "choices", len(prompts))
+        with expected_shape("a batch of chat completions"):
+            return [read_exact_choice(self.wire, choice) for choice in choices]
+
+
+async def complete_chat(
+    wire: Wire,
+    messages: Sequence[Message],
+    settings: Mapping[str, Any],
+    headers: Mapping[str, str],
+    meter: Meter,
+) -> dict[str, Any]:
+    """Return the one choice of a chat completion."""
+    body = chat_body(wire, messages, {"max_tokens": 1, **settings})
+    reply = await wire.http.post("/chat/completions", body, meter, headers=headers)
+    meter.answered(reply)
+    choice: dict[str, Any] = items_of(reply, "choices", 1)[0]
+    return choice
+
+
+def chat_body(wire: Wire, messages: Sequence[Any], settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the body of a chat request; the user's own settings win."""
+    return {
+        "model": wire.model,
+        "messages": messages,
+        "temperature": wire.temperature,
+        **settings,
+        **wire.extra_body,
+    }
+
+
+def exact_settings(wire: Wire) -> dict[str, Any]:
+    """Return what asks vLLM for one token and the log-probabilities of the label tokens."""
+    assert wire.labels is not None
+    return {
+        "max_tokens": 1,
+        "logprobs": True,
+        "logprob_token_ids": wire.labels.ids,
+        "return_tokens_as_token_ids": True,
+    }
+
+
+def read_exact_choice(wire: Wire, choice: Mapping[str, Any]) -> Answer:
+    """Return the answer in a choice whose tokens are named by id."""
+    assert wire.labels is not None
+    listed = listed_tokens(choice)
+    logps = {token_id(token): logp for token, logp in listed if token.startswith("token_id:")}
+    wrote = (choice.get("message") or {}).get("content")
+    return wire.labels.read(wire.readout, logps, wrote)
+
+
+def listed_tokens(choice: Mapping[str, Any]) -> list[tuple[str, float]]:
+    """Return the `(token, logprob)` pairs of the first generated position."""
+    logprobs = choice.get("logprobs") or {}
+    positions = logprobs.get("content") or []
+    if not positions:
+        return []
+    rows = positions[0].get("top_logprobs") or []
+    return [(row["token"], float(row["logprob"])) for row in rows]
+
+
+def _user(prompt: str) -> list[dict[str, str]]:
+    return [{"role": "user", "content": prompt}]

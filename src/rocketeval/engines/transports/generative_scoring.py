@@ -1,0 +1,86 @@
+"""vLLM's `/generative_scoring`: the probability of a token after each of several prompts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+from rocketeval.engines.meter import Meter
+from rocketeval.engines.transports.base import Wire, expected_shape, items_of
+from rocketeval.errors import RequestRejected
+from rocketeval.records import Answer
+
+
+class GenerativeScoring:
+    """One call per label token, because a call tells the first label's probability only.
+
+    The items' tokens are all in the prefix cache after the first of these calls. Prompts go as
+    tokens: split as text, they would be tokenised in two parts, into other tokens than the model
+    reads in a chat. It is never chosen by itself: `chat_batch` tells the same in one call.
+    """
+
+    name: ClassVar[str] = "generative_scoring"
+    several: ClassVar[bool] = True
+    exact: ClassVar[bool] = True
+
+    def __init__(self, wire: Wire) -> None:
+        self.wire = wire
+
+    def missing(self) -> str | None:
+        """Return what is not known about the model's template or vocabulary."""
+        if self.wire.frame is None:
+            return "the server does not tell its chat template"
+        return None if self.wire.labels else "the server does not tell the yes and no tokens"
+
+    async def ask(
+        self, prompts: Sequence[str], headers: Mapping[str, str], meter: Meter
+    ) -> list[Answer]:
+        """Return the answers to all prompts, from one call per label token."""
+        assert self.wire.labels is not None
+        tokens = [await self._tokens(prompt) for prompt in prompts]
+        shared = _shared_length(tokens)
+        body = {
+            "model": self.wire.model,
+            "query": tokens[0][:shared],
+            "items": [prompt[shared:] for prompt in tokens],
+            "apply_softmax": False,
+            "add_special_tokens": False,
+            **self.wire.raw_extra,
+        }
+        logps: list[dict[int, float]] = [{} for _ in prompts]
+        for label in self.wire.labels.ids:
+            scores = await self._scores({**body, "label_token_ids": [label]}, headers, meter)
+            for item, score in zip(logps, scores, strict=True):
+                item[label] = math.log(score) if score > 0 else -math.inf
+        return [self.wire.labels.read(self.wire.readout, item, None) for item in logps]
+
+    async def _scores(
+        self, body: Mapping[str, Any], headers: Mapping[str, str], meter: Meter
+    ) -> list[float]:
+        url = self.wire.server.root + "/generative_scoring"
+        reply = await self.wire.http.post(url, body, meter, headers=headers)
+        meter.answered(reply, cached_told=False)
+        rows = items_of(reply, "data", len(body["items"]))
+        with expected_shape("a list of scores"):
+            return [float(row["score"]) for row in rows]
+
+    async def _tokens(self, prompt: str) -> list[int]:
+        assert self.wire.frame is not None
+        tokens = await self.wire.tokenizer.encode(self.wire.frame.around(prompt))
+        if not tokens:
+            raise RequestRejected("the server could not tokenise the prompt.")
+        limit = self.wire.server.context
+        if limit is not None and len(tokens) >= limit:
+            # This endpoint would cut it without a word.
+            raise RequestRejected(f"the prompt has {len(tokens)} tokens, the model reads {limit}.")
+        return tokens
+
+
+def _shared_length(prompts: Sequence[Sequence[int]]) -> int:
+    """Return how many tokens all prompts begin with, leaving each at least one of its own."""
+    shortest = min(len(prompt) for prompt in prompts)
+    for position in range(shortest - 1):
+        if len({prompt[position] for prompt in prompts}) > 1:
+            return position
+    return shortest - 1

@@ -1,0 +1,126 @@
+"""SGLang's own endpoints: all items of a response a call, exact label tokens, our template."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from os.path import commonprefix
+from typing import Any, ClassVar
+
+from rocketeval.engines.http import ARRAY
+from rocketeval.engines.meter import Meter
+from rocketeval.engines.transports.base import Wire, expected_shape, items_of
+from rocketeval.errors import RequestRejected
+from rocketeval.records import Answer
+
+
+class SGLangGenerate:
+    """`/generate` with a list of texts and `token_ids_logprob`."""
+
+    name: ClassVar[str] = "sglang_generate"
+    several: ClassVar[bool] = True
+    exact: ClassVar[bool] = True
+
+    def __init__(self, wire: Wire) -> None:
+        self.wire = wire
+
+    def missing(self) -> str | None:
+        """Return what is not known about the model's template or vocabulary."""
+        return _missing(self.wire)
+
+    async def ask(
+        self, prompts: Sequence[str], headers: Mapping[str, str], meter: Meter
+    ) -> list[Answer]:
+        """Return the answers to all prompts, from one call."""
+        assert self.wire.labels is not None
+        body = {
+            "text": _framed(self.wire, prompts),
+            "sampling_params": {"max_new_tokens": 1, "temperature": self.wire.temperature},
+            "return_logprob": True,
+            "token_ids_logprob": [self.wire.labels.ids] * len(prompts),
+            **self.wire.raw_extra,
+        }
+        url = self.wire.server.root + "/generate"
+        reply = await self.wire.http.post(url, body, meter, headers=headers)
+        rows = items_of(reply, ARRAY, len(prompts))
+        with expected_shape("a list of generated texts"):
+            for row in rows:
+                meter.answered({"usage": _usage(row["meta_info"])})
+            return [self._read(row) for row in rows]
+
+    def _read(self, row: Mapping[str, Any]) -> Answer:
+        assert self.wire.labels is not None
+        first = row["meta_info"]["output_token_ids_logprobs"][0]
+        logps = {
+            int(token): -math.inf if logp is None else float(logp) for logp, token, *_ in first
+        }
+        return self.wire.labels.read(self.wire.readout, logps, row.get("text"))
+
+
+class SGLangScore:
+    """`/v1/score`: the probability of every label token after each of several items."""
+
+    name: ClassVar[str] = "sglang_score"
+    several: ClassVar[bool] = True
+    exact: ClassVar[bool] = True
+
+    def __init__(self, wire: Wire) -> None:
+        self.wire = wire
+
+    def missing(self) -> str | None:
+        """Return what is not known about the model's template or vocabulary."""
+        return _missing(self.wire)
+
+    async def ask(
+        self, prompts: Sequence[str], headers: Mapping[str, str], meter: Meter
+    ) -> list[Answer]:
+        """Return the answers to all prompts, from one call."""
+        assert self.wire.labels is not None
+        labels = self.wire.labels
+        framed = _framed(self.wire, prompts)
+        shared = commonprefix(framed)  # noqa: RUF071 - characters are what is meant here
+        body = {
+            "model": self.wire.model,
+            "query": shared,
+            "items": [prompt.removeprefix(shared) for prompt in framed],
+            "label_token_ids": labels.ids,
+            "apply_softmax": False,
+            "item_first": False,
+            **self.wire.raw_extra,
+        }
+        reply = await self.wire.http.post("/score", body, meter, headers=headers)
+        meter.answered(reply, cached_told=False)
+        rows = items_of(reply, "scores", len(prompts))
+        with expected_shape("a list of scores"):
+            if any(len(row) != len(labels.ids) for row in rows):
+                raise RequestRejected("the server did not score every label.")
+            return [
+                labels.read(
+                    self.wire.readout,
+                    {
+                        token: math.log(score) if score > 0 else -math.inf
+                        for token, score in zip(labels.ids, row, strict=True)
+                    },
+                    None,
+                )
+                for row in rows
+            ]
+
+
+def _missing(wire: Wire) -> str | None:
+    if wire.frame is None:
+        return "the chat template is not known: set options.chat_head and options.chat_tail"
+    return None if wire.labels else "the server does not tell the yes and no tokens"
+
+
+def _framed(wire: Wire, prompts: Sequence[str]) -> list[str]:
+    assert wire.frame is not None
+    return [wire.frame.around(prompt) for prompt in prompts]
+
+
+def _usage(told: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "prompt_tokens": told.get("prompt_tokens"),
+        "completion_tokens": told.get("completion_tokens"),
+        "prompt_tokens_details": {"cached_tokens": told.get("cached_tokens")},
+    }

@@ -1,0 +1,106 @@
+"""The prefix bound: exact against every order of a simulated engine, and fast."""
+
+from __future__ import annotations
+
+import itertools
+import random
+import time
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from rocketeval.grading.prefix import PrefixBound, trie_tokens
+
+
+def simulate(order: Sequence[Sequence[int]], block: int) -> int:
+    """Tokens an engine computes that keeps every whole block for ever."""
+    cache: set[tuple[int, ...]] = set()
+    computed = 0
+    for prompt in order:
+        ends = range(block, len(prompt) + 1, block)
+        found = 0
+        for end in ends:
+            if end > len(prompt) - 1 or tuple(prompt[:end]) not in cache:
+                break
+            found = end
+        computed += len(prompt) - found
+        cache.update(tuple(prompt[:end]) for end in ends)
+    return computed
+
+
+def random_prompts(rng: random.Random, most: int) -> list[list[int]]:
+    """Prompts over a tiny vocabulary, so that they share, contain and repeat each other."""
+    prompts: list[list[int]] = []
+    for _ in range(rng.randint(1, most)):
+        base = rng.choice(prompts) if prompts and rng.random() < 0.6 else []
+        kept = base[: rng.randint(0, len(base))]
+        prompts.append(kept + [rng.randint(0, 2) for _ in range(rng.randint(0, 6))])
+    return [prompt for prompt in prompts if prompt] or [[1]]
+
+
+@pytest.mark.parametrize("block", [1, 2, 3, 4])
+def test_no_order_of_a_perfect_engine_computes_less(block: int) -> None:
+    """Over every order of up to five prompts, the best a simulated engine does is the bound."""
+    rng = random.Random(block)
+    for _ in range(300):
+        prompts = random_prompts(rng, 5)
+        best = min(simulate(order, block) for order in itertools.permutations(prompts))
+        assert trie_tokens(prompts, block).computed == best, prompts
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_it_is_the_size_of_the_trie(seed: int) -> None:
+    """The bound is the number of distinct beginnings, and one more for every repeated prompt."""
+    prompts = random_prompts(random.Random(seed), 60)
+    beginnings = {tuple(p[:end]) for p in prompts for end in range(1, len(p) + 1)}
+    repeats = len(prompts) - len({tuple(prompt) for prompt in prompts})
+    bound = trie_tokens(prompts)
+    assert bound.computed == len(beginnings) + repeats
+    assert bound.tokens == sum(map(len, prompts))
+    assert bound.prompts == len(prompts)
+
+
+@pytest.mark.parametrize(
+    ("prompts", "block", "computed"),
+    [
+        ([[7, 8, 9]], 1, 3),
+        ([[7, 8, 9]] * 4, 1, 3 + 3),
+        ([[7, 8], [7, 8, 9]], 1, 3),
+        ([[1, 2, 3, 4]] * 2, 2, 4 + 2),
+        ([[1, 2, 3, 4, 5]] * 2, 2, 5 + 1),
+        ([[1, 2, 3, 9], [1, 2, 3, 8]], 2, 4 + 2),
+        ([[1, 2, 3]] * 3, 8, 9),
+        ([], 1, 0),
+    ],
+)
+def test_small_cases_by_hand(prompts: list[list[int]], block: int, computed: int) -> None:
+    """One prompt, repeats, beginnings, a last block computed again, blocks too long to share."""
+    assert trie_tokens(prompts, block).computed == computed
+
+
+def test_what_all_prompts_begin_with() -> None:
+    """The common beginning is that of all prompts, not of neighbours."""
+    assert trie_tokens([[1, 2, 3], [1, 2, 4], [1, 5]]).common == 1
+    assert trie_tokens([]) == PrefixBound(0, 0, 0, 0)
+
+
+def test_bytes_are_tokens_too() -> None:
+    """A text's bytes count like a list of the same numbers; large ids keep their order."""
+    texts = [b"one two", b"one three"]
+    assert trie_tokens(texts) == trie_tokens([list(text) for text in texts])
+    large = [[70_000, 1], [255, 1], [70_000, 2]]
+    assert trie_tokens(large).computed == 5
+
+
+def test_a_hundred_thousand_prompts_take_seconds() -> None:
+    """100,000 prompts of 700 tokens that share their beginnings: a few seconds on one core."""
+    rng = np.random.default_rng(0)
+    responses = rng.integers(0, 50_000, (1000, 690)).tolist()
+    endings = rng.integers(0, 50_000, (100, 10)).tolist()
+    prompts = (response + ending for response in responses for ending in endings)
+    started = time.process_time()
+    bound = trie_tokens(prompts)
+    assert time.process_time() - started < 30
+    assert bound.tokens == 70_000_000
+    assert bound.computed == 1000 * (690 + 100 * 10)
