@@ -290,7 +290,7 @@ def full_config() -> RunConfig:
                 "api_key_env": "MY_KEY",
                 "extra_body": {"cache_prompt": True, "n": [1, 2.5, None]},
                 "template": "grade.txt",
-                "price": {"prompt": 0.1, "cached": 0.01},
+                "price": {"prompt": 0.1, "cached": 0.01, "completion": 0.4},
             },
             "author": {"kind": "instance", "engine": {"model": "big", "timeout": 1e3}},
             "scorer": {"scale": [0, 1], "missing": "drop"},

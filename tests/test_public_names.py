@@ -47,7 +47,7 @@ def test_the_error_tree_in_the_docstring_is_the_real_one() -> None:
     drawn = [
         line.lstrip("│├└─ ").split()[0]
         for line in errors.__doc__.splitlines()
-        if line == "RocketEvalError" or line.startswith(("├", "│", "└"))
+        if line == "RocketEvalError" or line.lstrip().startswith(("├", "│", "└"))
     ]
     real = [
         name

@@ -72,7 +72,7 @@ class EngineConfig(Section):
     """A judge's or author's endpoint. Keys come from the environment, never from this file."""
 
     engine: str = "openai"
-    """openai (any OpenAI-compatible server), scripted, or an installed plugin's name."""
+    """openai (any OpenAI-compatible server), openai_batch, scripted, or a plugin's name."""
     model: str
     """Model name as the endpoint knows it."""
     base_url: Annotated[str, AfterValidator(_without_password)] | None = None
@@ -84,7 +84,7 @@ class EngineConfig(Section):
     session_header: str | None = "x-session-id"
     """Header that tells a router to keep a response's items on one replica; null for none."""
     concurrency: Annotated[int, Field(gt=0)] | None = None
-    """Responses in flight at most; what suits the engine when absent (16 over HTTP)."""
+    """Responses in flight at most; what suits the engine when absent (16 or 32 over HTTP)."""
     timeout: Annotated[float, Field(gt=0)] = 120.0
     """Seconds to wait for one request."""
     patience: Annotated[float, Field(ge=0)] = 300.0
@@ -112,14 +112,16 @@ class EngineConfig(Section):
 
 
 class PriceConfig(Section):
-    """Money per million tokens, to show cost."""
+    """Money per million tokens; without it, or a table in `prices`, no cost is shown."""
 
-    prompt: Annotated[float, Field(ge=0)] = 0.0
+    prompt: Annotated[float, Field(ge=0, allow_inf_nan=False)]
     """Prompt tokens."""
-    completion: Annotated[float, Field(ge=0)] = 0.0
+    completion: Annotated[float, Field(ge=0, allow_inf_nan=False)]
     """Written tokens."""
-    cached: Annotated[float, Field(ge=0)] | None = None
+    cached: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
     """Prompt tokens taken from the prefix cache; the prompt price when absent."""
+    currency: str = ""
+    """Shown beside the money, such as USD."""
 
 
 class JudgeConfig(EngineConfig):
@@ -127,7 +129,7 @@ class JudgeConfig(EngineConfig):
 
     template: Path | None = None
     """Your own grading prompt; the packaged one when absent."""
-    price: PriceConfig = PriceConfig()
+    price: PriceConfig | None = None
 
 
 class AuthorConfig(Section):
@@ -145,7 +147,7 @@ class AuthorConfig(Section):
     """A longer checklist is refused."""
     attempts: Annotated[int, Field(ge=1)] = 3
     """How often a checklist is asked for at most, when it cannot be read."""
-    price: PriceConfig = PriceConfig()
+    price: PriceConfig | None = None
     options: dict[str, Any] = {}
     """Settings of a plugin author."""
 
@@ -202,6 +204,10 @@ class RunConfig(Section):
     """Directory that holds runs, relative to the config file."""
     cache: Path | None = Path("runs/.cache")
     """Judgments shared between runs; null switches it off."""
+    prices: Path | None = None
+    """YAML table of prices by model name; a `price` in this file wins over it."""
+    max_cost: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
+    """Money one command may spend on judge and author together; it stops before it spends more."""
 
     @field_validator("name")
     @classmethod
@@ -221,18 +227,20 @@ class RunConfig(Section):
 def load_config(path: Path | str) -> RunConfig:
     """Return the config in the YAML file at `path`; relative paths start from its folder."""
     path = Path(path)
+    raw = read_yaml(path, "config", hint="`rocketeval init` writes one to start from.")
+    return parse_config(raw, where=path)
+
+
+def read_yaml(path: Path, what: str, *, hint: str) -> Any:
+    """Return what a YAML file of the user holds; ConfigError names `what` cannot be read."""
     try:
-        raw = yaml.load(path.read_text(encoding="utf-8"), _Loader)
+        return yaml.load(path.read_text(encoding="utf-8"), _Loader)
     except OSError as error:
-        raise ConfigError(
-            f"Cannot read the config {path}: {error.strerror}.",
-            hint="`rocketeval init` writes one to start from.",
-        ) from None
+        raise ConfigError(f"Cannot read the {what} {path}: {error.strerror}.", hint=hint) from None
     except UnicodeDecodeError:
         raise ConfigError(f"{path} is not text in UTF-8.", hint="Save it as UTF-8.") from None
     except (yaml.YAMLError, ValueError) as error:
         raise ConfigError(f"{path} is not valid YAML: {_yaml_problem(error)}.") from None
-    return parse_config(raw, where=path)
 
 
 def parse_config(raw: Any, *, where: Path | None = None) -> RunConfig:
@@ -275,6 +283,7 @@ def _resolve(config: RunConfig, folder: Path) -> RunConfig:
             ),
             "output": folder / config.output,
             "cache": absolute(config.cache),
+            "prices": absolute(config.prices),
         }
     )
 
@@ -293,11 +302,12 @@ def _explain(error: ValidationError, section: type[BaseModel]) -> str:
 
 def _section_at(section: type[BaseModel], path: list[str]) -> type[BaseModel]:
     for part in path:
-        annotation = section.model_fields[part].annotation
+        # A part that is no setting is a key of the user's own, such as a model's name.
+        field = section.model_fields.get(part)
+        annotation = field.annotation if field else None
         choices = [annotation, *getattr(annotation, "__args__", ())]
-        section = next(
-            choice for choice in choices if isinstance(choice, type) and issubclass(choice, Section)
-        )
+        sections = (c for c in choices if isinstance(c, type) and issubclass(c, Section))
+        section = next(sections, section)
     return section
 
 

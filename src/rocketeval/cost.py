@@ -11,7 +11,7 @@ from rocketeval.records import Usage
 def money(usage: Usage, price: PriceConfig) -> float:
     """Return what `usage` costs at `price` (money per million tokens).
 
-    >>> money(Usage(prompt_tokens=1_000_000), PriceConfig(prompt=0.15))
+    >>> money(Usage(prompt_tokens=1_000_000), PriceConfig(prompt=0.15, completion=0.6))
     0.15
     """
     cached_price = price.prompt if price.cached is None else price.cached
@@ -23,12 +23,23 @@ def money(usage: Usage, price: PriceConfig) -> float:
     ) / 1e6
 
 
-def usage_facts(usage: Usage, price: PriceConfig) -> dict[str, Any]:
-    """Return `usage` and its cost, as the manifest records them."""
+def shown_money(amount: float, currency: str) -> str:
+    """Return an amount of money for people: cents, and four digits of what is less.
+
+    >>> shown_money(12.3456, "USD"), shown_money(0.00123456, "")
+    ('12.35 USD', '0.001235')
+    """
+    digits = f"{amount:,.2f}" if amount >= 1 or not amount else f"{amount:.4g}"
+    return f"{digits} {currency}".strip()
+
+
+def usage_facts(usage: Usage, price: PriceConfig | None) -> dict[str, Any]:
+    """Return `usage` and its cost, None without a price, as the manifest records them."""
     return {
         "requests": usage.requests,
         "prompt_tokens": usage.prompt_tokens,
         "cached_tokens": usage.cached_tokens,
         "completion_tokens": usage.completion_tokens,
-        "cost": round(money(usage, price), 6),
+        "cost": None if price is None else round(money(usage, price), 6),
+        "currency": "" if price is None else price.currency,
     }

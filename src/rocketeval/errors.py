@@ -14,6 +14,7 @@ RocketEvalError
 │   ├── RunMismatch        it was made with another judge
 │   └── StageMissing       an earlier stage has not been run
 └── Stopped                the run was asked to stop before its end
+    └── BudgetSpent        it would have spent more than `max_cost`
 """
 
 from __future__ import annotations
@@ -97,3 +98,9 @@ class Stopped(RocketEvalError):
     """The run was asked to stop before its end."""
 
     exit_code = 130
+
+
+class BudgetSpent(Stopped):
+    """The run stopped before it would have spent more than `max_cost`."""
+
+    exit_code = 6

@@ -12,23 +12,26 @@ import asyncio
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from rocketeval.audit.audit import Audit
+from rocketeval.budget import Budget
 from rocketeval.checklists.base import AUTHORS
 from rocketeval.config import RunConfig
 from rocketeval.engines.base import Engine, create_engine
 from rocketeval.errors import Stopped
 from rocketeval.grading.judge import grading_prompt
 from rocketeval.observing import Observer
+from rocketeval.prices import check_limit, currency, with_prices
 from rocketeval.ranking.rank import Ranking
 from rocketeval.scoring.base import create_scorer
 from rocketeval.stages.audit import audit_run
 from rocketeval.stages.checklist import make_checklists
 from rocketeval.stages.grade import grade_responses
 from rocketeval.stages.load import load_inputs
+from rocketeval.stages.plan import MOST_PROMPTS, Plan, make_plan
 from rocketeval.stages.rank import rank_candidates
 from rocketeval.stages.report import write_report
 from rocketeval.stages.score import score_responses
@@ -55,7 +58,10 @@ class Run:
     def __init__(
         self, config: RunConfig, *, observer: Observer | None = None, judge: Engine | None = None
     ) -> None:
-        self.config = config
+        self.config = with_prices(config)
+        limit = config.max_cost
+        self.budget = None if limit is None else Budget(limit, currency(self.config))
+        """What may still be spent; None when the config sets no limit."""
         self.store = RunStore(config.run_path)
         self.observer = observer or Observer()
         self.stop = asyncio.Event()
@@ -83,6 +89,36 @@ class Run:
         await self.to_checklists()
         return await self.grade()
 
+    async def plan(
+        self,
+        *,
+        most_prompts: int | None = MOST_PROMPTS,
+        rate: float | None = None,
+        probe: bool = False,
+    ) -> Plan:
+        """Return what the run would do and cost, and keep it beside the run for its bill."""
+        self.check_config()
+        engine = self._judge or create_engine(self.config.judge, self.store.engine_home("judge"))
+        try:
+            with self.store.locked():
+                plan = await make_plan(
+                    self.store,
+                    self.config,
+                    engine,
+                    most_prompts=most_prompts,
+                    rate=rate,
+                    probe=probe,
+                )
+                self.store.save_plan(asdict(plan))
+        finally:
+            await engine.aclose()
+        return plan
+
+    async def plan_offline(self, *, rate: float | None = None) -> Plan:
+        """Return the same as far as it is known without contacting or writing anything."""
+        self.check_config()
+        return await make_plan(self.store, self.config, None, rate=rate)
+
     def load(self) -> Mapping[str, Any]:
         """Snapshot the benchmark into the run, after a look at everything that can be wrong."""
         self.check_config()
@@ -94,8 +130,10 @@ class Run:
     async def checklist(self) -> Mapping[str, Any]:
         """Give every query its checklist."""
         with self._stage("checklist") as facts, self._heeding_stop():
-            facts |= await make_checklists(self.store, self.config, self.observer, self.stop)
-        self._go_on()
+            facts |= await make_checklists(
+                self.store, self.config, self.observer, self.stop, self.budget
+            )
+        self._go_on(f"{facts['unwritten']} checklists are not written")
         return facts
 
     async def grade(self) -> Mapping[str, Any]:
@@ -104,11 +142,11 @@ class Run:
         try:
             with self._stage("grade") as facts, self._heeding_stop():
                 facts |= await grade_responses(
-                    self.store, self.config, engine, self.observer, self.stop
+                    self.store, self.config, engine, self.observer, self.stop, self.budget
                 )
         finally:
             await engine.aclose()
-        self._go_on()
+        self._go_on(f"{facts['unfinished']} of {facts['tasks']} responses are not judged")
         return facts
 
     def score(self) -> Mapping[str, Any]:
@@ -136,6 +174,7 @@ class Run:
         """Find a mistake in any section before anything is written or paid for."""
         AUTHORS.get(self.config.author.kind)
         create_scorer(self.config.scorer)
+        check_limit(self.config)
         prompt = grading_prompt(self.config.judge.template)
         if self._judge is None:
             create_engine(self.config.judge)
@@ -149,11 +188,13 @@ class Run:
         finally:
             self.stoppable = False
 
-    def _go_on(self) -> None:
+    def _go_on(self, left: str) -> None:
         if self.stop.is_set():
             raise Stopped(
                 "Stopped before the end.", hint="Run the same command again to go on from here."
             )
+        if self.budget and self.budget.refused:
+            raise self.budget.spent_out(left)
 
     @contextmanager
     def _stage(self, name: str) -> Iterator[dict[str, Any]]:

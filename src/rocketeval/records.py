@@ -188,6 +188,15 @@ class Usage:
             self.seconds + other.seconds,
         )
 
+    def __sub__(self, other: Usage) -> Usage:
+        return Usage(
+            self.requests - other.requests,
+            self.prompt_tokens - other.prompt_tokens,
+            self.cached_tokens - other.cached_tokens,
+            self.completion_tokens - other.completion_tokens,
+            self.seconds - other.seconds,
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class GradingTask:

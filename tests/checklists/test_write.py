@@ -10,7 +10,6 @@ import pytest
 from rocketeval.checklists.instance import InstanceAuthor
 from rocketeval.checklists.write import Authoring, authoring_key, write_checklists
 from rocketeval.config import AuthorConfig
-from rocketeval.engines.base import EngineIdentity
 from rocketeval.engines.scripted import ScriptedEngine
 from rocketeval.errors import EngineUnavailable
 from rocketeval.records import Checklist, Query, Turn
@@ -120,7 +119,7 @@ async def test_an_author_that_cannot_be_reached_is_told_before_any_query() -> No
     """`prepare` fails the stage at once."""
 
     class Gone(ScriptedEngine):
-        async def identify(self) -> EngineIdentity:
+        async def ready(self) -> None:
             raise EngineUnavailable("nobody there")
 
     asked = Asked()

@@ -40,7 +40,8 @@ def cli(folder: Path, *args: str, code: int = 0) -> subprocess.CompletedProcess[
 def test_help_lists_every_verb_in_order() -> None:
     """`--help` shows the walk, and each verb explains itself."""
     shown = cli(Path.cwd(), "--help").stdout
-    verbs = ["init", "run", "checklist", "grade", "score", "rank", "audit", "report"]
+    verbs = ["init", "doctor", "plan", "run", "checklist", "grade", "score", "rank", "audit"]
+    verbs += ["report"]
     places = [shown.index(f"\n  {verb} ") for verb in verbs]
     assert places == sorted(places)
     for verb in verbs:

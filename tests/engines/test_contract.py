@@ -1,4 +1,4 @@
-"""The engine contract: both shipped engines keep it, and each check catches who does not."""
+"""The engine contract: the engines keep it, and each check catches who does not."""
 
 from __future__ import annotations
 
@@ -6,18 +6,22 @@ import itertools
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import replace
 from functools import partial
+from typing import ClassVar
 
 import pytest
 
 from contracts.engine_contract import EngineContract
+from fakes.native_server import NativeServer
 from fakes.openai_server import MODEL, FakeOpenAI, serving
 from rocketeval import ScriptedEngine
 from rocketeval.config import EngineConfig
 from rocketeval.engines import check as rules
 from rocketeval.engines.base import EngineIdentity, Graded, Written
 from rocketeval.engines.openai_http import OpenAIEngine
+from rocketeval.engines.transports.registry import TRANSPORTS
 from rocketeval.records import Answer, GradingTask, Usage
 from rocketeval.testing import ENGINE_CHECKS, EngineCase, check_engine
+from support.judges import FORMS, engine_at
 
 REJECTED = "far too long"
 
@@ -38,6 +42,60 @@ class TestOpenAIEngine(EngineContract):
         async with serving(FakeOpenAI(rejects=REJECTED)) as server:
             config = EngineConfig(model=MODEL, base_url=server.base_url, patience=1)
             yield EngineCase(partial(OpenAIEngine, config), REJECTED)
+
+
+class TransportContract(EngineContract):
+    """One request form, in front of a recorded-shape stub of a server that has it."""
+
+    name: ClassVar[str]
+
+    @pytest.fixture
+    async def case(self) -> AsyncIterator[EngineCase]:
+        async with serving(replace(FORMS[self.name](), rejects=REJECTED)) as server:
+            assert isinstance(server, NativeServer)
+            yield EngineCase(partial(engine_at, server, transport=self.name), REJECTED)
+
+
+class TestChatOnStub(TransportContract):
+    """`/chat/completions` with the most likely tokens."""
+
+    name = "chat"
+
+
+class TestChatExactOnStub(TransportContract):
+    """`/chat/completions` with label tokens."""
+
+    name = "chat_exact"
+
+
+class TestChatBatchOnStub(TransportContract):
+    """`/chat/completions/batch`."""
+
+    name = "chat_batch"
+
+
+class TestCompletionsOnStub(TransportContract):
+    """`/completions` with a list of prompts."""
+
+    name = "completions"
+
+
+class TestGenerativeScoringOnStub(TransportContract):
+    """`/generative_scoring`."""
+
+    name = "generative_scoring"
+
+
+class TestSGLangGenerateOnStub(TransportContract):
+    """SGLang's `/generate`."""
+
+    name = "sglang_generate"
+
+
+class TestSGLangScoreOnStub(TransportContract):
+    """SGLang's `/v1/score`."""
+
+    name = "sglang_score"
 
 
 class Honest(ScriptedEngine):
@@ -156,3 +214,9 @@ def test_every_check_is_run_and_proven() -> None:
     written = {name for name in vars(rules) if name.startswith("check_")} - {"check_engine"}
     assert {check.__name__ for check in ENGINE_CHECKS} == written
     assert {check.__name__ for _, check, _ in BROKEN} == written
+
+
+def test_every_transport_has_a_contract() -> None:
+    """No request form is added without a class above."""
+    covered = {contract.name for contract in TransportContract.__subclasses__()}
+    assert covered == set(TRANSPORTS) == set(FORMS)

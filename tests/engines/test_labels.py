@@ -41,7 +41,16 @@ def test_labels_are_summed() -> None:
     assert answer.p_yes == pytest.approx(0.75)
 
 
-@pytest.mark.parametrize("told", [{}, {1: -0.1}, {1: -0.1, 3: -3.0}])
+@pytest.mark.parametrize(
+    "told",
+    [
+        {},
+        {1: -0.1},
+        {1: -0.1, 3: -3.0},
+        {1: -0.3, 2: -2.0, 3: -math.inf},
+        {1: -9999.0, 2: -9999.0, 3: -9999.0},
+    ],
+)
 def test_a_label_left_out_is_no_answer(told: dict[int, float]) -> None:
-    """An engine that tells only some of the labels did not do what it was asked."""
+    """An engine that leaves labels out, or writes a placeholder, did not do what it was asked."""
     assert LabelTokens((1, 2), (3,)).read(Readout(), told, None) == Answer(Status.NO_LOGPROBS)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from importlib.util import find_spec
+from pathlib import Path
 
 import pytest
 
@@ -17,18 +18,26 @@ from .server import ServedJudge, fetched_weights, listed_judge, llamacpp_judge
 
 
 @pytest.fixture(scope="session")
-def judge_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedJudge]:
+def judge_url(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[ServedJudge]:
     """Base address and name of a judge that answers."""
     running = os.environ.get("ROCKETEVAL_TEST_JUDGE_URL")
     if running:
         yield listed_judge(running.rstrip("/"))
         return
 
-    _need_xllamacpp()
-    gguf = fetched_weights("smollm2-135m")
+    gguf: Path = request.getfixturevalue("judge_gguf")
     log = tmp_path_factory.mktemp("judge") / "stderr.log"
     with llamacpp_judge(gguf, "smollm2-135m-instruct", log) as judge:
         yield judge
+
+
+@pytest.fixture(scope="session")
+def judge_gguf() -> Path:
+    """The weights of a small judge, where llama.cpp can load them."""
+    _need_xllamacpp()
+    return fetched_weights("smollm2-135m")
 
 
 def _need_xllamacpp() -> None:

@@ -20,6 +20,8 @@ class Author(Protocol):
     """Whether its checklists are worth keeping for the next run."""
     usage: Usage
     """What its work has cost so far, lists that could not be used included."""
+    lost: int
+    """Requests that brought no answer; they may be on the bill all the same."""
 
     @property
     def in_flight(self) -> int:
@@ -43,6 +45,10 @@ class Author(Protocol):
 
     async def prepare(self) -> None:
         """Check that the author can work; raises EngineError if it cannot."""
+        ...
+
+    def most(self, query: Query) -> Usage:
+        """Return what a checklist for `query` uses at most, for a limit on the money."""
         ...
 
     async def write(self, query: Query) -> Checklist:

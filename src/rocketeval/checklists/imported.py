@@ -17,6 +17,7 @@ class ImportedAuthor:
     costly = False
     in_flight = 1
     durable = False
+    lost = 0
 
     def __init__(self, checklists: Mapping[str, Checklist]) -> None:
         self.digest = content_hash("imported")
@@ -38,6 +39,10 @@ class ImportedAuthor:
                 "The benchmark has no checklists.",
                 hint="Add them, or set `author.kind: instance` so that an LLM writes them.",
             )
+
+    def most(self, query: Query) -> Usage:
+        """Return nothing: these checklists are there."""
+        return Usage()
 
     async def write(self, query: Query) -> Checklist:
         """Return the checklist of `query`."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from rocketeval.budget import TEMPLATE_TOKENS, most_tokens, most_written
 from rocketeval.config import AuthorConfig, NoOptions, parse_options
 from rocketeval.engines.base import Engine, create_engine
 from rocketeval.errors import ChecklistError, ConfigError, RequestRejected
@@ -15,6 +16,8 @@ from rocketeval.prompts.render import Template, render_checklist_request
 from rocketeval.records import Checklist, Query, Usage
 
 MAX_TOKENS = 1500
+LONGEST_REASON = 1000
+"""Bytes of what `parse_checklist` says is wrong, which quotes sixty characters at most."""
 REFUSED = "\n\nYour last list was refused: {reason} Write the whole list again, in the form asked."
 
 
@@ -30,6 +33,7 @@ class InstanceAuthor:
         self.in_flight = engine.in_flight
         self.durable = engine.durable
         self.usage = Usage()
+        self.lost = 0
         self._template = Template.load(
             "checklist", config.template, needs=("history", "query", "reference")
         )
@@ -60,6 +64,16 @@ class InstanceAuthor:
         """Check that the author LLM answers."""
         await self._engine.ready()
 
+    def most(self, query: Query) -> Usage:
+        """Return what all attempts together use at most."""
+        asked = render_checklist_request(self._template, query)
+        extra_body = self.config.engine.extra_body if self.config.engine else {}
+        attempts = self.config.attempts
+        return Usage(
+            prompt_tokens=attempts * most_tokens(asked + REFUSED, TEMPLATE_TOKENS + LONGEST_REASON),
+            completion_tokens=attempts * most_written(MAX_TOKENS, extra_body),
+        )
+
     async def write(self, query: Query) -> Checklist:
         """Return the checklist the author wrote for `query`."""
         asked = render_checklist_request(self._template, query)
@@ -70,6 +84,7 @@ class InstanceAuthor:
             except RequestRejected as error:
                 raise ChecklistError(f"the author rejected it: {error.message}") from None
             self.usage += written.usage
+            self.lost += written.usage.requests - 1
             try:
                 items = self._parse(written.text, finished=written.finished)
             except ChecklistError as error:

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
+from rocketeval.budget import Purse
 from rocketeval.checklists.base import Author
 from rocketeval.errors import ChecklistError
 from rocketeval.hashing import content_hash
@@ -21,6 +22,8 @@ class Authoring:
     failures: dict[str, str] = field(default_factory=dict)
     """Reason by query id."""
     usage: Usage = field(default_factory=Usage)
+    lost: int = 0
+    """Requests that brought no answer."""
     reused: int = 0
     """Checklists an earlier run had paid for."""
 
@@ -39,8 +42,12 @@ async def write_checklists(
     advance: Callable[[], None],
     concurrency: int,
     stop: asyncio.Event,
+    purse: Purse | None = None,
 ) -> Authoring:
-    """Return a checklist per query; `known` maps keys to (author, items) paid for earlier."""
+    """Return a checklist per query; `known` maps keys to (author, items) paid for earlier.
+
+    Checklists that do not fit into the `purse` are not asked for.
+    """
     authoring = Authoring()
     remaining = iter(queries)
 
@@ -54,13 +61,27 @@ async def write_checklists(
                 authoring.checklists[query.id] = Checklist(query.id, items, author_name)
                 authoring.reused += 1
             else:
+                reserved = await purse.reserve(author.most(query)) if purse else 0.0
+                if reserved is None:
+                    return
+                if purse and stop.is_set():
+                    purse.settle(reserved, Usage())
+                    return
                 await _write_one(author, query, key, authoring, record)
+                if purse:
+                    _settle(purse, reserved, authoring, author)
             advance()
 
     await author.prepare()
     await run_workers(work, concurrency, drop_at=stop if author.durable else None)
     authoring.usage = author.usage
     return authoring
+
+
+def _settle(purse: Purse, reserved: float, authoring: Authoring, author: Author) -> None:
+    told, authoring.usage = author.usage - authoring.usage, author.usage
+    lost, authoring.lost = author.lost - authoring.lost, author.lost
+    purse.settle(reserved, told, untold=lost + (0 if told.prompt_tokens else 1))
 
 
 async def _write_one(

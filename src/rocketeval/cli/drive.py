@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 import click
 
+from rocketeval.cli.log_lines import log_shown
 from rocketeval.pipeline import Run
 
 INCOMPLETE = 3
@@ -21,7 +22,7 @@ T = TypeVar("T")
 
 def drive(run: Run, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
     """Return `await work()`, holding the run; one Ctrl-C lets tasks in flight finish, two don't."""
-    with _signals(run), run.store.locked():
+    with _signals(run), run.store.locked(), log_shown(run.observer):
         try:
             return asyncio.run(work())
         finally:

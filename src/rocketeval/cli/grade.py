@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import click
 
+from rocketeval.cli.bill import show_bill
 from rocketeval.cli.drive import INCOMPLETE, drive
 from rocketeval.cli.options import with_settings
-from rocketeval.cli.plan import show_plan
+from rocketeval.cli.plan import show_dry_run
 from rocketeval.cli.progress import make_observer
 from rocketeval.cli.words import failed
 from rocketeval.config import RunConfig
@@ -20,10 +21,10 @@ def command(settings: RunConfig, quiet: bool, dry_run: bool) -> int:
     """Let the judge of CONFIG answer every checklist item that is still unanswered.
 
     Checklists that are missing are made first. Inputs that changed are judged again, the rest is
-    kept. Exit code 3: some responses could not be judged, run it again.
+    kept. Exit code 3: some responses could not be judged, run it again; 6: --max-cost is reached.
     """
     if dry_run:
-        show_plan(settings)
+        show_dry_run(settings)
         return 0
     run = Run(settings, observer=make_observer(settings, quiet=quiet))
     facts = drive(run, run.to_judgments)
@@ -32,6 +33,7 @@ def command(settings: RunConfig, quiet: bool, dry_run: bool) -> int:
             f"{facts['judged']} judged now, {facts['finished_earlier']} earlier, "
             f"{facts['from_cache']} from the cache, {facts['unfinished']} left"
         )
+        show_bill(facts["bill"])
     for failure in run.store.failures()[:10]:
         click.echo(failed(failure), err=True)
     return INCOMPLETE if facts["unfinished"] or facts["responses_without_checklist"] else 0

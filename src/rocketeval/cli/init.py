@@ -23,7 +23,7 @@ judge:                   # any OpenAI-compatible server: vLLM, SGLang, llama.cpp
   model: {model}
   base_url: {base_url}
   api_key_env: OPENAI_API_KEY   # the key is read from this environment variable, if it is set
-  concurrency: 8         # responses in flight
+  # concurrency: 16      # responses in flight; left out, it is what suits the server
 
 author:
   kind: imported         # the benchmark brings checklists; `instance` lets an LLM write them:
@@ -36,6 +36,11 @@ scorer:
 
 output: runs             # the run's files go to runs/quickstart
 cache: runs/.cache       # judgments shared between runs, so that nothing is paid for twice
+
+# To see what a run costs, name a table of prices per million tokens, which holds lines such as
+#   models: {{gpt-4o-mini: {{prompt: 0.15, cached: 0.075, completion: 0.6}}}}
+# prices: prices.yaml
+# max_cost: 5            # the most that one command may spend
 """
 
 

@@ -13,6 +13,8 @@ from rocketeval.errors import RocketEvalError, Stopped
 
 VERBS = {
     "init": "Write a small benchmark and a config to start from.",
+    "doctor": "Examine a judge before it is paid for: will it do?",
+    "plan": "Say what a run would ask, cost and take, before it is started.",
     "run": "Do everything: load, checklist, grade, score, rank, audit, report.",
     "checklist": "Load the benchmark and give every query its checklist.",
     "grade": "Let the judge answer every checklist item that is still unanswered.",

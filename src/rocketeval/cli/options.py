@@ -11,6 +11,7 @@ import click
 
 from rocketeval.config import RunConfig, load_config
 from rocketeval.pipeline import Run
+from rocketeval.prices import with_prices
 
 Verb = Callable[..., Any]
 
@@ -26,6 +27,14 @@ _OVERRIDES = (
     ),
     click.option("--judge", help="Judge model; overrides the config's."),
     click.option("--base-url", help="The judge's endpoint; overrides the config's."),
+)
+_SPENDING = (
+    click.option(
+        "--max-cost",
+        type=click.FloatRange(min=0, min_open=True),
+        metavar="MONEY",
+        help="Stop before judge and author together cost more; needs their prices.",
+    ),
     click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors."),
 )
 
@@ -41,6 +50,20 @@ def with_run(verb: Verb) -> Verb:
 
 
 def with_settings(verb: Verb) -> Verb:
+    """Give a verb that spends money the config, with what the command line says in its place."""
+
+    @wraps(verb)
+    def command(settings: RunConfig, max_cost: float | None, **own: Any) -> Any:
+        given = {} if max_cost is None else {"max_cost": max_cost}
+        return verb(settings.model_copy(update=given), **own)
+
+    wrapped: Verb = command
+    for option in reversed(_SPENDING):
+        wrapped = option(wrapped)
+    return with_config(wrapped)
+
+
+def with_config(verb: Verb) -> Verb:
     """Give the verb the config, with what stands on the command line in its place."""
 
     @wraps(verb)
@@ -74,7 +97,7 @@ def _override(
     def given(**values: Any) -> dict[str, Any]:
         return {key: value for key, value in values.items() if value is not None}
 
-    return config.model_copy(
+    changed = config.model_copy(
         update={
             "benchmark": config.benchmark.model_copy(update=given(limit=limit)),
             "judge": config.judge.model_copy(update=given(model=judge, base_url=base_url)),
@@ -82,3 +105,4 @@ def _override(
             "name": name or (config.name if limit is None else f"{config.name}-first-{limit}"),
         }
     )
+    return with_prices(changed)

@@ -1,36 +1,138 @@
-"""What `--dry-run` prints."""
+"""`rocketeval plan`"""
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Iterator
+from dataclasses import asdict
+
 import click
+import orjson
 
+from rocketeval.cli.options import with_config
+from rocketeval.cli.words import clock, counted
 from rocketeval.config import RunConfig
+from rocketeval.cost import shown_money
 from rocketeval.pipeline import Run
-from rocketeval.stages.plan import Plan, make_plan
+from rocketeval.stages.plan import MOST_PROMPTS, Plan
 
 
-def show_plan(config: RunConfig) -> None:
+@click.command()
+@with_config
+@click.option("--offline", is_flag=True, help="Contact and write nothing; estimate tokens.")
+@click.option(
+    "--exact", is_flag=True, help=f"Tokenise every prompt, also when they are over {MOST_PROMPTS}."
+)
+@click.option(
+    "--rate",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="ITEMS",
+    help="Items per second the judge answers, to tell the time.",
+)
+@click.option(
+    "--probe", is_flag=True, help="Measure that rate: asks the judge up to 16 real responses."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the plan as JSON.")
+def command(
+    settings: RunConfig, offline: bool, exact: bool, rate: float | None, probe: bool, as_json: bool
+) -> None:
+    """Say what `rocketeval run CONFIG` would ask, cost and take, before it is started.
+
+    What the run or the cache already holds is not counted. The judge is contacted to find out how
+    it can be asked and how it counts tokens; it is asked none of the items (but see --probe).
+    Tokens are `exact` where the judge's own tokenizer counted them, `sampled` where it counted
+    whole queries, evenly spaced, and `estimated` from the bytes where it cannot be asked.
+
+    The plan is kept in the run; after the run, the bill is shown beside it.
+    """
+    if offline and probe:
+        raise click.UsageError("--probe asks the judge, --offline does not.")
+    run = Run(settings)
+    most_prompts = None if exact else MOST_PROMPTS
+    if offline:
+        plan = asyncio.run(run.plan_offline(rate=rate))
+    else:
+        plan = asyncio.run(run.plan(most_prompts=most_prompts, rate=rate, probe=probe))
+    if as_json:
+        click.echo(orjson.dumps(asdict(plan), option=orjson.OPT_INDENT_2))
+        return
+    show_plan(run.config, plan)
+    if not offline:
+        click.echo(f"\nKept in {run.store.path / 'plan.json'}: the bill will be shown beside it.")
+
+
+def show_dry_run(config: RunConfig) -> None:
     """Print what a run would do. Nothing is contacted or written."""
-    Run(config).check_config()
-    plan = make_plan(config)
-    click.echo(f"Run        {config.run_path}")
-    click.echo(
-        f"Benchmark  {plan.queries} queries, {plan.candidates} candidates, "
-        f"{plan.responses} responses"
+    run = Run(config)
+    show_plan(run.config, asyncio.run(run.plan_offline()))
+
+
+def show_plan(config: RunConfig, plan: Plan) -> None:
+    """Print a plan, a line a question that people have."""
+    for title, text in _lines(config, plan):
+        click.echo(f"{title:11}{text}".rstrip())
+
+
+def _lines(config: RunConfig, plan: Plan) -> Iterator[tuple[str, str]]:
+    yield "Run", str(config.run_path)
+    yield (
+        "Benchmark",
+        f"{counted(plan.queries, 'query', 'queries')}, "
+        f"{counted(plan.candidates, 'candidate', 'candidates')}, "
+        f"{counted(plan.responses, 'response', 'responses')}",
     )
     if plan.checklists_to_write:
-        click.echo(f"Author     {plan.checklists_to_write} checklists to write")
+        yield "Author", f"{counted(plan.checklists_to_write, 'checklist', 'checklists')} to write"
+        if plan.author_cost is not None:
+            yield "", f"at most {shown_money(plan.author_cost, plan.currency)}"
     if plan.without_checklist:
-        click.echo(f"Missing    {plan.without_checklist} queries have no checklist")
-    click.echo(f"Judge      {config.judge.model}: {_judging(plan)}")
-    if plan.finished is not None:
-        click.echo(f"Finished   {plan.finished} judgments of this run are not paid for again")
+        without = counted(plan.without_checklist, "query has", "queries have")
+        yield "Missing", f"{without} no checklist"
+    if plan.finished or plan.from_cache:
+        yield (
+            "Finished",
+            f"{counted(plan.finished, 'judgment', 'judgments')} in this run, "
+            f"{plan.from_cache:,} in the cache: not paid for again",
+        )
+    yield "Judge", _judging(plan)
+    if plan.responses_waiting:
+        waiting = counted(plan.responses_waiting, "response waits", "responses wait")
+        yield "", f"{waiting} for a checklist: not counted below"
+    if plan.items:
+        yield from _figures(plan)
 
 
 def _judging(plan: Plan) -> str:
-    if not plan.tasks:
-        return f"{plan.responses} judgments, as many items as their checklists will have"
-    return (
-        f"at most {plan.items} items to answer in {plan.tasks} judgments, about "
-        f"{plan.prompt_tokens / 1e6:.2f} million prompt tokens (a quarter of the characters)"
-    )
+    if not plan.to_judge:
+        return f"{plan.judge}: nothing is left to ask"
+    left = f"{counted(plan.items, 'item', 'items')} of {plan.to_judge:,} responses to ask"
+    called = f", in {counted(plan.requests, 'call', 'calls')}" if plan.in_flight else ""
+    at_once = f", {plan.in_flight} responses at once" if plan.in_flight else ""
+    return f"{plan.judge}: {left}{called}{at_once}"
+
+
+def _figures(plan: Plan) -> Iterator[tuple[str, str]]:
+    known = {
+        "exact": "exact",
+        "sampled": f"sampled: {plan.prompts_counted:,} of {plan.items:,} prompts were tokenised",
+        "estimated": "estimated: a quarter of the bytes",
+    }[plan.tokens_known]
+    share = plan.computed_tokens / max(1, plan.prompt_tokens)
+    yield "Tokens", f"{plan.prompt_tokens:,} in the prompts ({known}), {plan.items:,} written"
+    yield "", f"{plan.computed_tokens:,} to compute at least, with a perfect cache ({share:.0%})"
+    if plan.cost is None:
+        yield "Money", "no price set"
+    else:
+        shown = shown_money(plan.cost, plan.currency)
+        reused = plan.cost_with_reuse
+        yield (
+            "Money",
+            shown
+            if reused is None
+            else f"{shown_money(reused, plan.currency)} with a perfect cache, {shown} without any",
+        )
+    if plan.seconds is None or plan.items_per_second is None:
+        yield "Time", plan.rate_from or "not known (see --rate and --probe)"
+    else:
+        rate = f"{plan.items_per_second:,.1f} items/s"
+        yield "Time", f"{clock(plan.seconds)} at {rate}, {plan.rate_from}"

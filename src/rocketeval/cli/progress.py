@@ -16,9 +16,9 @@ from rich.progress import (
     TimeElapsedColumn,
 )
 
-from rocketeval.cli.words import failed
+from rocketeval.cli.words import clock, failed
 from rocketeval.config import RunConfig
-from rocketeval.cost import money
+from rocketeval.cost import money, shown_money
 from rocketeval.observing import Observer
 from rocketeval.records import Failure, Judgment, Usage
 
@@ -55,16 +55,16 @@ class Tally:
         parts = [f"{self.rate:.1f}/s"]
         if self.spent.prompt_tokens:
             parts.append(f"{self.spent.prompt_tokens / 1000:,.0f}k tokens")
-        cost = money(self.spent, self._price)
-        if cost:
-            parts.append(f"cost {cost:.4f}")
+        if self._price and self.spent.prompt_tokens:
+            cost = money(self.spent, self._price)
+            parts.append(f"cost {shown_money(cost, self._price.currency)}")
         if self.missing:
             parts.append(f"{self.missing} answers missing")
         if self.failed:
             parts.append(f"{self.failed} failed")
         left = (self.total or 0) - self.done
         if left > 0 and self.rate > 0:
-            parts.append(f"{_clock(left / self.rate)} left")
+            parts.append(f"{clock(left / self.rate)} left")
         return ", ".join(parts)
 
     def line(self) -> str:
@@ -107,6 +107,10 @@ class LineObserver(Observer):
         if stage == self._tally.stage:
             self._write(self._tally.line())
         self._write(f"{stage}: done in {facts['seconds']:.1f} s")
+
+    def say(self, text: str) -> None:
+        """Write a line that is no progress of its own."""
+        self._write(text)
 
     def _now_and_then(self) -> None:
         if time.monotonic() - self._last >= LINE_SECONDS:
@@ -163,6 +167,10 @@ class BarObserver(Observer):
             self.closed()
             self._console.print(self._tally.line(), markup=False, highlight=False)
 
+    def say(self, text: str) -> None:
+        """Write a line above the bar."""
+        self._console.print(text, markup=False, highlight=False)
+
     def closed(self) -> None:
         """Close the bar, whatever state it is in."""
         if self._bar is not None:
@@ -180,9 +188,3 @@ def make_observer(config: RunConfig, *, quiet: bool) -> Observer:
         return Observer()
     console = Console(stderr=True)
     return BarObserver(config, console) if console.is_terminal else LineObserver(config)
-
-
-def _clock(seconds: float) -> str:
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"

@@ -16,6 +16,13 @@ def counted(number: int, one: str, many: str) -> str:
     return f"{number:,} {one if number == 1 else many}"
 
 
+def clock(seconds: float) -> str:
+    """Return a time as minutes and seconds, with hours when there are any."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
+
+
 def printable(name: str) -> str:
     """Return a name without control characters, which could rewrite the terminal."""
     return "".join(mark if mark.isprintable() else "\ufffd" for mark in name)

@@ -120,8 +120,11 @@ class Engine(Protocol):
 ENGINES: Registry[Engine] = Registry(
     "engine",
     {
+        "llamacpp": "rocketeval.engines.llamacpp_local:LlamaCppEngine",
         "openai": "rocketeval.engines.openai_http:OpenAIEngine",
+        "openai_batch": "rocketeval.engines.openai_batch:OpenAIBatchEngine",
         "scripted": "rocketeval.engines.scripted:ScriptedEngine",
+        "vllm": "rocketeval.engines.vllm_local:VLLMEngine",
     },
 )
 

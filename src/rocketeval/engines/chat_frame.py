@@ -36,16 +36,20 @@ class ChatFrame:
 async def learn_frame(tokenizer: Tokenizer, extra_body: Mapping[str, Any]) -> ChatFrame | None:
     """Return the frame the server's template makes; None where it cannot be learned for sure."""
     settings = {name: value for name, value in extra_body.items() if name in CHAT_SETTINGS}
-    rendered = await tokenizer.render(f" {MARK} ", settings)
-    if rendered is None or rendered[0].count(MARK) != 1:
+    plain = await tokenizer.render(MARK, settings)
+    spaced = await tokenizer.render(f" {MARK} ", settings)
+    if plain is None or spaced is None or plain[0].count(MARK) != 1:
         return None
-    text, tokens = rendered
-    head, tail = text.split(MARK)
-    if head.endswith(" ") and tail.startswith(" "):
-        frame = ChatFrame(head[:-1], tail[1:], trims=False)
+    head, tail = plain[0].split(MARK)
+    # Two renderings, because a template may have spaces of its own around the message.
+    for trims in (False, True):
+        frame = ChatFrame(head, tail, trims)
+        if frame.around(f" {MARK} ") == spaced[0]:
+            break
     else:
-        frame = ChatFrame(head, tail, trims=True)
-    if tokens is not None and await tokenizer.encode(frame.around(f" {MARK} ")) != tokens:
+        return None
+    text, tokens = plain
+    if tokens is not None and await tokenizer.encode(text) != tokens:
         # Text that does not come back as the same tokens would show the model another prompt.
         return None
     return frame

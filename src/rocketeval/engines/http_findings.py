@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from rocketeval.engines.base import Finding
@@ -48,7 +49,7 @@ def _labels(probed: Probed) -> Finding:
     wire = probed.wire
     known = {token.strip() for token in (*wire.readout.yes, *wire.readout.no)}
     carrying = [
-        f"{token!r} {logp:.2f}"
+        f"{token!r} {math.exp(logp):.3f}"
         for token, logp in probed.reference.listed
         if token.strip("\u0120\u2581 \n") in known
     ][:4]

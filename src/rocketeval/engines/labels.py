@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from rocketeval.engines.readout import Readout
+from rocketeval.engines.readout import UNTOLD, Readout
 from rocketeval.records import Answer
 
 
@@ -23,10 +23,12 @@ class LabelTokens:
 
     def read(self, readout: Readout, logps: Mapping[int, float], wrote: str | None) -> Answer:
         """Return the answer that the log-probabilities of all label tokens give."""
-        yes = [logps[token] for token in self.yes if token in logps]
-        no = [logps[token] for token in self.no if token in logps]
+        told = {token: logp for token, logp in logps.items() if logp > UNTOLD}
+        yes = [told[token] for token in self.yes if token in told]
+        no = [told[token] for token in self.no if token in told]
         if len(yes) + len(no) < len(self.yes) + len(self.no):
-            # An engine that leaves a label out did not do what it was asked.
+            # An engine that leaves a label out, or puts a placeholder in its place, did not do
+            # what it was asked.
             return readout.read_exact([], [])
         return readout.read_exact(yes, no, wrote=wrote)
 

@@ -25,7 +25,12 @@ from rocketeval.hashing import content_hash
 from rocketeval.records import Answer, GradingTask, Status
 
 DEFAULT_BASE_URL = "https://api.openai.com/v1"
-IN_FLIGHT = 16
+MOST_IN_FLIGHT = 64
+"""Requests at once at most, unless the config says otherwise."""
+WHOLE_RESPONSES = 16
+"""Responses at once where one call asks all items of one."""
+SINGLE_ITEMS = 32
+"""Responses at once where every item is a call of its own."""
 MOST_ITEMS = 64
 """Items in one call at most: every one repeats the prefix on the wire."""
 
@@ -52,7 +57,7 @@ class OpenAIEngine:
     def __init__(self, config: EngineConfig) -> None:
         check_transport(config.transport)
         self.config = config
-        self.in_flight = config.concurrency or IN_FLIGHT
+        self.in_flight = config.concurrency or WHOLE_RESPONSES
         self.base_url = base_url(config)
         self.readout = Readout(min_mass=config.min_mass, max_width=config.max_width)
         self._frame = _given_frame(config)
@@ -62,7 +67,7 @@ class OpenAIEngine:
         self._http = HttpClient(
             self.base_url,
             key=os.environ.get(config.api_key_env),
-            concurrency=self.in_flight,
+            concurrency=config.concurrency or MOST_IN_FLIGHT,
             timeout=config.timeout,
             patience=config.patience,
         )
@@ -159,12 +164,25 @@ class OpenAIEngine:
         except RequestRejected as error:
             if len(items) == 1:
                 return items[0], error
-            # One item may have spoiled the call for all: ask them one by one.
-            for item in items:
-                failure = await self._ask(task, [item], headers, answers, meter)
-                if failure is not None:
-                    return failure
+            return await self._ask_apart(task, items, headers, answers, meter)
         return None
+
+    async def _ask_apart(
+        self,
+        task: GradingTask,
+        items: Sequence[int],
+        headers: Mapping[str, str],
+        answers: dict[int, Answer],
+        meter: Meter,
+    ) -> tuple[int, EngineUnavailable | RequestRejected] | None:
+        """Ask one by one, because one item may have spoiled the call for all."""
+        first: tuple[int, EngineUnavailable | RequestRejected] | None = None
+        for item in items:
+            failure = await self._ask(task, [item], headers, answers, meter)
+            first = first or failure
+            if failure is not None and isinstance(failure[1], EngineUnavailable):
+                return failure
+        return first
 
     def _headers(self, task: GradingTask) -> dict[str, str]:
         """Return what tells a router to send a response's items to one replica."""
@@ -197,10 +215,9 @@ class OpenAIEngine:
             async with self._probing:
                 if self._probed is None:
                     wire = await self._plain_wire()
-                    self._probed = await probe(wire, self.config.transport, self._frame)
-                    if self.config.concurrency is None and wire.server.slots:
-                        # llama.cpp keeps one prefix per slot: more at once would evict it.
-                        self.in_flight = wire.server.slots
+                    probed = await probe(wire, self.config.transport, self._frame)
+                    self.in_flight = self.config.concurrency or _suitable(probed)
+                    self._probed = probed
         return self._probed
 
     def _logprob_mode(self, probed: Probed) -> str:
@@ -208,7 +225,9 @@ class OpenAIEngine:
         labels = wire.labels if probed.transport.exact else None
         told = f"top{wire.top_logprobs}" if labels is None else f"exact{labels.ids}"
         processed = " processed" if probed.processed else ""
-        extra = self.config.extra_body
+        extra = dict(self.config.extra_body)
+        if self._frame is not None:
+            extra["chat"] = [self._frame.head, self._frame.tail]
         return f"{told}{processed}" + (f"+{content_hash('extra', extra).hex()}" if extra else "")
 
 
@@ -235,6 +254,15 @@ def _given_frame(config: EngineConfig) -> ChatFrame | None:
     if options.chat_head is None or options.chat_tail is None:
         raise ConfigError("options.chat_head and options.chat_tail belong together.")
     return ChatFrame(options.chat_head, options.chat_tail, trims=False)
+
+
+def _suitable(probed: Probed) -> int:
+    """Return how many responses at once this server can make use of."""
+    slots = probed.wire.server.slots
+    if slots is not None:
+        # llama.cpp keeps one prefix per slot: more responses at once would evict each other's.
+        return slots
+    return WHOLE_RESPONSES if probed.transport.several else SINGLE_ITEMS
 
 
 def _calls(items: Sequence[int], most: int) -> list[Sequence[int]]:

@@ -12,7 +12,7 @@ from rocketeval.engines.meter import Meter
 from rocketeval.engines.readout import UNTOLD
 from rocketeval.engines.server import NO_ANSWER, Server
 from rocketeval.engines.transports.base import Transport, Wire, expected_shape
-from rocketeval.engines.transports.chat import complete_chat, listed_tokens
+from rocketeval.engines.transports.chat import complete_chat, ranked_tokens
 from rocketeval.engines.transports.registry import BEST_FIRST, TRANSPORTS
 from rocketeval.errors import EngineRefused, RequestRejected
 from rocketeval.records import Answer, Status
@@ -29,8 +29,8 @@ HOT = 3.0
 SAME = 0.25
 """Two identical requests spread their log-probabilities alike, by less than this share."""
 APART = 0.15
-"""Two request forms whose p_yes differ by more do not show the model the same prompt."""
-FEWER_LOGPROBS = (10, 5, 1)
+"""Two request forms whose probabilities differ by more do not ask the same question."""
+FEWER_LOGPROBS = (20, 10, 5, 1)
 NO_THINKING = "`extra_body: {chat_template_kwargs: {enable_thinking: false}}`"
 
 
@@ -76,10 +76,7 @@ async def probe(wire: Wire, name: str, frame: ChatFrame | None) -> Probed:
     user has given.
     """
     wire = await _allowed_logprobs(wire)
-    processed = await _is_processed(wire)
-    if processed:
-        # At temperature 1 a server that scales by temperature tells what the model said.
-        wire = replace(wire, temperature=1.0)
+    wire, processed = await _unscaled(wire)
     reference = await ask_reference(wire)
     _refuse_untrustworthy(reference, wire)
     wire = await _with_knowledge(wire, frame)
@@ -145,21 +142,39 @@ async def _allowed_logprobs(wire: Wire) -> Wire:
     )
 
 
-async def _is_processed(wire: Wire) -> bool:
-    """Return whether the temperature changes the listed log-probabilities."""
-    cold = dict(await _listed(wire, PROMPTS[0], Meter()))
+async def _unscaled(wire: Wire) -> tuple[Wire, bool]:
+    """Return the wire that gets unscaled log-probabilities, and whether temperature scales them."""
+
+    async def at(temperature: float) -> dict[str, float]:
+        listed = await _listed(replace(wire, temperature=temperature), PROMPTS[0], Meter())
+        return {token: logp for token, logp in listed if logp > UNTOLD}
+
+    cold = await at(wire.temperature)
     try:
-        hot = dict(await _listed(replace(wire, temperature=HOT), PROMPTS[0], Meter()))
+        if _alike(cold, await at(HOT)):
+            return wire, False
+        if _alike(cold, await at(1.0)):
+            # Greedy answers are not scaled, and nothing is drawn against the odds.
+            return wire, True
     except RequestRejected:
-        return False
-    both = [token for token in cold if token in hot and min(cold[token], hot[token]) > UNTOLD]
-    if len(both) < 2:
-        return bool(cold) and bool(hot)
+        return wire, False
+    # At temperature 1 a server that scales by temperature tells what the model said.
+    return replace(wire, temperature=1.0), True
+
+
+def _alike(one: Mapping[str, float], other: Mapping[str, float]) -> bool:
+    """Whether two lists of log-probabilities come from one distribution, as far as they tell."""
+    both = [token for token in one if token in other]
+    if not both:
+        # A list of the drawn token alone says nothing about another one.
+        return min(len(one), len(other)) < 2
+    if len(both) == 1:
+        return math.isclose(one[both[0]], other[both[0]], rel_tol=SAME, abs_tol=SAME)
     spreads = [
         max(told[token] for token in both) - min(told[token] for token in both)
-        for told in (cold, hot)
+        for told in (one, other)
     ]
-    return not math.isclose(*spreads, rel_tol=SAME, abs_tol=SAME)
+    return math.isclose(*spreads, rel_tol=SAME, abs_tol=SAME)
 
 
 async def _with_knowledge(wire: Wire, frame: ChatFrame | None) -> Wire:
@@ -183,7 +198,7 @@ async def _listed(wire: Wire, prompt: str, meter: Meter) -> list[tuple[str, floa
     settings = {"logprobs": True, "top_logprobs": wire.top_logprobs}
     choice = await complete_chat(wire, messages, settings, {}, meter)
     with expected_shape("a chat completion"):
-        return listed_tokens(choice)
+        return ranked_tokens(choice)
 
 
 def _refuse_untrustworthy(reference: Reference, wire: Wire) -> None:
@@ -213,20 +228,29 @@ def _difference(
 ) -> str | None:
     """Return how this form's answers contradict the reference; None when they do not."""
     asked_once = transport.name != "generative_scoring"
-    if asked_once and prompt_tokens and reference.prompt_tokens:
-        more = (prompt_tokens - reference.prompt_tokens) // len(PROMPTS)
-        if prompt_tokens != reference.prompt_tokens:
-            return (
-                f"its prompts have {more:+d} tokens against a chat's: a second beginning-of-text "
-                "token or another template"
-            )
-    for answer, known in zip(answers, reference.answers, strict=True):
-        if answer.status in (Status.NO_LOGPROBS, Status.UNSOUND):
-            return f"it tells no usable log-probabilities ({answer.status})"
-        if answer.p_yes is not None and known.p_yes is not None:
-            apart = abs(answer.p_yes - known.p_yes)
-            if apart > APART:
-                return f"its p_yes is {apart:.2f} away from a chat's"
+    more = (prompt_tokens - reference.prompt_tokens) / len(PROMPTS)
+    if asked_once and prompt_tokens and reference.prompt_tokens and more:
+        return (
+            f"its prompts have {more:+g} tokens against a chat's: a second beginning-of-text "
+            "token or another template"
+        )
+    pairs = zip(answers, reference.answers, strict=True)
+    return next(filter(None, (_contradiction(*pair) for pair in pairs)), None)
+
+
+def _contradiction(answer: Answer, known: Answer) -> str | None:
+    if answer.status in (Status.NO_LOGPROBS, Status.UNSOUND):
+        return f"it tells no usable log-probabilities ({answer.status})"
+    if known.mass is not None and (answer.mass or 0.0) < known.mass - APART:
+        # A chat lists some of the yes and no tokens: no form can find less on all of them.
+        return (
+            f"it finds {answer.mass or 0.0:.2f} of probability on yes and no, a chat "
+            f"{known.mass:.2f}: it asks for other tokens"
+        )
+    if answer.p_yes is not None and known.p_yes is not None:
+        apart = abs(answer.p_yes - known.p_yes)
+        if apart > APART:
+            return f"its p_yes is {apart:.2f} away from a chat's"
     return None
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from rocketeval.engines.base import Engine, Graded
+from rocketeval.grading.budget import GradingBudget
 from rocketeval.observing import Observer
 from rocketeval.records import Answer, Failure, GradingTask, Judgment, Status, Usage
 from rocketeval.workers import run_workers
@@ -55,12 +56,14 @@ async def grade(
     observer: Observer,
     stop: asyncio.Event,
     proven: bool = False,
+    budget: GradingBudget | None = None,
 ) -> Grading:
     """Grade every task in order, at most `concurrency` at once, and `record` each judgment.
 
     `proven` says that this judge has finished tasks before, so a failure is the task's own.
     Setting `stop` lets the tasks in flight finish and starts no more; a durable engine's tasks are
-    left to the next run. Raises EngineRefused when the engine will not serve us at all.
+    left to the next run. What does not fit into the `budget` is not started.
+    Raises EngineRefused when the engine will not serve us at all.
     """
     grading = Grading()
     unavailable = 0
@@ -91,12 +94,21 @@ async def grade(
         grading.useless = len(queries) >= USELESS_QUERIES and len(grading.failures) >= USELESS_AFTER
         observer.failed(failure)
 
+    def ending() -> bool:
+        return stop.is_set() or grading.gone or grading.useless
+
     async def work() -> None:
-        while not (stop.is_set() or grading.gone or grading.useless):
+        while not ending():
             task = next(tasks, None)
             if task is None:
                 return
-            settle(task, await engine.grade(task, known.get(task.key, {})))
+            told = known.get(task.key, {})
+            if budget and not await budget.admit(task, told, ending):
+                return
+            graded = await engine.grade(task, told)
+            if budget:
+                budget.settle(task, told, graded)
+            settle(task, graded)
 
     await run_workers(work, concurrency, drop_at=stop if engine.durable else None)
     grading.stopped = stop.is_set()

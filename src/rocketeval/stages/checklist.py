@@ -8,6 +8,7 @@ from typing import Any
 
 from rocketeval.benchmarks.base import open_benchmark
 from rocketeval.benchmarks.load import imported_checklists
+from rocketeval.budget import Budget, Purse
 from rocketeval.checklists.base import create_author
 from rocketeval.checklists.write import Authoring, write_checklists
 from rocketeval.config import RunConfig
@@ -19,9 +20,14 @@ from rocketeval.store.run import RunStore
 
 
 async def make_checklists(
-    store: RunStore, config: RunConfig, observer: Observer, stop: asyncio.Event
+    store: RunStore,
+    config: RunConfig,
+    observer: Observer,
+    stop: asyncio.Event,
+    budget: Budget | None = None,
 ) -> dict[str, Any]:
     """Write the run's checklists; return counts, cost and every query that has none, named."""
+    price = config.author.price
     queries = store.inputs.queries
     observer.stage_began("checklist", len(queries))
     benchmark = open_benchmark(config.benchmark)
@@ -38,17 +44,20 @@ async def make_checklists(
             advance=observer.advanced,
             concurrency=author.in_flight,
             stop=stop,
+            purse=Purse(budget, price) if budget and price else None,
         )
     finally:
         await author.aclose()
-    if not stop.is_set():
+    left = len(queries) - len(authoring.checklists) - len(authoring.failures)
+    if not left:
         _save(store, queries, authoring)
     return {
         "checklists": len(authoring.checklists),
         "items": sum(len(made.items) for made in authoring.checklists.values()),
         "reused": authoring.reused,
         "failures": authoring.failures,
-        "usage": usage_facts(authoring.usage, config.author.price),
+        "unwritten": left,
+        "usage": usage_facts(authoring.usage, price),
     }
 
 

@@ -3,25 +3,35 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Mapping
 from typing import Any
 
+from rocketeval.budget import Budget, Purse
 from rocketeval.config import RunConfig
 from rocketeval.cost import usage_facts
 from rocketeval.engines.base import Engine
 from rocketeval.errors import EngineRefused, EngineUnavailable
+from rocketeval.grading.budget import GradingBudget
 from rocketeval.grading.grade import Grading, grade
 from rocketeval.grading.judge import fingerprint, grading_prompt
 from rocketeval.grading.schedule import cells, unfinished_tasks
 from rocketeval.observing import Observer
+from rocketeval.stages.bill import make_bill
 from rocketeval.store.ledger import Ledger, adopt_from_cache
 from rocketeval.store.run import RunStore
 
 
 async def grade_responses(
-    store: RunStore, config: RunConfig, engine: Engine, observer: Observer, stop: asyncio.Event
+    store: RunStore,
+    config: RunConfig,
+    engine: Engine,
+    observer: Observer,
+    stop: asyncio.Event,
+    budget: Budget | None = None,
 ) -> dict[str, Any]:
     """Append the missing judgments to the ledger; return counts and cost of this grading."""
+    price = config.judge.price
     prompt = grading_prompt(config.judge.template)
     judge = fingerprint(await engine.identify(), prompt)
     store.claim(judge)
@@ -33,6 +43,8 @@ async def grade_responses(
             store.drop_from("score")
         adopted = adopt_from_cache(ledger, cache, wanted) if cache else 0
         observer.stage_began("grade", len(wanted), earlier + adopted)
+        limit = await _limit(budget, engine, config) if earlier + adopted < len(wanted) else None
+        started = time.monotonic()
         grading = await grade(
             unfinished_tasks(store.inputs, prompt, judge.digest, ledger.finished.__contains__),
             engine,
@@ -42,7 +54,9 @@ async def grade_responses(
             observer=observer,
             stop=stop,
             proven=bool(ledger.finished),
+            budget=limit,
         )
+        seconds = time.monotonic() - started
         _keep_failures(store, ledger, grading, wanted)
     _stop_without_judge(grading, len(ledger.finished))
     return {
@@ -53,9 +67,22 @@ async def grade_responses(
         "failed": len(grading.failures),
         "unfinished": sum(key not in ledger.finished for key in wanted),
         "responses_without_checklist": without_checklist,
-        "usage": usage_facts(grading.spent, config.judge.price),
-        "usage_of_ledger": usage_facts(store.ledger_usage(), config.judge.price),
+        "usage": usage_facts(grading.spent, price),
+        "usage_of_ledger": usage_facts(store.ledger_usage(), price),
+        "bill": make_bill(
+            store.plan(), wanted, len(wanted) - earlier - adopted, grading.spent, seconds, price
+        ),
     }
+
+
+async def _limit(budget: Budget | None, engine: Engine, config: RunConfig) -> GradingBudget | None:
+    """Return what keeps grading within the money; None when there is no limit."""
+    if budget is None or config.judge.price is None:
+        return None
+    purse = Purse(budget, config.judge.price)
+    limit = GradingBudget(purse, engine, config.judge.extra_body)
+    await limit.learn()
+    return limit
 
 
 def _stop_without_judge(grading: Grading, safe: int) -> None:

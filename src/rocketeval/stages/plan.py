@@ -1,67 +1,180 @@
-"""plan: what a run would do, without contacting or writing anything."""
+"""plan: what a run would do and cost, before it is started."""
 
 from __future__ import annotations
 
+import asyncio
+import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rocketeval.benchmarks.base import open_benchmark
-from rocketeval.benchmarks.load import imported_checklists, load
+from rocketeval.benchmarks.load import load
 from rocketeval.config import RunConfig
-from rocketeval.grading.judge import grading_prompt
-from rocketeval.store.ledger import count_rows
+from rocketeval.cost import money
+from rocketeval.engines.base import Engine
+from rocketeval.errors import ConfigError, StageMissing
+from rocketeval.grading.judge import fingerprint, grading_prompt
+from rocketeval.prices import currency
+from rocketeval.records import GradingTask, Usage
+from rocketeval.stages.plan_tokens import Known, count_tokens
+from rocketeval.stages.work import Work, foresee_checklists, identity
 from rocketeval.store.run import RunStore
 
-CHARACTERS_PER_TOKEN = 4
+MOST_PROMPTS = 4000
+"""Prompts that are tokenised; of a larger run, whole queries, evenly spaced, with about so many."""
+MOST_PROBED = 16
+"""Responses that a probe asks, at most."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
     """The size of a run before it starts."""
 
+    made_for: str
+    """Hash of every judgment the run needs: of its judge, queries, responses and checklists."""
+    judge: str
+    judge_digest: str | None
+    """The judge's fingerprint; None when it was not contacted and is not known from before."""
+    in_flight: int | None
+    """Responses in flight at once; None when the judge was not contacted."""
     queries: int
     candidates: int
     responses: int
-    tasks: int
-    """Responses whose query has a checklist."""
-    items: int
-    """Answers the judge will be asked for; those of queries without a checklist are unknown."""
-    prompt_tokens: int
-    """Estimated from characters; prefix caching makes most of them cheap."""
     checklists_to_write: int
     without_checklist: int
-    finished: int | None
-    """Judgments in the run's ledger; None if the run does not exist yet."""
+    """Queries that no author will give a checklist."""
+    responses_waiting: int
+    """Responses whose checklist is not written yet: what they will cost is not known."""
+    tasks: int
+    """Judgments the run needs; responses with the same text share one."""
+    finished: int
+    """Of these, in the run already."""
+    from_cache: int
+    """Of these, paid for by another run."""
+    to_judge: int
+    """Of these, left."""
+    items: int
+    """Items to ask, each of which makes the judge write one token."""
+    requests: int
+    """Calls the engine will make for them."""
+    prompt_tokens: int
+    computed_tokens: int
+    """The least that any engine has to compute of them, with a perfect prefix cache."""
+    tokens_known: Known
+    prompts_counted: int
+    """Prompts that were looked at token by token."""
+    cost: float | None
+    """Of judging without any reuse; None without a price."""
+    cost_with_reuse: float | None
+    """Of judging with a perfect prefix cache; None without a price for cached tokens."""
+    author_cost: float | None
+    """The most that writing the checklists can cost; None without a price."""
+    currency: str
+    items_per_second: float | None
+    rate_from: str | None
+    """Who says how fast the judge is."""
+    seconds: float | None
+    """Of judging; None when it is not known how fast the judge is."""
 
 
-def make_plan(config: RunConfig) -> Plan:
-    """Return the size of the run that `config` describes."""
-    benchmark = open_benchmark(config.benchmark)
-    loaded = load(benchmark, config.benchmark)
-    writes = config.author.kind != "imported"
-    checklists = {} if writes else imported_checklists(benchmark)
-    queries = {query.id: query for query in loaded.queries}
-    frame = len(grading_prompt(config.judge.template).template.text)
-    candidates, responses, tasks, items, characters = set(), 0, 0, 0, 0
-    for response in loaded.responses():
-        responses += 1
-        candidates.add(response.candidate)
-        checklist = checklists.get(response.query_id)
-        if checklist is None:
-            continue
-        shared = frame + len(queries[response.query_id].text) + len(response.text)
-        tasks += 1
-        items += len(checklist.items)
-        characters += sum(shared + len(item) for item in checklist.items)
-    store = RunStore(config.run_path)
-    missing = sum(query_id not in checklists for query_id in queries)
+async def make_plan(
+    store: RunStore,
+    config: RunConfig,
+    engine: Engine | None,
+    *,
+    most_prompts: int | None = MOST_PROMPTS,
+    rate: float | None = None,
+    probe: bool = False,
+) -> Plan:
+    """Return the size of the run that `config` describes.
+
+    Without an `engine` nothing is contacted and tokens are estimated. `rate` is a known speed in
+    items a second; `probe` lets the judge answer a few real items to measure it.
+    """
+    loaded = load(open_benchmark(config.benchmark), config.benchmark)
+    checklists = await foresee_checklists(store, config, loaded.queries)
+    judge = await _judge(store, config, engine)
+    work = Work(store, config, loaded, checklists, judge or b"")
+    asking = await count_tokens(work, engine, most_prompts)
+    in_flight = (config.judge.concurrency or engine.in_flight) if engine else None
+    rate_from: str | None = "as told by --rate"
+    if probe and engine:
+        rate, rate_from = await _probe(engine, asking.sample[:MOST_PROBED], in_flight or 1)
+    elif rate is None:
+        rate, rate_from = _earlier(store, config, judge, in_flight)
+    price, author_price = config.judge.price, config.author.price
+    reused = asking.prompt_tokens - asking.computed_tokens
+    plain = Usage(prompt_tokens=asking.prompt_tokens, completion_tokens=asking.items)
+    reusing = plain + Usage(cached_tokens=reused)
     return Plan(
-        queries=len(queries),
-        candidates=len(candidates),
-        responses=responses,
-        tasks=tasks,
-        items=items,
-        prompt_tokens=characters // CHARACTERS_PER_TOKEN,
-        checklists_to_write=missing if writes else 0,
-        without_checklist=0 if writes else missing,
-        finished=count_rows(store.ledger_folder) if store.ledger_folder.is_dir() else None,
+        made_for=identity(work.wanted),
+        judge=config.judge.model,
+        judge_digest=judge.hex() if judge else None,
+        in_flight=in_flight,
+        queries=len(work.queries),
+        candidates=len(work.candidates),
+        responses=work.responses.total(),
+        checklists_to_write=len(checklists.unwritten),
+        without_checklist=len(work.queries) - len(checklists.made) - len(checklists.unwritten),
+        responses_waiting=sum(work.responses[query_id] for query_id in checklists.unwritten),
+        tasks=len(work.wanted),
+        finished=work.finished,
+        from_cache=work.from_cache,
+        to_judge=len(work.left),
+        items=asking.items,
+        requests=asking.requests,
+        prompt_tokens=asking.prompt_tokens,
+        computed_tokens=asking.computed_tokens,
+        tokens_known=asking.known,
+        prompts_counted=asking.counted,
+        cost=money(plain, price) if price else None,
+        cost_with_reuse=money(reusing, price) if price and price.cached is not None else None,
+        author_cost=money(checklists.most, author_price) if author_price else None,
+        currency=currency(config),
+        items_per_second=rate,
+        rate_from=rate_from,
+        seconds=asking.items / rate if rate else None,
     )
+
+
+async def _judge(store: RunStore, config: RunConfig, engine: Engine | None) -> bytes | None:
+    """Return the judge's digest: as it is now or, when it is not asked, as the run knows it."""
+    if engine is None:
+        try:
+            return store.judge().digest
+        except StageMissing:
+            return None
+    judge = fingerprint(await engine.identify(), grading_prompt(config.judge.template))
+    store.check_judge(judge)
+    return judge.digest
+
+
+async def _probe(
+    engine: Engine, tasks: Sequence[GradingTask], in_flight: int
+) -> tuple[float | None, str]:
+    """Return how many items a second are answered, with as many responses at once as in a run."""
+    if engine.durable:
+        raise ConfigError(
+            "This engine answers when it has time, so that there is no speed to measure.",
+            hint="Leave --probe out.",
+        )
+    chosen = tasks[: max(1, in_flight)]
+    started = time.monotonic()
+    graded = await asyncio.gather(*(engine.grade(task, {}) for task in chosen))
+    seconds = time.monotonic() - started
+    failures = [told.failure for told in graded if told.failure]
+    items = sum(len(told.answers) for told in graded)
+    if failures or not items:
+        return None, f"the probe failed: {failures[0]}" if failures else "nothing is left to ask"
+    return items / seconds, f"{items} real items were asked to measure it"
+
+
+def _earlier(
+    store: RunStore, config: RunConfig, judge: bytes | None, in_flight: int | None
+) -> tuple[float | None, str | None]:
+    """Return the speed of this judge in earlier judgments, with as many in flight as now."""
+    pace = store.pace(judge, config.cache) if judge and in_flight else None
+    if pace is None or not pace.seconds or in_flight is None:
+        return None, None
+    rate = in_flight * pace.items / pace.seconds
+    return rate, f"from {pace.judgments:,} earlier judgments"

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from rocketeval.cost import shown_money
 from rocketeval.records import Interval
 from rocketeval.report.data import ReportFigure
 
@@ -116,8 +117,8 @@ def cost(stages: Mapping[str, Any]) -> dict[str, str]:
         if usage.get("requests"):
             shown[f"{stage} requests"] = f"{usage['requests']:,}"
             shown[f"{stage} prompt tokens"] = f"{usage['prompt_tokens']:,}"
-            if usage["cost"]:
-                shown[f"{stage} cost"] = f"{usage['cost']:.4f}"
+            if usage["cost"] is not None:
+                shown[f"{stage} cost"] = shown_money(usage["cost"], usage["currency"])
     reused = stages.get("grade", {})
     shown["judgments paid for earlier"] = (
         f"{reused.get('finished_earlier', 0) + reused.get('from_cache', 0):,}"

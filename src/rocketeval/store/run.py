@@ -2,6 +2,7 @@
 
 run.yaml         the frozen config
 manifest.json    who made what from what: hashes, fingerprint, versions, counts, timings
+plan.json        what `rocketeval plan` expected, to be held against the bill
 inputs/          snapshot of queries, responses, checklists, labels, votes
 ledger/          judgments: journal and Parquet parts
 failures.jsonl   tasks that could not be finished, to be tried again
@@ -15,7 +16,7 @@ import platform
 import secrets
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -53,6 +54,16 @@ _MADE = {
     "report": ("report.html",),
 }
 """Files that rest on the stages before them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How long judgments took."""
+
+    judgments: int
+    items: int
+    seconds: float
+    """Of all judgments one after the other, though several were in flight at once."""
 
 
 class RunStore:
@@ -118,12 +129,16 @@ class RunStore:
         if theirs is not None:
             self._refuse_changes(theirs, {**theirs, "model": model, "template": template})
 
+    def check_judge(self, fingerprint: JudgeFingerprint) -> None:
+        """Raise RunMismatch if another judge's judgments are in the run."""
+        ours = asdict(fingerprint)
+        self._refuse_changes(self.manifest().get("judge", ours), ours)
+
     def claim(self, fingerprint: JudgeFingerprint) -> None:
         """Bind the run to one judge; RunMismatch if another one's judgments are in it."""
+        self.check_judge(fingerprint)
         manifest = self.manifest()
-        ours = asdict(fingerprint)
-        self._refuse_changes(manifest.get("judge", ours), ours)
-        manifest["judge"] = ours
+        manifest["judge"] = asdict(fingerprint)
         manifest["judge_digest"] = fingerprint.digest.hex()
         write_json(self.path / "manifest.json", manifest)
 
@@ -182,6 +197,38 @@ class RunStore:
         for table in self.judgments(columns):
             total += Usage(*(pc.sum(table[name]).as_py() or 0 for name in columns))
         return total
+
+    def finished(self) -> set[bytes]:
+        """Return the keys of all judgments in the run's ledger."""
+        return _keys(self.ledger_folder)
+
+    def cached(self, judge: bytes, cache: Path | None) -> set[bytes]:
+        """Return the keys of all judgments by `judge` in the cache that runs share."""
+        folder = self.shared_ledger(judge, cache)
+        return set() if folder is None else _keys(folder)
+
+    def pace(self, judge: bytes, cache: Path | None) -> Pace:
+        """Return how long this judge took for what the cache holds, or else for this run."""
+        judgments, items, seconds = 0, 0, 0.0
+        for folder in (self.shared_ledger(judge, cache), self.ledger_folder):
+            if folder is None or judgments:
+                continue
+            for table in read_tables(folder, ["seconds", "status"]):
+                judgments += table.num_rows
+                items += pc.sum(pc.list_value_length(table["status"])).as_py() or 0
+                seconds += pc.sum(table["seconds"]).as_py() or 0.0
+        return Pace(judgments, items, seconds)
+
+    def save_plan(self, plan: Mapping[str, Any]) -> Path:
+        """Write plan.json and return its path."""
+        write_json(self.path / "plan.json", {"created": _now(), **plan})
+        return self.path / "plan.json"
+
+    def plan(self) -> dict[str, Any] | None:
+        """Return the last plan that was made for this run; None if there is none."""
+        path = self.path / "plan.json"
+        found: dict[str, Any] | None = read_json(path) if path.exists() else None
+        return found
 
     def judgments_of(self, keys: Iterable[str]) -> dict[str, Judgment]:
         """Return a few judgments by hex key."""
@@ -267,6 +314,11 @@ class RunStore:
                 f"{self.path} has no {name} yet.", hint=f"Run `rocketeval {stage}` first."
             )
         return path
+
+
+def _keys(folder: Path) -> set[bytes]:
+    tables = read_tables(folder, ["key"])
+    return {bytes.fromhex(key) for table in tables for key in table["key"].to_pylist()}
 
 
 def _now() -> str:

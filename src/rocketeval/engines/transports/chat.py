@@ -34,7 +34,7 @@ class Chat:
         settings = {"logprobs": True, "top_logprobs": self.wire.top_logprobs}
         choice = await complete_chat(self.wire, _user(prompt), settings, headers, meter)
         with expected_shape("a chat completion"):
-            return [self.wire.readout.read(listed_tokens(choice))]
+            return [self.wire.readout.read(ranked_tokens(choice))]
 
 
 class ChatExact:
@@ -143,6 +143,17 @@ def listed_tokens(choice: Mapping[str, Any]) -> list[tuple[str, float]]:
         return []
     rows = positions[0].get("top_logprobs") or []
     return [(row["token"], float(row["logprob"])) for row in rows]
+
+
+def ranked_tokens(choice: Mapping[str, Any]) -> list[tuple[str, float]]:
+    """Return the `(token, logprob)` pairs that are certainly the most likely ones.
+
+    Servers may put the token they drew first, in place of the last of the most likely. One that
+    was drawn against the odds says nothing about the tokens that are not listed.
+    """
+    listed = listed_tokens(choice)
+    others = [logp for _, logp in listed[1:]]
+    return listed[1:] if others and listed[0][1] < min(others) else listed
 
 
 def _user(prompt: str) -> list[dict[str, str]]:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from rocketeval.engines.meter import Meter
 from rocketeval.engines.transports.base import Wire, expected_shape, items_of
-from rocketeval.errors import RequestRejected
+from rocketeval.engines.transports.token_prompts import token_prompts
 from rocketeval.records import Answer
 
 
@@ -38,49 +38,33 @@ class GenerativeScoring:
     ) -> list[Answer]:
         """Return the answers to all prompts, from one call per label token."""
         assert self.wire.labels is not None
-        tokens = [await self._tokens(prompt) for prompt in prompts]
-        shared = _shared_length(tokens)
+        tokens = await token_prompts(self.wire, prompts)
         body = {
             "model": self.wire.model,
-            "query": tokens[0][:shared],
-            "items": [prompt[shared:] for prompt in tokens],
+            "query": tokens.shared,
+            "items": tokens.own,
             "apply_softmax": False,
             "add_special_tokens": False,
             **self.wire.raw_extra,
         }
         logps: list[dict[int, float]] = [{} for _ in prompts]
         for label in self.wire.labels.ids:
-            scores = await self._scores({**body, "label_token_ids": [label]}, headers, meter)
-            for item, score in zip(logps, scores, strict=True):
-                item[label] = math.log(score) if score > 0 else -math.inf
+            told = await self._logps({**body, "label_token_ids": [label]}, headers, meter)
+            for item, logp in zip(logps, told, strict=True):
+                item[label] = logp
         return [self.wire.labels.read(self.wire.readout, item, None) for item in logps]
 
-    async def _scores(
+    async def _logps(
         self, body: Mapping[str, Any], headers: Mapping[str, str], meter: Meter
     ) -> list[float]:
         url = self.wire.server.root + "/generative_scoring"
         reply = await self.wire.http.post(url, body, meter, headers=headers)
         meter.answered(reply, cached_told=False)
         rows = items_of(reply, "data", len(body["items"]))
-        with expected_shape("a list of scores"):
-            return [float(row["score"]) for row in rows]
-
-    async def _tokens(self, prompt: str) -> list[int]:
-        assert self.wire.frame is not None
-        tokens = await self.wire.tokenizer.encode(self.wire.frame.around(prompt))
-        if not tokens:
-            raise RequestRejected("the server could not tokenise the prompt.")
-        limit = self.wire.server.context
-        if limit is not None and len(tokens) >= limit:
-            # This endpoint would cut it without a word.
-            raise RequestRejected(f"the prompt has {len(tokens)} tokens, the model reads {limit}.")
-        return tokens
+        with expected_shape("a list of probabilities"):
+            return [log_of(row["score"]) for row in rows]
 
 
-def _shared_length(prompts: Sequence[Sequence[int]]) -> int:
-    """Return how many tokens all prompts begin with, leaving each at least one of its own."""
-    shortest = min(len(prompt) for prompt in prompts)
-    for position in range(shortest - 1):
-        if len({prompt[position] for prompt in prompts}) > 1:
-            return position
-    return shortest - 1
+def log_of(probability: Any) -> float:
+    """Return the logarithm of a probability, minus infinity for zero; ValueError below zero."""
+    return math.log(float(probability)) if probability else -math.inf

@@ -25,7 +25,7 @@ TRANSPORTS: dict[str, type[Transport]] = {
 }
 BEST_FIRST: dict[Kind, tuple[str, ...]] = {
     "vllm": ("chat_batch", "completions", "chat_exact", "chat"),
-    "sglang": ("sglang_generate", "sglang_score", "chat"),
+    "sglang": ("sglang_generate", "chat"),
 }
 """The order in which forms are tried; `chat` alone everywhere else.
 
@@ -35,6 +35,7 @@ shared prefix again.
 OFFERED: dict[Kind, tuple[str, ...]] = {
     **BEST_FIRST,
     "vllm": (*BEST_FIRST["vllm"], "generative_scoring"),
+    "sglang": (*BEST_FIRST["sglang"], "sglang_score"),
 }
 """Every form a kind of server has."""
 

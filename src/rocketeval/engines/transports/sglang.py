@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from os.path import commonprefix
 from typing import Any, ClassVar
 
 from rocketeval.engines.http import ARRAY
 from rocketeval.engines.meter import Meter
 from rocketeval.engines.transports.base import Wire, expected_shape, items_of
+from rocketeval.engines.transports.generative_scoring import log_of
+from rocketeval.engines.transports.token_prompts import token_prompts
 from rocketeval.errors import RequestRejected
 from rocketeval.records import Answer
 
@@ -58,7 +59,12 @@ class SGLangGenerate:
 
 
 class SGLangScore:
-    """`/v1/score`: the probability of every label token after each of several items."""
+    """`/v1/score`: the probability of every label token after each of several prompts.
+
+    Prompts go as tokens: this endpoint does not always count what it read, so a second
+    beginning-of-text token could not be seen. It is never chosen by itself: `/generate` tells the
+    same without our asking for the tokens first.
+    """
 
     name: ClassVar[str] = "sglang_score"
     several: ClassVar[bool] = True
@@ -77,34 +83,25 @@ class SGLangScore:
         """Return the answers to all prompts, from one call."""
         assert self.wire.labels is not None
         labels = self.wire.labels
-        framed = _framed(self.wire, prompts)
-        shared = commonprefix(framed)  # noqa: RUF071 - characters are what is meant here
+        tokens = await token_prompts(self.wire, prompts)
         body = {
             "model": self.wire.model,
-            "query": shared,
-            "items": [prompt.removeprefix(shared) for prompt in framed],
+            "query": tokens.shared,
+            "items": tokens.own,
             "label_token_ids": labels.ids,
             "apply_softmax": False,
             "item_first": False,
             **self.wire.raw_extra,
         }
         reply = await self.wire.http.post("/score", body, meter, headers=headers)
-        meter.answered(reply, cached_told=False)
+        # Some versions do not tell what was used: then it is what we sent.
+        meter.answered({"usage": {"prompt_tokens": tokens.count}, **_told_usage(reply)})
         rows = items_of(reply, "scores", len(prompts))
-        with expected_shape("a list of scores"):
+        with expected_shape("a list of probabilities"):
             if any(len(row) != len(labels.ids) for row in rows):
                 raise RequestRejected("the server did not score every label.")
-            return [
-                labels.read(
-                    self.wire.readout,
-                    {
-                        token: math.log(score) if score > 0 else -math.inf
-                        for token, score in zip(labels.ids, row, strict=True)
-                    },
-                    None,
-                )
-                for row in rows
-            ]
+            logps = [dict(zip(labels.ids, map(log_of, row), strict=True)) for row in rows]
+        return [labels.read(self.wire.readout, item, None) for item in logps]
 
 
 def _missing(wire: Wire) -> str | None:
@@ -124,3 +121,9 @@ def _usage(told: Mapping[str, Any]) -> dict[str, Any]:
         "completion_tokens": told.get("completion_tokens"),
         "prompt_tokens_details": {"cached_tokens": told.get("cached_tokens")},
     }
+
+
+def _told_usage(reply: Mapping[str, Any]) -> dict[str, Any]:
+    usage = reply.get("usage")
+    told = isinstance(usage, dict) and usage.get("prompt_tokens")
+    return {"usage": usage} if told else {}

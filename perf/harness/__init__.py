@@ -1,0 +1,1 @@
+"""What the performance scripts share: one workload, the ways to grade it, one table."""

@@ -1,0 +1,115 @@
+"""A method in a process, and perhaps an interpreter, of its own: driven by lines of JSON.
+
+It prepares once, then runs or resets on command and is idle in between, so that rounds of several
+methods can alternate. What its libraries print goes to a log file.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from harness.measured import Measured, Method
+
+PERF = Path(__file__).parents[1]
+
+
+class ChildFailed(RuntimeError):
+    """A method's process failed; the message says where its log is."""
+
+
+class Child:
+    """A method that runs elsewhere; `facts` is what it said about itself once prepared."""
+
+    def __init__(
+        self,
+        module: str,
+        python: str,
+        settings: Mapping[str, Any],
+        log: Path,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        self._log = log
+        with log.open("wb") as stream:
+            self._process = subprocess.Popen(
+                [python, "-m", module],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=stream,
+                cwd=PERF,
+                env={**os.environ, **(environment or {})},
+            )
+        self.facts = self._ask({"do": "prepare", **settings})
+
+    def run(self) -> Measured:
+        """Grade the whole workload once, over there."""
+        return Measured(**self._ask({"do": "run"}))
+
+    def reset(self) -> None:
+        """Empty the prefix cache of the engine over there."""
+        self._ask({"do": "reset"})
+
+    def ask(self, wish: str, **settings: Any) -> dict[str, Any]:
+        """Return what it answers to a wish of its own kind."""
+        return self._ask({"do": wish, **settings})
+
+    def close(self) -> None:
+        """Let it end; it gets no signal, so that what it started ends with it."""
+        if self._process.stdin is not None:
+            self._process.stdin.close()
+        self._process.wait(timeout=60)
+
+    def _ask(self, wish: Mapping[str, Any]) -> dict[str, Any]:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        try:
+            self._process.stdin.write(json.dumps(wish).encode() + b"\n")
+            self._process.stdin.flush()
+            answer = self._process.stdout.readline()
+        except BrokenPipeError:
+            answer = b""
+        if not answer:
+            raise ChildFailed(f"a method's process ended; see {self._log}")
+        found: dict[str, Any] = json.loads(answer)
+        if "error" in found:
+            raise ChildFailed(f"{found['error']}; see {self._log}")
+        return found
+
+
+Prepare = Callable[[dict[str, Any]], tuple[Method, dict[str, Any]]]
+
+
+def serve(prepare: Prepare) -> None:
+    """Answer the wishes on standard input until it closes: the child's side."""
+    answers = os.fdopen(os.dup(1), "w", buffering=1)
+    # Libraries print to standard output as they like: only answers may go to the parent.
+    os.dup2(2, 1)
+    method: Method | None = None
+    try:
+        for line in sys.stdin:
+            wish = json.loads(line)
+            try:
+                if wish["do"] == "prepare":
+                    method, facts = prepare(wish)
+                else:
+                    facts = _obey(method, wish)
+            except Exception as error:
+                answers.write(json.dumps({"error": f"{type(error).__name__}: {error}"}) + "\n")
+                raise
+            answers.write(json.dumps(facts) + "\n")
+    finally:
+        if method is not None:
+            method.close()
+
+
+def _obey(method: Method | None, wish: dict[str, Any]) -> dict[str, Any]:
+    assert method is not None
+    name = wish.pop("do")
+    found = getattr(method, name)(**wish)
+    return asdict(found) if isinstance(found, Measured) else dict(found or {})

@@ -1,0 +1,111 @@
+"""`rocketeval doctor`"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import click
+
+from rocketeval.cli.show_examination import examining, show_examination
+from rocketeval.config import JudgeConfig, RunConfig, load_config, parse_options
+from rocketeval.doctor.examination import Examination, Verdict
+from rocketeval.doctor.examine import examine
+from rocketeval.engines.base import create_engine
+from rocketeval.errors import EngineError, Stopped
+from rocketeval.grading.judge import grading_prompt
+from rocketeval.observing import Observer
+from rocketeval.prices import with_prices
+
+DEFAULT_CONFIG = Path("rocketeval.yaml")
+PATIENCE = 20.0
+"""Seconds to retry one request: a person is waiting."""
+
+
+@click.command()
+@click.argument("config", type=click.Path(path_type=Path, dir_okay=False), required=False)
+@click.option("--judge", help="Judge model; overrides the config's, needed without a config.")
+@click.option("--base-url", help="The judge's endpoint; overrides the config's.")
+@click.option("--engine", help="Engine that asks it, such as openai; overrides the config's.")
+@click.option("--transport", help="How an HTTP server is asked, such as chat; default auto.")
+@click.option("--quick", is_flag=True, help="Leave out repeatability and rate.")
+@click.option("--json", "as_json", is_flag=True, help="Print everything as JSON.")
+def command(
+    config: Path | None,
+    judge: str | None,
+    base_url: str | None,
+    engine: str | None,
+    transport: str | None,
+    quick: bool,
+    as_json: bool,
+) -> int:
+    """Examine a judge before it is paid for: will it do?
+
+    Finds out what serves it, whether its log-probabilities can be trusted, how it is best asked,
+    whether it tells yes from no on 24 items with known answers, how far its answers move when
+    asked again, and how fast it is. About a hundred small requests; --quick asks a third of that.
+
+    The judge is that of CONFIG (default rocketeval.yaml, where there is one), or:
+
+      rocketeval doctor --judge MODEL --base-url http://127.0.0.1:8000/v1
+
+    Exit codes: 0 ready or usable with care, 2 a mistake in the options or the config, 4 do not
+    use it.
+    """
+    given = {"model": judge, "base_url": base_url, "engine": engine, "transport": transport}
+    settings = _settings(config, {name: value for name, value in given.items() if value})
+    try:
+        with examining() as observer:
+            examination = asyncio.run(_examine(settings, observer, quick=quick))
+    except KeyboardInterrupt:
+        click.echo("Interrupted: nothing is known yet. --quick asks less.", err=True)
+        return Stopped.exit_code
+    if as_json:
+        shown = examination.to_json(settings.price)
+        click.echo(json.dumps(shown, indent=2, ensure_ascii=False, allow_nan=False))
+    else:
+        show_examination(examination, settings)
+    return EngineError.exit_code if examination.verdict is Verdict.UNUSABLE else 0
+
+
+async def _examine(settings: JudgeConfig, observer: Observer, *, quick: bool) -> Examination:
+    prompt = grading_prompt(settings.template)
+    patience = min(settings.patience, PATIENCE)
+    engine = create_engine(settings.model_copy(update={"patience": patience}))
+    try:
+        return await examine(engine, prompt, quick=quick, observer=observer)
+    finally:
+        await engine.aclose()
+
+
+def _settings(path: Path | None, given: dict[str, Any]) -> JudgeConfig:
+    """Return the judge of the config, where there is one, with the options in its place."""
+    if path is None and DEFAULT_CONFIG.exists():
+        path = DEFAULT_CONFIG
+    if path is None:
+        return _without_config(given)
+    config = load_config(path)
+    return _with_price(config, _parsed({**config.judge.model_dump(), **given}))
+
+
+def _without_config(given: dict[str, Any]) -> JudgeConfig:
+    if "model" not in given:
+        raise click.UsageError(
+            f"Which judge? Give --judge MODEL and --base-url URL, or a config ({DEFAULT_CONFIG})."
+        )
+    settings = _parsed(given)
+    # The hosted API is never contacted, and paid, only because an address was forgotten.
+    if settings.engine == "openai" and not (settings.base_url or os.environ.get("OPENAI_BASE_URL")):
+        raise click.UsageError("Where is the judge? Give --base-url URL, or set $OPENAI_BASE_URL.")
+    return settings
+
+
+def _parsed(raw: dict[str, Any]) -> JudgeConfig:
+    return parse_options(raw, JudgeConfig, "The judge")
+
+
+def _with_price(config: RunConfig, judge: JudgeConfig) -> JudgeConfig:
+    return with_prices(config.model_copy(update={"judge": judge})).judge

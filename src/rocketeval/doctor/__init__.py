@@ -1,0 +1,1 @@
+"""Finds out whether a judge will do, before it is paid for."""

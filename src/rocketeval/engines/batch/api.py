@@ -1,0 +1,214 @@
+"""The OpenAI Batch API: files up, batches made exactly once, their state, their answers down."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from rocketeval.engines.http_files import FileClient, Lost
+from rocketeval.errors import EngineRefused, EngineUnavailable
+
+ENDPOINT = "/v1/chat/completions"
+TAG = "rocketeval"
+"""Key in a batch's metadata under which our tag for it stands."""
+ENDED = frozenset({"completed", "failed", "expired", "cancelled"})
+QUEUE_FULL = "token_limit_exceeded"
+"""Code of a batch that failed because too many tokens wait in others."""
+PAGE = 100
+TRIES = 3
+"""How often a batch is created when every answer gets lost."""
+SETTLE = 5.0
+"""Seconds after which a batch whose creation was cut off would be listed."""
+PAUSE = 5.0
+"""Seconds between two looks at a server that cannot be reached."""
+SKEW = 86_400.0
+"""How far the server's clock and ours may differ."""
+
+log = logging.getLogger("rocketeval.batch")
+
+
+class InDoubt(EngineUnavailable):
+    """Nobody can tell yet whether a batch was created."""
+
+
+@dataclass(frozen=True, slots=True)
+class BatchState:
+    """What the server says about a batch."""
+
+    id: str
+    status: str
+    total: int = 0
+    completed: int = 0
+    failed: int = 0
+    output_file: str | None = None
+    error_file: str | None = None
+    problem: str = ""
+    """Why the batch as a whole failed."""
+    queue_full: bool = False
+    """Whether it failed only because too much waits in other batches."""
+    tag: str | None = None
+    created: float | None = None
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing more will come."""
+        return self.status in ENDED
+
+
+class BatchApi:
+    """One server's batches."""
+
+    def __init__(self, http: FileClient, *, completion_window: str, patience: float) -> None:
+        self._http = http
+        self._window = completion_window
+        self._patience = patience
+
+    async def check(self) -> None:
+        """Raise EngineRefused unless the server has batches."""
+        await self._list(1, "")
+
+    async def upload(self, file: Path) -> str:
+        """Return the server's name for a file of requests."""
+        answer = await self._http.upload("/files", {"purpose": "batch"}, file)
+        name = answer.get("id")
+        if not isinstance(name, str) or not name:
+            raise EngineRefused(f"{self._http.base_url} took a file without naming it.")
+        return name
+
+    async def create(self, file: str, tag: str) -> BatchState:
+        """Return the batch made from an uploaded file: one batch, whatever gets lost on the way.
+
+        InDoubt is raised when the server cannot be asked whether it exists; any other error says
+        that it does not.
+        """
+        body = {
+            "input_file_id": file,
+            "endpoint": ENDPOINT,
+            "completion_window": self._window,
+            "metadata": {TAG: tag},
+        }
+        reason = ""
+        for _ in range(TRIES):
+            began = time.time()
+            answer = await self._http.post_once("/batches", body)
+            state = None if isinstance(answer, Lost) else self._read(answer)
+            if state is not None:
+                return state
+            reason = answer.reason if isinstance(answer, Lost) else "the answer is not a batch"
+            log.info("batch %s: no answer to its creation (%s); looking for it", tag, reason)
+            await asyncio.sleep(SETTLE)
+            found = await self.look_for(tag, began)
+            if found is not None:
+                return found
+        raise EngineUnavailable(
+            f"{self._http.base_url} did not create a batch in {TRIES} attempts: {reason}.",
+            hint="Nothing was paid for it: run the same command again.",
+        )
+
+    async def look_for(self, tag: str, since: float) -> BatchState | None:
+        """Return the batch with `tag` if there is one; InDoubt if the server cannot be asked."""
+        try:
+            return (await self.find([tag], since)).get(tag)
+        except EngineUnavailable as error:
+            raise InDoubt(error.message, hint=error.hint) from None
+
+    async def find(self, tags: Collection[str], since: float) -> dict[str, BatchState]:
+        """Return the batches that carry one of `tags`, among those created after `since`."""
+        found: dict[str, BatchState] = {}
+        after = ""
+        while len(found) < len(tags):
+            rows, more = await self._list(PAGE, after)
+            found |= {row.tag: row for row in rows if row.tag is not None and row.tag in tags}
+            oldest = min((row.created for row in rows if row.created is not None), default=since)
+            if not rows or not more or oldest < since - SKEW or after == rows[-1].id:
+                break
+            after = rows[-1].id
+        return found
+
+    async def state(self, batch: str) -> BatchState:
+        """Return how far a batch is; EngineRefused if the server does not know it."""
+        answer = await self._get(f"/batches/{quote(batch, safe='')}")
+        state = None if answer is None else self._read(answer)
+        if state is None:
+            raise EngineRefused(
+                f"{self._http.base_url} does not know the batch {batch}, which this run has "
+                "open there.",
+                hint="Use the key and `base_url` it was made with. To give it up and pay again, "
+                "delete the folder `engines` in the run's directory.",
+            )
+        return state
+
+    async def fetch(self, file: str, target: Path) -> bool:
+        """Write a file of the server's into `target`; False if the server no longer has it."""
+        return await self._http.download(f"/files/{quote(file, safe='')}/content", target)
+
+    async def _list(self, limit: int, after: str) -> tuple[list[BatchState], bool]:
+        cursor = f"&after={quote(after, safe='')}" if after else ""
+        answer = await self._get(f"/batches?limit={limit}{cursor}")
+        rows = (answer or {}).get("data")
+        if not isinstance(rows, list):
+            raise EngineRefused(
+                f"{self._http.base_url} has no Batch API (GET /batches lists nothing).",
+                hint="Check `base_url`, or use `engine: openai`, which asks live.",
+            )
+        states = [self._read(row) for row in rows if isinstance(row, dict)]
+        return [state for state in states if state], bool((answer or {}).get("has_more"))
+
+    async def _get(self, path: str) -> dict[str, Any] | None:
+        started = time.monotonic()
+        while True:
+            try:
+                return await self._http.get(path)
+            except EngineUnavailable:
+                if time.monotonic() - started >= self._patience:
+                    raise
+            await asyncio.sleep(min(PAUSE, self._patience))
+
+    def _read(self, raw: Mapping[str, Any]) -> BatchState | None:
+        name, status = raw.get("id"), raw.get("status")
+        if not isinstance(name, str) or not name or not isinstance(status, str):
+            return None
+        counts, metadata = _mapping(raw.get("request_counts")), _mapping(raw.get("metadata"))
+        problems = _rows(_mapping(raw.get("errors")).get("data"))
+        created = raw.get("created_at")
+        return BatchState(
+            name,
+            status,
+            total=_count(counts.get("total")),
+            completed=_count(counts.get("completed")),
+            failed=_count(counts.get("failed")),
+            output_file=_text(raw.get("output_file_id")),
+            error_file=_text(raw.get("error_file_id")),
+            problem=self._http.safe("; ".join(map(_problem, problems[:3]))),
+            queue_full=any(problem.get("code") == QUEUE_FULL for problem in problems),
+            tag=_text(metadata.get(TAG)),
+            created=float(created) if isinstance(created, int | float) else None,
+        )
+
+
+def _problem(raw: Mapping[str, Any]) -> str:
+    line = raw.get("line")
+    where = f" (line {line})" if isinstance(line, int) else ""
+    return f"{raw.get('message') or raw.get('code') or 'no reason given'}{where}"
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _rows(value: Any) -> list[Mapping[str, Any]]:
+    return [row for row in value if isinstance(row, dict)] if isinstance(value, list) else []
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) and value else None
+
+
+def _count(value: Any) -> int:
+    return value if isinstance(value, int) else 0

@@ -1,0 +1,82 @@
+"""A judge's own tokenizer in this process: prompts in, the tokens that the judge reads out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rocketeval.errors import EngineRefused
+
+
+class ChatTokenizer:
+    """Puts prompts into the judge's chat template and turns them into tokens."""
+
+    def __init__(self, tokenizer: Any, template_kwargs: Mapping[str, Any]) -> None:
+        self._tokenizer = tokenizer
+        self._template_kwargs = dict(template_kwargs)
+        self._names: dict[int, str] = {}
+
+    @property
+    def template(self) -> str:
+        """The chat template itself."""
+        return str(self._tokenizer.get_chat_template())
+
+    def encode_chats(self, prompts: Sequence[str]) -> list[list[int]]:
+        """Return the tokens of each prompt as a user's message that the judge answers next."""
+        chats = [[{"role": "user", "content": prompt}] for prompt in prompts]
+        texts = self._tokenizer.apply_chat_template(
+            chats, add_generation_prompt=True, tokenize=False, **self._template_kwargs
+        )
+        return self._encode(texts)
+
+    def encode(self, text: str) -> list[int]:
+        """Return the tokens of `text` alone, without any that open or close a prompt."""
+        return self._encode([text])[0]
+
+    def name(self, token: int) -> str:
+        """Return a token as its vocabulary spells it."""
+        if token not in self._names:
+            self._names[token] = str(self._tokenizer.convert_ids_to_tokens(token))
+        return self._names[token]
+
+    def _encode(self, texts: list[str]) -> list[list[int]]:
+        # The template has written the tokens that open a prompt: no second ones. `verbose` would
+        # warn about prompts that are too long, which the engine names with their item.
+        encoded = self._tokenizer(
+            texts,
+            add_special_tokens=False,
+            return_attention_mask=False,
+            return_token_type_ids=False,
+            verbose=False,
+        )
+        tokens: list[list[int]] = encoded["input_ids"]
+        return tokens
+
+
+def load_chat_tokenizer(
+    model: str, template_kwargs: Mapping[str, Any], **settings: Any
+) -> ChatTokenizer:
+    """Return the tokenizer of a Hugging Face name or folder; EngineRefused if it cannot chat."""
+    from transformers import AutoTokenizer
+
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(model, **settings)
+    except (OSError, ValueError, KeyError) as error:
+        raise EngineRefused(
+            f"The tokenizer of {model!r} cannot be loaded: {_first_line(error)}",
+            hint="`model` is a Hugging Face name, or a folder with the weights and the tokenizer.",
+        ) from None
+    chat = ChatTokenizer(tokenizer, template_kwargs)
+    try:
+        chat.encode_chats(["Hello"])
+    except Exception as error:  # noqa: BLE001 - a template may raise anything
+        raise EngineRefused(
+            f"The chat template of {model!r} cannot be used: {_first_line(error)}",
+            hint="A judge must be an instruct model with a chat template; "
+            "`options.chat_template_kwargs` holds what its template wants to be told.",
+        ) from None
+    return chat
+
+
+def _first_line(error: Exception) -> str:
+    return f"{type(error).__name__}: {str(error).strip().splitlines()[0] if str(error) else ''}"

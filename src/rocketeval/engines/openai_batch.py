@@ -1,0 +1,214 @@
+"""The OpenAI Batch API: a day's patience for about half the price.
+
+Requests are the same chat completions that `engine: openai` sends live, so the same readout reads
+them; the identity differs, so that a run never mixes the two. Set `price` to the batch price:
+the OpenAI API asks about half of the live one.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from rocketeval.config import EngineConfig, parse_options
+from rocketeval.engines.base import EngineIdentity, Finding, Graded, Written
+from rocketeval.engines.batch.api import BatchApi
+from rocketeval.engines.batch.desk import Desk, Outcome
+from rocketeval.engines.batch.options import BatchOptions
+from rocketeval.engines.batch.shelf import Shelf
+from rocketeval.engines.http_files import FileClient
+from rocketeval.engines.meter import Meter
+from rocketeval.engines.openai_http import base_url
+from rocketeval.engines.readout import Readout
+from rocketeval.engines.server import Server, look
+from rocketeval.engines.transports.base import expected_shape, items_of
+from rocketeval.engines.transports.chat import listed_tokens
+from rocketeval.errors import ConfigError, EngineError, EngineRefused, EngineUnavailable
+from rocketeval.hashing import content_hash
+from rocketeval.records import Answer, GradingTask, Status, Usage
+
+IN_FLIGHT = 10_000
+"""Tasks at once: several full batches, so that they wait side by side, not one after the other."""
+CONNECTIONS = 8
+
+
+class OpenAIBatchEngine:
+    """A judge or author that answers in batches, within a day.
+
+    What it is asked waits until a batch is full or nobody asks more. Batches outlive the process:
+    the next one, given the same `home`, finds them and goes on waiting.
+    """
+
+    def __init__(self, config: EngineConfig, home: Path | None = None) -> None:
+        self.config = config
+        self.durable = home is not None
+        self.in_flight = config.concurrency or IN_FLIGHT
+        self.base_url = base_url(config)
+        self.readout = Readout(min_mass=config.min_mass, max_width=config.max_width)
+        where = f"The engine of {config.model!r}: options"
+        options = parse_options(config.options, BatchOptions, where)
+        _refuse_transport(config)
+        self._home = home
+        self._window = options.completion_window
+        self._http = FileClient(
+            self.base_url,
+            key=os.environ.get(config.api_key_env),
+            concurrency=CONNECTIONS,
+            timeout=config.timeout,
+            patience=config.patience,
+        )
+        self._api = BatchApi(
+            self._http, completion_window=options.completion_window, patience=config.patience
+        )
+        self._shelf = Shelf(home, self._http.safe)
+        self._desk = Desk(self._api, self._shelf, options)
+        self._server: Server | None = None
+
+    @classmethod
+    def create(cls, config: EngineConfig, home: Path | None = None) -> OpenAIBatchEngine:
+        """Return an engine for `config` that keeps its batches in `home`."""
+        return cls(config, home)
+
+    async def ready(self) -> None:
+        """Check that the server serves the model and has a Batch API."""
+        if self._server is not None:
+            return
+        server = await look(self._http, self.config.model)
+        if server.served and self.config.model not in server.served:
+            raise EngineRefused(
+                f"{self.base_url} does not serve the model {self.config.model!r}.",
+                hint=f"It serves: {', '.join(server.served[:10])}. Set `model` to one of them.",
+            )
+        await self._api.check()
+        self._server = server
+
+    async def identify(self) -> EngineIdentity:
+        """Return all about this judge that can change a probability."""
+        await self.ready()
+        extra = self.config.extra_body
+        told = f"+{content_hash('extra', extra).hex()}" if extra else ""
+        return EngineIdentity(
+            engine="openai_batch",
+            model=self.config.model,
+            endpoint="batch",
+            version=str(self._server),
+            logprobs=f"top{self.config.top_logprobs}{told}",
+            readout=self.readout.hash,
+        )
+
+    async def findings(self) -> Sequence[Finding]:
+        """Say how long answers take, and what outlives this process."""
+        await self.ready()
+        found = [Finding("batches", f"answers come within {self._window}", "note")]
+        left = self._shelf.unfinished()
+        if left:
+            found.append(Finding("open batches", f"{left} of an earlier process are taken up"))
+        if self._home is None:
+            found.append(
+                Finding(
+                    "durability",
+                    "there is no folder for its journal: a batch is lost with this process",
+                    "note",
+                    "Use it inside a run, or give `create` a `home`.",
+                )
+            )
+        return found
+
+    async def grade(self, task: GradingTask, known: Mapping[int, Answer]) -> Graded:
+        """Answer every item of `task` that is not already `known`, once their batches ended."""
+        started = time.monotonic()
+        asked = [item for item in range(len(task.suffixes)) if item not in known]
+        settings = {
+            "max_tokens": 1,
+            "logprobs": True,
+            "top_logprobs": self.config.top_logprobs,
+        }
+        bodies = (self._body(task.prefix + task.suffixes[item], settings) for item in asked)
+        try:
+            outcomes = await self._desk.ask(bodies) if asked else []
+        except EngineUnavailable as error:
+            outcomes = [error] * len(asked)
+        meter = Meter()
+        answers, failures = dict(known), []
+        for item, outcome in zip(asked, outcomes, strict=True):
+            try:
+                answers[item] = self._answer(outcome, meter)
+            except EngineRefused:
+                raise
+            except EngineError as error:
+                failures.append((item, error))
+        return Graded(
+            tuple(answers.get(item, Answer(Status.ERROR)) for item in range(len(task.suffixes))),
+            _since(started, meter),
+            failure=_told(failures),
+            unavailable=any(isinstance(error, EngineUnavailable) for _, error in failures),
+        )
+
+    async def tokenise(self, prompts: Sequence[str]) -> list[list[int]] | None:
+        """Return None: a batch cannot tell."""
+        return None
+
+    async def write(self, prompt: str, *, max_tokens: int) -> Written:
+        """Return the text the model writes for `prompt`, once its batch ended."""
+        started, meter = time.monotonic(), Meter()
+        (outcome,) = await self._desk.ask([self._body(prompt, {"max_tokens": max_tokens})])
+        choice = _choice(outcome, meter)
+        with expected_shape("a chat completion"):
+            text = choice.get("message", {}).get("content") or ""
+        finished = choice.get("finish_reason") != "length"
+        return Written(text, _since(started, meter), finished=finished)
+
+    async def aclose(self) -> None:
+        """Stop watching batches and close the connections; open batches go on at the server."""
+        await self._desk.aclose()
+        await self._http.aclose()
+
+    def _body(self, prompt: str, settings: Mapping[str, Any]) -> dict[str, Any]:
+        return {
+            "model": self.config.model,
+            "messages": [{"role": "user", "content": prompt}],
+            "temperature": 0,
+            **settings,
+            **self.config.extra_body,
+        }
+
+    def _answer(self, outcome: Outcome, meter: Meter) -> Answer:
+        choice = _choice(outcome, meter)
+        with expected_shape("a chat completion"):
+            return self.readout.read(listed_tokens(choice))
+
+
+def _choice(outcome: Outcome, meter: Meter) -> dict[str, Any]:
+    """Return the one choice of a completion, its cost counted; raise what came in its place."""
+    if isinstance(outcome, EngineUnavailable | EngineRefused):
+        raise outcome
+    meter.sent()
+    if isinstance(outcome, EngineError):
+        raise outcome
+    meter.answered(outcome)
+    choice: dict[str, Any] = items_of(outcome, "choices", 1)[0]
+    return choice
+
+
+def _since(started: float, meter: Meter) -> Usage:
+    return replace(meter.usage, seconds=time.monotonic() - started)
+
+
+def _told(failures: Sequence[tuple[int, EngineError]]) -> str | None:
+    if not failures:
+        return None
+    item, error = failures[0]
+    more = f" (and {len(failures) - 1} more items)" if len(failures) > 1 else ""
+    return f"item {item + 1}: {error.message}{more}"
+
+
+def _refuse_transport(config: EngineConfig) -> None:
+    if config.transport not in ("auto", "chat"):
+        raise ConfigError(
+            f"`transport: {config.transport}` cannot be sent in batches.",
+            hint="Leave `transport` out: a batch holds chat completions.",
+        )

@@ -1,0 +1,76 @@
+"""What a model costs: from the config, else from the user's own table of prices."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rocketeval.config import PriceConfig, RunConfig, Section, parse_options, read_yaml
+from rocketeval.errors import ConfigError
+
+SHAPE = "`models:` maps each name to {prompt: ..., completion: ..., cached: ...} per million tokens"
+
+
+class PriceTable(Section):
+    """A file of prices that people edit."""
+
+    currency: str = ""
+    """Of every price that names none itself."""
+    models: dict[str, PriceConfig]
+    """Price by model name, exactly as the config names the model."""
+
+    def price(self, model: str) -> PriceConfig | None:
+        """Return the price of `model`; None when the table does not have it."""
+        found = self.models.get(model)
+        if found is None or found.currency:
+            return found
+        return found.model_copy(update={"currency": self.currency})
+
+
+def load_prices(path: Path) -> PriceTable:
+    """Return the table of prices in the YAML file at `path`."""
+    raw = read_yaml(path, "table of prices", hint=f"Check `prices` in the config: {SHAPE}.")
+    if not isinstance(raw, dict):
+        raise ConfigError(f"{path} is not a table of prices.", hint=f"In it, {SHAPE}.")
+    return parse_options(raw, PriceTable, f"The table of prices {path}")
+
+
+def with_prices(config: RunConfig) -> RunConfig:
+    """Return the config with the prices it does not give itself taken from its table."""
+    if config.prices is None:
+        return config
+    table = load_prices(config.prices)
+    judge, author = config.judge, config.author
+    written_by = author.engine.model if author.engine else None
+    return config.model_copy(
+        update={
+            "judge": judge.model_copy(update={"price": judge.price or table.price(judge.model)}),
+            "author": author.model_copy(
+                update={"price": author.price or (written_by and table.price(written_by)) or None}
+            ),
+        }
+    )
+
+
+def currency(config: RunConfig) -> str:
+    """Return what the config's money is counted in; empty when it does not say."""
+    price = config.judge.price or config.author.price
+    return price.currency if price else ""
+
+
+def check_limit(config: RunConfig) -> None:
+    """Raise ConfigError when money is limited and some of it could not be counted."""
+    if config.max_cost is None:
+        return
+    prices = {"judge": config.judge.price}
+    if config.author.engine is not None and config.author.kind != "imported":
+        prices["author"] = config.author.price
+    for role, price in prices.items():
+        if price is None:
+            section = config.judge if role == "judge" else config.author.engine
+            model = section.model if section else ""
+            raise ConfigError(
+                f"`max_cost` limits the money, and the {role} {model!r} has no price.",
+                hint=f"Set `{role}.price`, or give it in the file that `prices` names.",
+            )
+    if len({price.currency for price in prices.values() if price}) > 1:
+        raise ConfigError("`max_cost` cannot add up judge and author: their currencies differ.")

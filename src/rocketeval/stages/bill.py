@@ -1,0 +1,47 @@
+"""bill: what a grading used, beside what its plan said."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from rocketeval.config import PriceConfig
+from rocketeval.cost import usage_facts
+from rocketeval.records import Usage
+from rocketeval.stages.work import identity
+
+_ROWS = ("requests", "prompt_tokens", "computed_tokens", "completion_tokens", "cost", "seconds")
+
+
+def make_bill(
+    plan: Mapping[str, Any] | None,
+    wanted: Collection[bytes],
+    to_judge: int,
+    spent: Usage,
+    seconds: float,
+    price: PriceConfig | None,
+) -> dict[str, Any] | None:
+    """Return plan and bill, figure by figure; None unless the plan was made for this grading.
+
+    A figure that nobody told is None. Engines that do not tell cached tokens tell none.
+    """
+    if plan is None or not to_judge:
+        return None
+    if (plan["made_for"], plan["to_judge"]) != (identity(wanted), to_judge):
+        return None
+    computed = spent.prompt_tokens - spent.cached_tokens if spent.cached_tokens else None
+    billed = {
+        **usage_facts(spent, price),
+        "prompt_tokens": spent.prompt_tokens or None,
+        "computed_tokens": computed,
+        "completion_tokens": spent.completion_tokens or None,
+        "seconds": round(seconds, 1),
+    }
+    planned = {**plan, "completion_tokens": plan["items"]}
+    return {
+        "plan": {name: planned[name] for name in _ROWS},
+        "bill": {name: billed[name] for name in _ROWS},
+        "tokens_known": plan["tokens_known"],
+        "times_least": computed / plan["computed_tokens"] if computed else None,
+        "currency": billed["currency"],
+    }

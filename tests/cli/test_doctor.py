@@ -1,0 +1,207 @@
+"""`rocketeval doctor` as a person uses it: lines, marks, exit codes, no tracebacks."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from fakes.openai_server import MODEL, FakeOpenAI, serving, status, yes_no
+from rocketeval.doctor.gold import GOLD
+
+RIGHT = {
+    item: right for case in GOLD for item, right in zip(case.items, case.expected, strict=True)
+}
+NOWHERE = "http://127.0.0.1:9/v1"
+SECRET = "sk-secret-123"
+
+
+def knowing(prompt: str) -> dict[str, float]:
+    """A judge that finds every known answer."""
+    right = next((known for item, known in RIGHT.items() if item in prompt), True)
+    return yes_no(0.9 if right else 0.1)
+
+
+def doctor(
+    folder: Path, *args: str, code: int = 0, env: dict[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run the command in `folder`; the exit code must be `code`."""
+    command = [sys.executable, "-m", "rocketeval.cli.main", "doctor", *args]
+    plain = {name: value for name, value in os.environ.items() if name != "OPENAI_BASE_URL"}
+    environment = {**plain, "PYTHONIOENCODING": "utf-8", "OPENAI_API_KEY": SECRET, **(env or {})}
+    done = subprocess.run(
+        command, cwd=folder, capture_output=True, timeout=120, env=environment, encoding="utf-8"
+    )
+    assert done.returncode == code, done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
+    assert SECRET not in done.stdout + done.stderr
+    return done
+
+
+async def test_a_good_judge_without_a_config(tmp_path: Path) -> None:
+    """An address and a name are enough; every finding is a marked line, the verdict the end."""
+    async with serving(FakeOpenAI(distribution=knowing)) as server:
+        options = ("--judge", MODEL, "--base-url", server.base_url)
+        shown = (await asyncio.to_thread(doctor, tmp_path, *options)).stdout
+    assert f"Judge {MODEL} at {server.base_url}" in shown
+    assert "\u2713  judgement" in shown
+    assert "24 of 24 gold items right" in shown
+    assert "Verdict: ready\n" in shown
+    assert "Asked 104 requests" in shown
+    assert list(tmp_path.iterdir()) == []
+
+
+async def test_json_is_all_that_stdout_holds(tmp_path: Path) -> None:
+    """--json --quick prints one JSON object, with the verdict and the judge's fingerprint."""
+    async with serving(FakeOpenAI(distribution=knowing)) as server:
+        options = ("--json", "--quick", "--judge", MODEL, "--base-url", server.base_url)
+        told = json.loads((await asyncio.to_thread(doctor, tmp_path, *options)).stdout)
+    assert told["verdict"] == "ready"
+    assert told["judge"]["model"] == MODEL
+    assert told["figures"]["accuracy"] == 1.0
+    assert told["figures"]["repeat_alone"] is None
+
+
+def test_no_server_is_a_bad_line_and_exit_code_four(tmp_path: Path) -> None:
+    """An unreachable judge is a finding with its hint, for people and for machines."""
+    shown = doctor(tmp_path, "--judge", "m", "--base-url", NOWHERE, code=4).stdout
+    assert f"\u2717  judge  Cannot reach {NOWHERE}" in shown
+    assert "\u2192 Start the server" in shown
+    assert "Verdict: do not use (judge)" in shown
+    told = json.loads(
+        doctor(tmp_path, "--judge", "m", "--base-url", NOWHERE, "--json", code=4).stdout
+    )
+    assert told["verdict"] == "unusable"
+    assert told["judge"] is None
+    assert told["reasons"] == ["judge"]
+
+
+async def test_a_refused_key_is_exit_code_four(tmp_path: Path) -> None:
+    """401 ends in a line about the key, which is not shown."""
+    async with serving(FakeOpenAI()) as server:
+        server.always("/v1/models", status(401, f"bad key {SECRET}"))
+        options = ("--judge", MODEL, "--base-url", server.base_url)
+        shown = (await asyncio.to_thread(doctor, tmp_path, *options, code=4)).stdout
+    assert "HTTP 401" in shown
+    assert "api_key_env" in shown
+
+
+def test_a_guessing_judge_is_exit_code_four(tmp_path: Path) -> None:
+    """The scripted judge answers by hash: the doctor says that it guesses."""
+    shown = doctor(tmp_path, "--engine", "scripted", "--judge", "coin", code=4).stdout
+    assert "this judge guesses" in shown
+    assert "Verdict: do not use (judgement)" in shown
+
+
+def test_a_terminal_without_the_marks_gets_ascii(tmp_path: Path) -> None:
+    """Where check marks cannot be shown, words stand in for them."""
+    ascii_only = {"PYTHONIOENCODING": "ascii"}
+    options = ("--engine", "scripted", "--judge", "coin")
+    shown = doctor(tmp_path, *options, code=4, env=ascii_only).stdout
+    assert shown.isascii()
+    assert "?" not in shown
+    assert "X   judgement" in shown
+    assert "ok  latency" in shown
+    assert "-> Its scores" in shown
+
+
+def write_config(folder: Path, judge: str) -> None:
+    """Write a rocketeval.yaml whose benchmark does not exist: the doctor does not need it."""
+    (folder / "rocketeval.yaml").write_text(f"benchmark: {{path: nowhere}}\njudge: {judge}\n")
+
+
+def test_the_judge_of_the_config_is_examined(tmp_path: Path) -> None:
+    """rocketeval.yaml is found by itself, and only its judge is looked at."""
+    write_config(tmp_path, "{engine: scripted, model: from-config}")
+    assert "Judge from-config (engine scripted)" in doctor(tmp_path, "--quick", code=4).stdout
+    named = doctor(tmp_path, "rocketeval.yaml", "--quick", code=4).stdout
+    assert "Judge from-config" in named
+
+
+def test_options_beat_the_config(tmp_path: Path) -> None:
+    """--judge, --base-url and --engine name what is really examined."""
+    write_config(tmp_path, "{engine: scripted, model: from-config}")
+    options = ("--judge", "other", "--engine", "openai", "--base-url", NOWHERE)
+    shown = doctor(tmp_path, *options, code=4).stdout
+    assert f"Judge other at {NOWHERE} (engine openai)" in shown
+
+
+def test_the_configs_template_and_price_are_used(tmp_path: Path) -> None:
+    """The grading prompt examined is the user's own, and the cost is told at the user's price."""
+    price = "{prompt: 1000, completion: 0, currency: EUR}"
+    write_config(tmp_path, f"{{engine: scripted, model: m, template: own.txt, price: {price}}}")
+    (tmp_path / "own.txt").write_text("{{history}}{{query}}{{response}}")
+    assert "{{item}}" in doctor(tmp_path, code=2).stderr
+    (tmp_path / "own.txt").write_text("{{history}}{{query}}{{response}}\n{{item}}\nYes or No?")
+    assert " EUR" in doctor(tmp_path, "--quick", code=4).stdout
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ((), "Which judge? Give --judge MODEL"),
+        (("--judge", "m"), "Give --base-url URL, or set $OPENAI_BASE_URL"),
+        (("--judge", "m", "--engine", "opnai"), "Did you mean 'openai'?"),
+        (("--judge", "m", "--base-url", NOWHERE, "--transport", "chatt"), "Did you mean 'chat'?"),
+        (("--judge", "m", "--base-url", "http://me:pw@host/v1"), "password"),
+        (("--judge", "m", "--base-url", "nonsense"), "not an http(s) address"),
+        (("absent.yaml",), "absent.yaml"),
+    ],
+)
+def test_mistakes_in_the_options_are_exit_code_two(
+    tmp_path: Path, options: tuple[str, ...], words: str
+) -> None:
+    """A mistake says what to give instead; nothing is contacted."""
+    assert words in doctor(tmp_path, *options, code=2).stderr
+
+
+def test_the_address_may_come_from_the_environment(tmp_path: Path) -> None:
+    """$OPENAI_BASE_URL is an address like any other."""
+    shown = doctor(tmp_path, "--judge", "m", code=4, env={"OPENAI_BASE_URL": NOWHERE}).stdout
+    assert f"Cannot reach {NOWHERE}" in shown
+
+
+def test_help_gives_an_example_and_the_exit_codes(tmp_path: Path) -> None:
+    """--help says how to call it and what it returns."""
+    shown = doctor(tmp_path, "--help").stdout
+    assert "rocketeval doctor --judge MODEL --base-url http://127.0.0.1:8000/v1\n" in shown
+    assert "Exit codes: 0 ready or usable with care" in shown
+
+
+async def test_control_characters_of_a_server_do_not_reach_the_terminal(tmp_path: Path) -> None:
+    """A hostile error text cannot rewrite the screen."""
+    async with serving(FakeOpenAI()) as server:
+        server.always("/v1/models", status(401, "red \x1b[31m"))
+        options = ("--judge", "evil\x1b[2J", "--base-url", server.base_url)
+        shown = (await asyncio.to_thread(doctor, tmp_path, *options, code=4)).stdout
+    assert "\x1b" not in shown
+
+
+async def test_progress_goes_to_stderr(tmp_path: Path) -> None:
+    """A slow judge shows how far the examination is, beside stdout, not in it."""
+    async with serving(FakeOpenAI(distribution=knowing, latency=0.05)) as server:
+        options = ("--json", "--judge", MODEL, "--base-url", server.base_url)
+        done = await asyncio.to_thread(doctor, tmp_path, *options)
+    assert "gold items: " in done.stderr
+    assert json.loads(done.stdout)["verdict"] == "ready"
+
+
+async def test_ctrl_c_is_a_message_and_exit_code_130(tmp_path: Path) -> None:
+    """An examination that is interrupted says so; it has no finished judgments to speak of."""
+    async with serving(FakeOpenAI(latency=30)) as server:
+        command = [sys.executable, "-m", "rocketeval.cli.main", "doctor", "--judge", MODEL]
+        process = await asyncio.create_subprocess_exec(
+            *command, "--base-url", server.base_url, cwd=tmp_path, stderr=asyncio.subprocess.PIPE
+        )
+        while not server.chats:
+            await asyncio.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        _, told = await process.communicate()
+    assert process.returncode == 130
+    assert told.decode().startswith("Interrupted: nothing is known yet")

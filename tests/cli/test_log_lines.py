@@ -1,0 +1,46 @@
+"""The library's log reaches a person while a run is driven, and nobody else."""
+
+from __future__ import annotations
+
+import io
+import logging
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from rocketeval.cli.log_lines import log_shown
+from rocketeval.cli.progress import BarObserver, LineObserver
+from rocketeval.observing import Observer
+from support.make import make_config
+
+LOG = logging.getLogger("rocketeval.batch")
+
+
+def test_lines_are_shown_while_driving(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A record is one line on stderr, without control characters; before and after, nothing."""
+    LOG.info("too early")
+    with log_shown(LineObserver(make_config(tmp_path))):
+        LOG.info("batch %s submitted\x1b[2J", "b1")
+        LOG.debug("too much")
+    LOG.info("too late")
+    assert capsys.readouterr().err == "batch b1 submitted\ufffd[2J\n"
+    assert not logging.getLogger("rocketeval").handlers
+
+
+def test_a_bar_stays_below_the_lines(tmp_path: Path) -> None:
+    """In a terminal the line stands above the live bar, its brackets untouched."""
+    screen = io.StringIO()
+    bar = BarObserver(make_config(tmp_path), Console(file=screen, force_terminal=True, width=80))
+    bar.stage_began("grade", 10)
+    with log_shown(bar):
+        LOG.info("batch [b1] submitted")
+    bar.closed()
+    assert "batch [b1] submitted" in screen.getvalue()
+
+
+def test_quiet_means_quiet(capsys: pytest.CaptureFixture[str]) -> None:
+    """An observer that shows nothing gets no log either."""
+    with log_shown(Observer()):
+        LOG.info("batch submitted")
+    assert capsys.readouterr().err == ""

@@ -1,0 +1,117 @@
+"""Files over HTTP: whole or absent, tried again, and nothing done twice that must be done once."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from fakes import batch_server
+from fakes.batch_server import FakeBatches, serving, status
+from rocketeval.engines.http_files import FileClient, Lost
+from rocketeval.errors import EngineRefused, EngineUnavailable, RequestRejected
+
+PURPOSE = {"purpose": "batch"}
+BATCH = {
+    "input_file_id": "file-0",
+    "endpoint": "/v1/chat/completions",
+    "completion_window": "24h",
+    "metadata": {},
+}
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[FakeBatches]:
+    """A server that keeps files."""
+    async with serving(FakeBatches()) as running:
+        yield running
+
+
+@pytest.fixture
+async def client(server: FakeBatches, hasty: None) -> AsyncIterator[FileClient]:
+    """A client that gives up after a moment."""
+    made = FileClient(server.base_url, key="sk-secret", concurrency=2, timeout=5, patience=0.5)
+    yield made
+    await made.aclose()
+
+
+async def test_a_file_comes_back_as_it_went(
+    server: FakeBatches, client: FileClient, tmp_path: Path
+) -> None:
+    """Upload and download keep every byte, of a file longer than one chunk too."""
+    sent, back = tmp_path / "sent.jsonl", tmp_path / "folder" / "back.jsonl"
+    sent.write_bytes(bytes(range(256)) * 10_000)
+    name = (await client.upload("/files", PURPOSE, sent))["id"]
+    assert await client.download(f"/files/{name}/content", back)
+    assert back.read_bytes() == sent.read_bytes()
+    assert server.uploaded == [2_560_000]
+
+
+async def test_a_torn_download_leaves_nothing(
+    server: FakeBatches, client: FileClient, tmp_path: Path
+) -> None:
+    """A transfer that always breaks off ends in an error, and in no file."""
+    server.files["file-0"] = b"x" * 100_000
+    server.fail("GET /v1/files/", batch_server.half_of_it, times=1000)
+    with pytest.raises(EngineUnavailable, match="no answer in"):
+        await client.download("/files/file-0/content", tmp_path / "target")
+    assert not list(tmp_path.iterdir())
+    assert client.retries > 1
+
+
+async def test_a_missing_file_is_not_an_error(client: FileClient, tmp_path: Path) -> None:
+    """HTTP 404 says that there is nothing to fetch."""
+    assert not await client.download("/files/other/content", tmp_path / "target")
+
+
+@pytest.mark.parametrize(
+    ("fault", "error"), [(status(401), EngineRefused), (batch_server.echoed_key, RequestRejected)]
+)
+async def test_refusals_are_errors_without_the_key(
+    server: FakeBatches,
+    client: FileClient,
+    tmp_path: Path,
+    fault: batch_server.Fault,
+    error: type[Exception],
+) -> None:
+    """A refused upload or download is raised as ours, the key taken out."""
+    file = tmp_path / "file.jsonl"
+    file.write_bytes(b"{}")
+    server.fail("POST /v1/files", fault)
+    server.fail("GET /v1/files/", fault)
+    with pytest.raises(error) as up:
+        await client.upload("/files", PURPOSE, file)
+    with pytest.raises(error) as down:
+        await client.download("/files/file-0/content", tmp_path / "target")
+    assert "sk-secret" not in f"{up.value}{down.value}"
+
+
+@pytest.mark.parametrize(
+    "fault", [batch_server.dropped_after_it, batch_server.dropped_before_it, status(502)]
+)
+async def test_a_lost_answer_is_told_not_repeated(
+    server: FakeBatches, client: FileClient, fault: batch_server.Fault
+) -> None:
+    """When nobody knows whether it was done, it is not done again."""
+    server.files["file-0"] = b""
+    server.fail("POST /v1/batches", fault)
+    assert isinstance(await client.post_once("/batches", BATCH), Lost)
+    assert server.calls == ["POST /v1/batches"]
+
+
+async def test_a_clear_no_is_repeated(server: FakeBatches, client: FileClient) -> None:
+    """HTTP 429 says that nothing was done, so it is tried again."""
+    server.files["file-0"] = b""
+    server.fail("POST /v1/batches", status(429), times=2)
+    answer = await client.post_once("/batches", BATCH)
+    assert isinstance(answer, dict)
+    assert len(server.batches) == 1
+
+
+async def test_nobody_there_is_a_clear_no(hasty: None) -> None:
+    """Without a connection nothing can have been done: that is unavailable, not in doubt."""
+    client = FileClient("http://127.0.0.1:9/v1", key=None, concurrency=1, timeout=1, patience=0.05)
+    with pytest.raises(EngineUnavailable):
+        await client.post_once("/batches", BATCH)
+    await client.aclose()

@@ -1,0 +1,90 @@
+"""The llamacpp engine without a model: what it refuses before anything is loaded."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rocketeval.config import EngineConfig
+from rocketeval.engines import llamacpp_local, local
+from rocketeval.engines.base import create_engine
+from rocketeval.errors import ConfigError
+
+
+@pytest.fixture(autouse=True)
+def package(monkeypatch: pytest.MonkeyPatch) -> None:
+    """xllamacpp counts as installed, wherever these tests run."""
+    monkeypatch.setattr(local, "find_spec", lambda name: name)
+
+
+@pytest.fixture
+def gguf(tmp_path: Path) -> Path:
+    """A file that begins like a GGUF file."""
+    path = tmp_path / "judge.gguf"
+    path.write_bytes(llamacpp_local.MAGIC + b"and the rest")
+    return path
+
+
+def llamacpp_config(model: Path | str, **settings: Any) -> EngineConfig:
+    """A config for the llamacpp engine."""
+    return EngineConfig(engine="llamacpp", model=str(model), **settings)
+
+
+async def test_creating_and_closing_load_nothing(gguf: Path) -> None:
+    """A file that no llama.cpp could load is good enough until it is used."""
+    engine = create_engine(llamacpp_config(gguf))
+    assert engine.in_flight == 1
+    await engine.aclose()
+    await engine.aclose()
+
+
+def test_slots_are_tasks_in_flight(gguf: Path) -> None:
+    """One response per slot, so that none evicts another's prefix."""
+    assert create_engine(llamacpp_config(gguf, options={"slots": 3})).in_flight == 3
+
+
+def test_a_missing_package_names_the_install_line(
+    gguf: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before anything is written or loaded."""
+    monkeypatch.setattr(local, "find_spec", lambda _: None)
+    with pytest.raises(ConfigError) as caught:
+        create_engine(llamacpp_config(gguf))
+    assert "pip install 'rocketeval[llamacpp]'" in caught.value.hint
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    """With what `model` means to this engine."""
+    with pytest.raises(ConfigError, match=r"nowhere\.gguf: No such file") as caught:
+        create_engine(llamacpp_config(tmp_path / "nowhere.gguf"))
+    assert "GGUF" in caught.value.hint
+
+
+def test_a_folder_is_not_a_file(tmp_path: Path) -> None:
+    """Weights for another engine are a likely mistake."""
+    with pytest.raises(ConfigError, match="Is a directory"):
+        create_engine(llamacpp_config(tmp_path))
+
+
+def test_another_format_is_refused(tmp_path: Path) -> None:
+    """Before llama.cpp is asked to make sense of it."""
+    path = tmp_path / "model.safetensors"
+    path.write_bytes(b"\0\0\0\0 something else")
+    with pytest.raises(ConfigError, match=r"model\.safetensors is not a GGUF file"):
+        create_engine(llamacpp_config(path))
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"options": {"contxt": 1}}, "Did you mean 'context'"),
+        ({"options": {"slots": 0}}, "slots"),
+        ({"base_url": "http://127.0.0.1:1/v1"}, "base_url"),
+    ],
+)
+def test_bad_settings_are_refused(gguf: Path, settings: dict[str, Any], told: str) -> None:
+    """Every mistake is named before the file is loaded."""
+    with pytest.raises(ConfigError, match=told):
+        create_engine(llamacpp_config(gguf, **settings))

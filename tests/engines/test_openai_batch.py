@@ -1,0 +1,562 @@
+"""The batch engine: every request is paid for once, whatever gets lost, and every answer used."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import rocketeval
+from contracts.engine_contract import EngineContract
+from fakes import batch_server
+from fakes.batch_server import FakeBatches, serving, status
+from fakes.openai_server import MODEL, FakeOpenAI
+from fakes.openai_server import serving as serving_chat
+from rocketeval.config import EngineConfig
+from rocketeval.engines import http
+from rocketeval.engines.base import Graded
+from rocketeval.engines.batch import api
+from rocketeval.engines.openai_batch import OpenAIBatchEngine
+from rocketeval.engines.openai_http import OpenAIEngine
+from rocketeval.errors import ConfigError, EngineRefused, RequestRejected
+from rocketeval.records import Answer, GradingTask, Status
+from rocketeval.testing import EngineCase
+from support.make import key, make_config
+
+REJECTED = "far too long"
+ITEMS = ("Is it right?", "Is it clear?", "Is it short?")
+CREATE = "POST /v1/batches"
+JOURNAL = "batches.jsonl"
+
+
+@pytest.fixture(autouse=True)
+def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Waiting takes milliseconds."""
+    monkeypatch.setattr(http, "FIRST_WAIT", 0.004)
+    monkeypatch.setattr(http, "LONGEST_WAIT", 0.02)
+    monkeypatch.setattr(api, "SETTLE", 0.01)
+    monkeypatch.setattr(api, "PAUSE", 0.01)
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[FakeBatches]:
+    """A fake Batch API."""
+    async with serving(FakeBatches()) as running:
+        yield running
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """A folder that outlives an engine."""
+    return tmp_path / "engines" / "judge"
+
+
+def configured(server: FakeBatches, **options: Any) -> EngineConfig:
+    """The config of a hasty engine in front of `server`."""
+    return EngineConfig(
+        engine="openai_batch",
+        model=MODEL,
+        base_url=server.base_url,
+        patience=2,
+        options={"gather": 0.02, "poll": 0.01, **options},
+    )
+
+
+@asynccontextmanager
+async def engine_at(
+    server: FakeBatches, home: Path | None, **options: Any
+) -> AsyncIterator[OpenAIBatchEngine]:
+    """One process's engine."""
+    engine = OpenAIBatchEngine.create(configured(server, **options), home)
+    try:
+        yield engine
+    finally:
+        await engine.aclose()
+
+
+def task(name: str = "one", items: tuple[str, ...] = ITEMS) -> GradingTask:
+    """A task with a prefix of its own."""
+    return GradingTask(key(name), f"q-{name}", "c", f"{name} says hello.\n", items)
+
+
+async def graded(engine: OpenAIBatchEngine, *names: str) -> list[Graded]:
+    """Grade tasks with these names at once."""
+    return list(await asyncio.gather(*(engine.grade(task(name), {}) for name in names)))
+
+
+def all_good(results: list[Graded]) -> bool:
+    """Whether every item of every task was answered."""
+    return all(
+        result.failure is None and all(a.status is Status.OK for a in result.answers)
+        for result in results
+    )
+
+
+def paid_once(server: FakeBatches, tasks: int) -> bool:
+    """Whether the server was paid for the items of so many tasks, and for none twice."""
+    return len(server.paid) == tasks * len(ITEMS) and set(server.paid.values()) == {1}
+
+
+class TestContract(EngineContract):
+    """The batch engine, in front of a fake server."""
+
+    @pytest.fixture
+    async def case(self) -> AsyncIterator[EngineCase]:
+        async with serving(FakeBatches(rejects=REJECTED)) as server:
+            yield EngineCase(partial(OpenAIBatchEngine, configured(server)), REJECTED)
+
+
+async def test_it_asks_and_answers_as_the_live_engine_does(server: FakeBatches, home: Path) -> None:
+    """Live chat and batch send the same bodies and read the same answers under two identities."""
+    async with serving_chat(FakeOpenAI()) as live_server:
+        config = EngineConfig(model=MODEL, base_url=live_server.base_url, transport="chat")
+        live = OpenAIEngine.create(config)
+        alone = await live.grade(task(), {})
+        live_identity = await live.identify()
+        await live.aclose()
+    async with engine_at(server, home) as engine:
+        batched = await engine.grade(task(), {})
+        identity = await engine.identify()
+    assert batched.answers == alone.answers
+    bodies = [row["body"] for row in server.batches["batch_0"].rows]
+    assert bodies == [seen.body for seen in live_server.chats[-len(ITEMS) :]]
+    assert batched.usage.requests == len(ITEMS)
+    assert batched.usage.prompt_tokens == alone.usage.prompt_tokens > 0
+    assert (identity.engine, identity.endpoint) == ("openai_batch", "batch")
+    assert (identity.logprobs, identity.readout) == (live_identity.logprobs, live_identity.readout)
+
+
+async def test_tasks_share_a_batch(server: FakeBatches, home: Path) -> None:
+    """What is asked at about the same time goes into one batch."""
+    async with engine_at(server, home) as engine:
+        assert all_good(await graded(engine, "one", "two", "three"))
+    assert len(server.batches) == 1
+    assert paid_once(server, tasks=3)
+
+
+async def test_a_full_batch_is_sent_at_once(server: FakeBatches, home: Path) -> None:
+    """max_requests cuts batches, also in the middle of a task; several are open at once."""
+    server.stuck = True
+    async with engine_at(server, home, max_requests=4) as engine:
+        grading = asyncio.create_task(graded(engine, "one", "two", "three"))
+        await server.until(lambda: len(server.batches) == 3)
+        server.stuck = False
+        assert all_good(await grading)
+    assert sorted(len(batch.rows) for batch in server.batches.values()) == [1, 4, 4]
+    assert paid_once(server, tasks=3)
+
+
+async def test_no_file_is_larger_than_allowed(server: FakeBatches, home: Path) -> None:
+    """max_bytes cuts batches; a request that fits in none is rejected by itself."""
+    async with engine_at(server, home, max_bytes=700) as engine:
+        assert all_good(await graded(engine, "one", "two"))
+        too_long = await engine.grade(task("long", (ITEMS[0], "x" * 900)), {})
+    assert len(server.batches) > 2
+    assert max(server.uploaded) <= 700
+    assert too_long.answers[0].status is Status.OK
+    assert too_long.answers[1] == Answer(Status.ERROR)
+    assert "a batch holds 700 at most" in str(too_long.failure)
+
+
+async def test_the_same_request_is_one_request(server: FakeBatches, home: Path) -> None:
+    """Twins asked at once, and again later, share one row of one batch."""
+    async with engine_at(server, home) as engine:
+        first, second = await graded(engine, "one", "one")
+        (third,) = await graded(engine, "one")
+    assert first.answers == second.answers == third.answers
+    assert paid_once(server, tasks=1)
+
+
+async def test_a_failed_row_costs_only_its_item(server: FakeBatches, home: Path) -> None:
+    """A row of the error file fails by name, can be asked again, and takes nothing with it."""
+    server.rejects = "clear"
+    async with engine_at(server, home) as engine:
+        one, two = await graded(engine, "one", "two")
+        server.rejects = None
+        assert all_good(await graded(engine, "one"))
+    assert sorted(server.paid.values()) == [1] * 5 + [2]
+    assert [answer.status.value for answer in one.answers] == ["ok", "error", "ok"]
+    assert one.failure == "item 2: HTTP 400: the prompt is too long"
+    assert not one.unavailable
+    assert two.failure == one.failure
+
+
+@pytest.mark.parametrize("silent", [False, True], ids=["error file", "missing rows"])
+@pytest.mark.parametrize("ending", ["expired", "cancelled"])
+async def test_an_expired_batch_gives_what_it_has(
+    server: FakeBatches, home: Path, ending: str, silent: bool
+) -> None:
+    """Finished rows are used; the next run asks for the others, and only for them."""
+    server.ends_as, server.answers, server.silent = ending, 4, silent
+    async with engine_at(server, home) as engine:
+        results = await graded(engine, "one", "two", "three")
+    answered = [answer for result in results for answer in result.answers]
+    assert sum(answer.status is Status.OK for answer in answered) == 4
+    failures = [result.failure for result in results if result.failure]
+    assert failures
+    assert all(ending in why if silent else "window has closed" in why for why in failures)
+    assert not any(result.unavailable for result in results)
+    server.ends_as, server.answers = "completed", None
+    async with engine_at(server, home) as engine:
+        for name, result in zip(("one", "two", "three"), results, strict=True):
+            known = {i: a for i, a in enumerate(result.answers) if a.status is Status.OK}
+            assert all_good([await engine.grade(task(name), known)])
+    assert sorted(server.paid.values()) == [1] * 4 + [2] * 5
+
+
+async def test_a_batch_that_is_not_accepted_says_why(server: FakeBatches, home: Path) -> None:
+    """A validation error names its line, and leaves nothing behind that would block the next."""
+    config = configured(server).model_copy(update={"extra_body": {"model": "other"}})
+    engine = OpenAIBatchEngine.create(config, home)
+    (result,) = await graded(engine, "one")
+    await engine.aclose()
+    told = "item 1: batch batch_0 was not accepted: no such model (line 1). (and 2 more items)"
+    assert result.failure == told
+    assert not result.unavailable
+    assert not list(home.iterdir())
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        batch_server.dropped_before_it,
+        batch_server.dropped_after_it,
+        status(500),
+        status(429),
+    ],
+    ids=["dropped before", "dropped after", "500", "429"],
+)
+async def test_a_batch_is_created_once(
+    server: FakeBatches, home: Path, fault: batch_server.Fault
+) -> None:
+    """Whatever happens to the answer, there is one batch: it is looked for before a second try."""
+    server.fail(CREATE, fault)
+    async with engine_at(server, home) as engine:
+        assert all_good(await graded(engine, "one"))
+    assert len(server.batches) == 1
+    assert paid_once(server, tasks=1)
+
+
+async def test_an_unknown_fate_is_cleared_up_by_the_next_process(
+    server: FakeBatches, home: Path
+) -> None:
+    """Created, not heard of, and the server gone: the tag finds the batch, pages down the list."""
+    server.fail(CREATE, batch_server.dropped_after_it)
+    server.fail("GET /v1/batches", status(503), times=1000)
+    engine = OpenAIBatchEngine.create(
+        configured(server).model_copy(update={"patience": 0.05}), home
+    )
+    (result,) = await graded(engine, "one")
+    await engine.aclose()
+    assert result.unavailable
+    assert "GET /v1/batches" in server.calls
+    (ours,) = server.batches.values()
+    server.mend()
+    for number in range(1, 251):
+        later = batch_server.FakeBatch(f"batch_{number}", [], {"tag": "other"}, ours.created)
+        server.batches[later.id] = later
+    async with engine_at(server, home) as engine:
+        assert all_good(await graded(engine, "one"))
+    assert paid_once(server, tasks=1)
+    assert server.calls.count(CREATE) == 1
+
+
+async def test_an_intent_without_a_batch_is_dropped(server: FakeBatches, home: Path) -> None:
+    """A process that died before it created anything costs nothing and blocks nothing."""
+    home.mkdir(parents=True)
+    intent = {"event": "intent", "job": "a", "tag": "a-1", "file": "f", "since": 1.0}
+    (home / JOURNAL).write_text(json.dumps(intent) + '\n{"event": "crea')
+    (home / "b.input.jsonl").write_text("half a li")
+    async with engine_at(server, home) as engine:
+        found = await engine.findings()
+        assert all_good(await graded(engine, "one"))
+        assert not (home / "b.input.jsonl").exists()
+    assert any("1 of an earlier process" in finding.told for finding in found)
+    assert paid_once(server, tasks=1)
+    assert not list(home.iterdir())
+
+
+async def test_who_stops_waiting_loses_nothing(server: FakeBatches, home: Path) -> None:
+    """A cancelled wait leaves the batch alone; the next process waits for the same batch."""
+    server.stuck = True
+    async with engine_at(server, home) as engine:
+        waiting = asyncio.create_task(graded(engine, "one", "two"))
+        await server.until(lambda: bool(server.batches))
+        waiting.cancel()
+        await asyncio.wait([waiting])
+    assert waiting.cancelled()
+    assert (home / JOURNAL).exists()
+    server.stuck = False
+    async with engine_at(server, home) as engine:
+        assert all_good(await graded(engine, "two", "one"))
+    assert server.calls.count(CREATE) == 1
+    assert not list(home.iterdir())
+
+
+async def test_answers_are_kept_until_everybody_has_them(server: FakeBatches, home: Path) -> None:
+    """What a stopped process leaves on disk is read there, and fetched again if it is gone."""
+    engine = OpenAIBatchEngine.create(configured(server), home)
+    await graded(engine, "one", "two")
+    server.stuck = True
+    waiting = asyncio.create_task(graded(engine, "three"))
+    await server.until(lambda: len(server.batches) == 2)
+    waiting.cancel()
+    await asyncio.wait([waiting])
+    await engine.aclose()
+    server.calls.clear()
+    async with engine_at(server, home) as engine:
+        assert all_good(await graded(engine, "one"))
+    assert not server.calls
+    for output in home.glob("*.output.jsonl"):
+        output.unlink()
+    async with engine_at(server, home) as engine:
+        server.stuck = False
+        assert all_good(await graded(engine, "one", "two", "three"))
+    assert paid_once(server, tasks=3)
+    assert not list(home.iterdir())
+
+
+async def test_closing_drops_what_was_not_sent(server: FakeBatches, home: Path) -> None:
+    """Requests still being gathered are dropped, unpaid, and whoever waits is told."""
+    engine = OpenAIBatchEngine.create(configured(server, gather=60), home)
+    waiting = asyncio.create_task(engine.grade(task(), {}))
+    while not list(home.glob("*.input.jsonl")):
+        await asyncio.sleep(0.005)
+    await engine.aclose()
+    assert (await waiting).unavailable
+    assert not server.batches
+    assert not list(home.iterdir())
+
+
+async def test_a_torn_download_is_fetched_again(server: FakeBatches, home: Path) -> None:
+    """Half of an output file is no output file."""
+    server.fail("GET /v1/files/", batch_server.half_of_it, times=2)
+    async with engine_at(server, home) as engine:
+        assert all_good(await graded(engine, "one"))
+
+
+async def test_uploads_are_tried_again(server: FakeBatches, home: Path) -> None:
+    """A server that is busy or drops the upload gets it again; the batch is created once."""
+    server.fail("POST /v1/files", status(503))
+    server.fail("POST /v1/files", batch_server.dropped_after_it)
+    async with engine_at(server, home) as engine:
+        assert all_good(await graded(engine, "one"))
+    assert paid_once(server, tasks=1)
+
+
+async def test_a_server_away_for_a_while_is_waited_for(server: FakeBatches, home: Path) -> None:
+    """Looks at an open batch that fail for a moment change nothing."""
+    server.fail("GET /v1/batches/", status(502), times=4)
+    async with engine_at(server, home) as engine:
+        assert all_good(await graded(engine, "one"))
+
+
+async def test_a_server_that_is_gone_is_unavailable(server: FakeBatches, home: Path) -> None:
+    """Nobody there: the task fails as the engine's fault; nothing is in the way afterwards."""
+    away = configured(server).model_copy(
+        update={"patience": 0.05, "base_url": "http://127.0.0.1:9/v1"}
+    )
+    engine = OpenAIBatchEngine.create(away, home)
+    (result,) = await graded(engine, "one")
+    await engine.aclose()
+    assert result.unavailable
+    assert "127.0.0.1:9" in str(result.failure)
+    assert result.usage.requests == 0
+    async with engine_at(server, home) as engine:
+        assert all_good(await graded(engine, "one"))
+
+
+async def test_the_same_engine_goes_on_after_trouble(server: FakeBatches, home: Path) -> None:
+    """A batch that could not be watched is watched again when its answers are asked for again."""
+    server.fail("GET /v1/batches/", status(502), times=1000)
+    config = configured(server).model_copy(update={"patience": 0.05})
+    engine = OpenAIBatchEngine.create(config, home)
+    (result,) = await graded(engine, "one")
+    assert result.unavailable
+    server.mend()
+    assert all_good(await graded(engine, "one"))
+    await engine.aclose()
+    assert paid_once(server, tasks=1)
+
+
+@pytest.mark.parametrize("call", ["POST /v1/files", CREATE, "GET /v1/batches/"])
+async def test_a_refused_key_stops_everything(server: FakeBatches, home: Path, call: str) -> None:
+    """HTTP 401 at any step is an error about the key, not a failed task, and can be mended."""
+    server.fail(call, status(401))
+    async with engine_at(server, home) as engine:
+        with pytest.raises(EngineRefused, match="401") as caught:
+            await engine.grade(task(), {})
+        assert all_good(await graded(engine, "one"))
+    assert "api_key_env" in caught.value.hint
+    assert paid_once(server, tasks=1)
+
+
+async def test_no_key_is_shown(
+    server: FakeBatches, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server that repeats the key, in a refusal or a row, does not get it into our messages."""
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
+    server.rejects, server.reason = "clear", "you sent sk-secret"
+    server.fail(CREATE, batch_server.echoed_key)
+    async with engine_at(server, home) as engine:
+        (refused,) = await graded(engine, "one")
+        (row,) = await graded(engine, "one")
+    assert "you sent Bearer ***" in str(refused.failure)
+    assert row.failure == "item 2: HTTP 400: you sent ***"
+
+
+async def test_an_unknown_batch_is_not_paid_for_again(server: FakeBatches, home: Path) -> None:
+    """Another account's key cannot see the open batch: that is an error, not a second batch."""
+    server.stuck = True
+    async with engine_at(server, home) as engine:
+        waiting = asyncio.create_task(graded(engine, "one"))
+        await server.until(lambda: bool(server.batches))
+        waiting.cancel()
+        await asyncio.wait([waiting])
+    theirs = server.batches.copy()
+    server.batches.clear()
+    async with engine_at(server, home) as engine:
+        with pytest.raises(EngineRefused, match="does not know the batch batch_0"):
+            await engine.grade(task(), {})
+    server.batches, server.stuck = theirs, False
+    async with engine_at(server, home) as engine:
+        assert all_good(await graded(engine, "one"))
+    assert paid_once(server, tasks=1)
+
+
+async def test_answers_that_are_gone_can_be_asked_for_again(
+    server: FakeBatches, home: Path
+) -> None:
+    """The server deleted the output file: the task fails by name, the next run pays anew."""
+    server.fail("GET /v1/files/", status(404))
+    async with engine_at(server, home) as engine:
+        (result,) = await graded(engine, "one")
+        assert "no longer has the answers of batch batch_0" in str(result.failure)
+        assert all_good(await graded(engine, "one"))
+
+
+async def test_a_full_queue_is_waited_for(server: FakeBatches, home: Path) -> None:
+    """Too many tokens in open batches: the others wait for their turn, and all are answered."""
+    server.queue = 4
+    async with engine_at(server, home, max_requests=3) as engine:
+        assert all_good(await graded(engine, "one", "two", "three", "four"))
+    assert paid_once(server, tasks=4)
+    assert not list(home.iterdir())
+
+
+async def test_a_queue_that_emptied_meanwhile_is_tried_again(
+    server: FakeBatches, home: Path
+) -> None:
+    """The other batch ended before this one was seen to have failed: there is room now."""
+    server.queue = 4
+    server.fail("GET /v1/batches/batch_1", status(502), times=15)
+    async with engine_at(server, home, max_requests=3) as engine:
+        assert all_good(await graded(engine, "one", "two"))
+    assert paid_once(server, tasks=2)
+
+
+async def test_a_queue_too_small_for_one_batch_is_named(server: FakeBatches, home: Path) -> None:
+    """With nothing of ours to wait for, the failure says which setting to lower."""
+    server.queue = 2
+    async with engine_at(server, home) as engine:
+        (result,) = await graded(engine, "one")
+        assert not server.paid
+        server.queue = None
+        assert all_good(await graded(engine, "one"))
+    assert "Enqueued token limit reached. Set a lower `options.max_requests`" in str(result.failure)
+
+
+async def test_progress_is_logged(
+    server: FakeBatches, home: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The log tells when a batch was submitted, how far it is, and what it gave."""
+    caplog.set_level(logging.INFO, "rocketeval.batch")
+    async with engine_at(server, home) as engine:
+        await graded(engine, "one", "two")
+    assert caplog.messages == [
+        "batch batch_0: 6 requests submitted",
+        "batch batch_0: in_progress, 3 of 6 answered",
+        "batch batch_0: finalizing, 3 of 6 answered",
+        "batch batch_0: completed, 6 of 6 answered",
+        "batch batch_0: ended with 6 of 6 answers",
+    ]
+
+
+async def test_without_a_home_it_works_and_says_what_is_missing(server: FakeBatches) -> None:
+    """No folder: answers come, nothing outlives the process, and the findings tell."""
+    async with engine_at(server, None) as engine:
+        assert not engine.durable
+        assert all_good(await graded(engine, "one"))
+        found = {finding.name: finding for finding in await engine.findings()}
+    assert "lost with this process" in found["durability"].told
+    assert found["batches"].told == "answers come within 24h"
+
+
+async def test_a_server_without_batches_is_refused(server: FakeBatches, home: Path) -> None:
+    """A live-only server is found out before anything is sent."""
+    server.fail("GET /v1/batches", status(404), times=9)
+    async with engine_at(server, home) as engine:
+        with pytest.raises(EngineRefused, match="has no Batch API") as caught:
+            await engine.ready()
+    assert "engine: openai" in caught.value.hint
+
+
+async def test_a_model_that_is_not_served_is_refused(server: FakeBatches, home: Path) -> None:
+    """The error names what is served."""
+    config = configured(server).model_copy(update={"model": "other"})
+    engine = OpenAIBatchEngine.create(config, home)
+    with pytest.raises(EngineRefused, match="does not serve the model 'other'") as caught:
+        await engine.identify()
+    await engine.aclose()
+    assert MODEL in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"options": {"gater": 1}}, "gather"),
+        ({"options": {"max_requests": 50_001}}, "max_requests"),
+        ({"transport": "completions"}, "cannot be sent in batches"),
+    ],
+)
+def test_mistakes_in_the_settings_are_named(changes: dict[str, Any], message: str) -> None:
+    """Unknown options, limits above the documented ones and other transports are refused."""
+    with pytest.raises(ConfigError, match=message):
+        OpenAIBatchEngine.create(EngineConfig(model=MODEL, **changes))
+
+
+async def test_a_rejected_text_is_the_authors_problem(server: FakeBatches, home: Path) -> None:
+    """Writing raises what failed for this one prompt."""
+    server.rejects = "hello"
+    async with engine_at(server, home) as engine:
+        with pytest.raises(RequestRejected, match="too long"):
+            await engine.write("hello", max_tokens=5)
+        assert (await engine.write("others", max_tokens=5)).text == server.text
+
+
+async def test_author_and_judge_in_one_run(server: FakeBatches, tmp_path: Path) -> None:
+    """A whole run through batches: lists written, responses judged, each paid for once."""
+    settings = configured(server).model_dump(exclude_unset=True)
+    config = make_config(
+        tmp_path, judge=settings, author={"kind": "instance", "engine": settings}, cache=None
+    )
+    outcome = await rocketeval.arun(config)
+    assert len(outcome.ranking.rows) == 2
+    stages = outcome.stages
+    assert (stages["checklist"]["checklists"], stages["grade"]["judged"]) == (3, 6)
+    assert (stages["checklist"]["usage"]["requests"], stages["grade"]["usage"]["requests"]) == (
+        3,
+        18,
+    )
+    assert len(server.batches) == 2
+    assert len(server.paid) == 21
+    assert set(server.paid.values()) == {1}
+    identity = json.loads((outcome.path / "manifest.json").read_text())["judge"]
+    assert (identity["engine"], identity["endpoint"]) == ("openai_batch", "batch")

@@ -1,0 +1,405 @@
+"""The probe: the best form that works is used, and a judge that cannot be trusted is refused."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from fakes.native_server import LlamaCppShaped, NativeServer, OllamaShaped
+from fakes.openai_server import FILLER, Fault, answer, serving, status, yes_no
+from fakes.sglang_server import SGLangShaped
+from fakes.toy_tokenizer import ToyTemplate
+from fakes.vllm_server import VLLMShaped
+from rocketeval.engines.base import EngineIdentity
+from rocketeval.engines.probe import PREFIX
+from rocketeval.errors import ConfigError, EngineRefused, EngineUnavailable
+from rocketeval.records import GradingTask, Status
+from support.judges import engine_at, given_template, judged
+
+BATCH, COMPLETIONS, CHAT = (
+    "/v1/chat/completions/batch",
+    "/v1/completions",
+    "/v1/chat/completions",
+)
+TASK = GradingTask(b"k", "q", "c", "Shared. ", ("First?", "Second?"))
+
+
+async def identified(server: NativeServer, **settings: Any) -> EngineIdentity:
+    """What an engine in front of the stub says it is."""
+    async with judged(server, **settings) as engine:
+        return await engine.identify()
+
+
+async def refusal(server: NativeServer, **settings: Any) -> EngineRefused:
+    """Why the engine will not use the stub."""
+    async with judged(server, **settings) as engine:
+        with pytest.raises(EngineRefused) as caught:
+            await engine.identify()
+    return caught.value
+
+
+@pytest.mark.parametrize("gone", [404, 405, 400, 422, 501])
+async def test_the_best_form_that_is_there(gone: int) -> None:
+    """As a server lacks one endpoint after the other, the next best form takes its place."""
+    server = VLLMShaped()
+    assert (await identified(server)).endpoint == "chat_batch"
+    server.always(BATCH, status(gone))
+    assert (await identified(server)).endpoint == "completions"
+    server.always(COMPLETIONS, status(gone))
+    assert (await identified(server)).endpoint == "chat_exact"
+    server.always("/tokenize", status(gone))
+    assert (await identified(server)).endpoint == "chat"
+
+
+async def test_an_older_vllm_is_asked_by_chat() -> None:
+    """A server that ignores the wish for label tokens tells no labels, and gets no such wish."""
+    server = VLLMShaped()
+    server.always(BATCH, status(404))
+    as_before = NativeServer(template=server.template, distribution=server.distribution)
+    endpoints = {**server.endpoints(), CHAT: as_before.endpoints()[CHAT]}
+    endpoints[CHAT] = lambda body: as_before.endpoints()[CHAT]({"top_logprobs": 1, **body})
+    endpoints[COMPLETIONS] = lambda body: {
+        "choices": [
+            {"index": index, "text": "Yes", "logprobs": {"top_logprobs": [{"Yes": -0.1}]}}
+            for index, _ in enumerate(body["prompt"])
+        ]
+    }
+    server.endpoints = lambda: endpoints  # type: ignore[method-assign]
+    assert (await identified(server)).endpoint == "chat"
+
+
+async def test_sglang_needs_its_template_told() -> None:
+    """SGLang does not tell its template: with it a response is a call, without it an item is."""
+    assert (await identified(SGLangShaped())).endpoint == "sglang_generate"
+    assert (await identified(SGLangShaped(), options={})).endpoint == "chat"
+    told = await refusal(SGLangShaped(), options={}, transport="sglang_generate")
+    assert "options.chat_head" in told.message
+
+
+@pytest.mark.parametrize("server", [LlamaCppShaped(slots=3), OllamaShaped()])
+async def test_other_servers_are_asked_by_chat(server: NativeServer) -> None:
+    """llama.cpp and Ollama are known by name, and asked one item after the other."""
+    found = await identified(server)
+    assert found.endpoint == "chat"
+    assert found.version.split()[0] in ("llamacpp", "ollama")
+
+
+async def test_llama_cpp_gets_a_response_per_slot() -> None:
+    """More responses at once than slots would evict each other's prefix; the user's word wins."""
+    async with judged(LlamaCppShaped(slots=3)) as engine:
+        await engine.identify()
+        assert engine.in_flight == 3
+    async with judged(LlamaCppShaped(slots=3), concurrency=7) as engine:
+        await engine.identify()
+        assert engine.in_flight == 7
+
+
+@pytest.mark.parametrize(
+    ("server", "transport", "reason"),
+    [
+        (OllamaShaped(), "completions", "does not tell its chat template"),
+        (OllamaShaped(), "chat_batch", "does not tell the yes and no tokens"),
+        (LlamaCppShaped(), "chat_exact", "no usable log-probabilities"),
+        (LlamaCppShaped(), "chat_batch", "404"),
+        (VLLMShaped(), "sglang_generate", "404"),
+        (SGLangShaped(), "generative_scoring", "404"),
+    ],
+)
+async def test_a_forced_form_that_does_not_work(
+    server: NativeServer, transport: str, reason: str
+) -> None:
+    """It is refused with the reason, never replaced behind the user's back."""
+    told = await refusal(server, transport=transport)
+    assert transport in told.message
+    assert reason in told.message
+    assert "auto" in told.hint
+
+
+async def test_a_second_beginning_of_text_is_seen() -> None:
+    """A server that adds one to raw prompts is not asked by them, and the reason has a name."""
+    server = VLLMShaped(adds_bos=True)
+    told = await refusal(server, transport="completions")
+    assert "+1 tokens against a chat's: a second beginning-of-text token" in told.message
+    server.always(BATCH, status(404))
+    assert (await identified(server)).endpoint == "chat_exact"
+
+
+async def test_sglang_with_a_second_beginning_of_text() -> None:
+    """SGLang adds one to text, so the template must be told without; with it, chat is used."""
+    server = SGLangShaped(adds_bos=True)
+    assert (await identified(server)).endpoint == "chat"
+    assert (
+        "second beginning-of-text" in (await refusal(server, transport="sglang_generate")).message
+    )
+    bare = {**given_template(server), "chat_head": server.template.head.removeprefix("<s>")}
+    async with judged(server, options=bare) as engine:
+        assert (await engine.identify()).endpoint == "sglang_generate"
+
+
+@pytest.mark.parametrize("tells_usage", [True, False])
+async def test_scores_are_checked_without_the_servers_count(tells_usage: bool) -> None:
+    """A template of other tokens is refused also where SGLang does not count them."""
+    server = SGLangShaped(tells_usage=tells_usage)
+    told = await refusal(
+        server,
+        transport="sglang_score",
+        options={"chat_head": "<|user|>", "chat_tail": server.template.tail},
+    )
+    assert "another template" in told.message
+
+
+async def test_another_template_of_the_same_length_is_seen() -> None:
+    """Where the number of tokens says nothing, the probabilities do."""
+    server = SGLangShaped(distribution=lambda _: yes_no(0.02))
+    head = server.template.head.replace("brief", "quick")
+    other = {"chat_head": head, "chat_tail": server.template.tail}
+    assert len(server.tokens(head)) == len(server.tokens(server.template.head))
+    told = await refusal(server, transport="sglang_generate", options=other)
+    assert "away from a chat's" in told.message
+
+
+async def test_labels_the_judge_does_not_use_are_seen() -> None:
+    """A form that asks for other tokens than the judge says yes and no with is not used."""
+
+    def shouting(_: str) -> Mapping[str, float]:
+        rest = {f"word{number}": 0.1 / FILLER for number in range(FILLER)}
+        return {"YES": 0.6, "NO": 0.3, **rest}
+
+    server = VLLMShaped(distribution=shouting)
+    async with judged(server) as engine:
+        assert (await engine.identify()).endpoint == "chat"
+        findings = {finding.name.strip(): finding for finding in await engine.findings()}
+    assert "asks for other tokens" in findings["chat_batch"].told
+
+
+@pytest.mark.parametrize("token", ["<think>", "<|channel|>"])
+async def test_a_thinking_judge(token: str) -> None:
+    """A judge that begins to think has no answer in its first token; how to stop it is told."""
+    found = await refusal(VLLMShaped(distribution=lambda _: {token: 0.9, "Yes": 0.1}))
+    assert "thinks" in found.message
+    assert "enable_thinking" in found.hint
+
+
+class Logits(VLLMShaped):
+    """Lists logits and calls them log-probabilities."""
+
+    def listed(self, prompt: str, body: Mapping[str, Any]) -> list[tuple[str, float]]:
+        return [("Yes", 8.0), ("No", 3.0), ("Well", 2.0)]
+
+
+async def test_a_judge_that_tells_logits() -> None:
+    """What sums to more than one is not believed, and the server's switch is named."""
+    found = await refusal(Logits())
+    assert "more than one" in found.message
+    assert "raw_logprobs" in found.hint
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        {"choices": [{"message": {"content": "Yes"}, "logprobs": None}]},
+        {"choices": [{"message": {"content": "Yes"}, "logprobs": {"content": []}}]},
+    ],
+)
+async def test_a_judge_without_logprobs(reply: Any) -> None:
+    """It is refused, with servers that would do."""
+    server = OllamaShaped()
+    server.always(CHAT, answer(reply))
+    found = await refusal(server)
+    assert "without log-probabilities" in found.message
+    assert "vLLM" in found.hint
+
+
+@pytest.mark.parametrize(
+    ("asked", "allowed", "got"), [(20, 50, 20), (20, 12, 10), (20, 5, 5), (30, 20, 20), (3, 1, 1)]
+)
+async def test_as_many_logprobs_as_the_server_allows(asked: int, allowed: int, got: int) -> None:
+    """A server that lists fewer tokens is asked for fewer, and the identity says so."""
+    server = VLLMShaped(most_logprobs=allowed)
+    found = await identified(server, transport="chat", top_logprobs=asked)
+    assert found.logprobs == f"top{got}"
+
+
+async def test_a_server_that_rejects_every_question() -> None:
+    """The server's own first words are in the error."""
+    server = VLLMShaped()
+    server.always(CHAT, status(400, "logprobs are not supported"))
+    found = await refusal(server)
+    assert "logprobs are not supported" in found.message
+
+
+@pytest.mark.parametrize("top_logprobs", [1, 2, 20])
+async def test_raw_log_probabilities_are_known_as_such(top_logprobs: int) -> None:
+    """A temperature that changes nothing but the drawn token is no reason for doubt."""
+    found = await identified(VLLMShaped(), transport="chat", top_logprobs=top_logprobs)
+    assert found.logprobs == f"top{top_logprobs}"
+
+
+async def test_scaled_log_probabilities_are_asked_at_temperature_one() -> None:
+    """A server that scales by temperature, to certainty at zero, is asked where it does not."""
+    server = VLLMShaped(scales=lambda temperature: temperature or None)
+    async with judged(server, transport="chat_exact") as engine:
+        assert "processed" in (await engine.identify()).logprobs
+        await engine.grade(TASK, {})
+    assert {call.seen.body["temperature"] for call in server.calls} == {1.0}
+
+
+async def test_greedy_answers_that_are_not_scaled_stay_greedy() -> None:
+    """vLLM scales drawn answers alone: greedy ones are right, and nothing is drawn."""
+    server = VLLMShaped(scales=lambda temperature: temperature or 1.0)
+    async with judged(server) as engine:
+        assert "processed" in (await engine.identify()).logprobs
+        findings = {finding.name: finding for finding in await engine.findings()}
+        await engine.grade(TASK, {})
+    assert {call.seen.body["temperature"] for call in server.calls} == {0.0}
+    assert findings["logprobs"].level == "note"
+    assert "processed" in findings["logprobs"].told
+
+
+async def test_a_damaged_list_does_not_pass_for_scaled() -> None:
+    """Another run's requests on the same vLLM damage our lists; the judge is the same for all."""
+    quiet, busy = VLLMShaped(), VLLMShaped(mixed=True)
+    assert await identified(busy) == await identified(quiet)
+
+
+async def test_the_identity_is_the_judges() -> None:
+    """Engines made alike agree; everything that can change a probability tells them apart."""
+    server = VLLMShaped()
+    async with serving(server):
+
+        async def identity(**settings: Any) -> EngineIdentity:
+            engine = engine_at(server, **settings)
+            try:
+                return await engine.identify()
+            finally:
+                await engine.aclose()
+
+        plain = await identity()
+        assert await identity() == plain
+        assert await identity(concurrency=3, session_header=None, timeout=9) == plain
+        assert plain.version == "vllm 0.32.0"
+        others = [
+            await identity(transport="completions"),
+            await identity(transport="chat"),
+            await identity(transport="chat", top_logprobs=10),
+            await identity(extra_body={"seed": 1}),
+            await identity(extra_body={"seed": 2}),
+            await identity(min_mass=0.2),
+            await identity(options=given_template(server)),
+        ]
+    assert len({plain, *others}) == 1 + len(others)
+
+
+async def test_other_label_tokens_are_another_judge() -> None:
+    """The same server with another vocabulary is not the same judge."""
+    server, other = VLLMShaped(), VLLMShaped()
+    other.tokenizer._ids = {
+        "something new": 0,
+        **{piece: number + 1 for piece, number in other.tokenizer._ids.items()},
+    }
+    assert (await identified(server)).logprobs != (await identified(other)).logprobs
+
+
+@pytest.mark.usefixtures("hasty")
+@pytest.mark.parametrize(
+    "path", ["/v1/models", "/version", "/tokenize", "/detokenize", CHAT, BATCH]
+)
+async def test_a_hiccup_does_not_change_the_judge(path: str) -> None:
+    """A 503 in the middle of the probe is waited out, not taken for an endpoint that is missing."""
+    server = VLLMShaped()
+    plain = await identified(server)
+    left = iter([True, True])
+    keep = server.endpoints()[path]
+
+    async def hiccup(request: Any) -> Any:
+        if next(left, False):
+            return await status(503)(request)
+        body = await request.json() if request.method == "POST" else None
+        return await answer(keep(body))(request)
+
+    server.always(path, hiccup)
+    assert await identified(server) == plain
+    assert next(left, None) is None, "the hiccup was never met"
+
+
+@pytest.mark.usefixtures("hasty")
+async def test_a_form_that_is_down_is_not_a_form_that_is_missing() -> None:
+    """A server that stops answering in the probe is unavailable; no other form takes over."""
+    server = VLLMShaped()
+    server.always(BATCH, status(503))
+    async with judged(server, patience=0.05) as engine:
+        with pytest.raises(EngineUnavailable):
+            await engine.identify()
+
+
+async def test_a_server_under_a_path_of_its_own() -> None:
+    """Behind a gateway, a server's other endpoints lie beside its /v1, not at the root."""
+    found = await identified(VLLMShaped(prefix="/judges/one"))
+    assert (found.endpoint, found.version) == ("chat_batch", "vllm 0.32.0")
+
+
+async def test_half_a_template_is_a_mistake() -> None:
+    """What stands before a message is no use without what stands after it."""
+    with pytest.raises(ConfigError, match="belong together"):
+        engine_at(VLLMShaped(base_url="http://127.0.0.1:9/v1"), options={"chat_head": "x"})
+
+
+@pytest.mark.parametrize("server", [VLLMShaped(), SGLangShaped(), LlamaCppShaped(), OllamaShaped()])
+async def test_findings_try_every_form(server: NativeServer) -> None:
+    """A person is told of every form this server offers, and why one cannot be used."""
+    if isinstance(server, VLLMShaped):
+        server = replace(server, adds_bos=True)
+    async with judged(server) as engine:
+        findings = {finding.name.strip(): finding for finding in await engine.findings()}
+    assert findings["mass"].level == "good"
+    assert findings["logprobs"].told.startswith("raw, 20 listed")
+    assert "'Yes'" in findings["yes/no tokens"].told
+    if isinstance(server, VLLMShaped):
+        assert findings["transport"].told.endswith("(4 of 5 work)")
+        assert "second beginning" in findings["completions"].told
+        assert "within" in findings["generative_scoring"].told
+
+
+async def test_a_judge_that_hardly_answers_is_told() -> None:
+    """Little probability on yes and no is a finding, with what to do about it."""
+    async with judged(VLLMShaped(distribution=lambda _: yes_no(0.5, mass=0.2))) as engine:
+        findings = {finding.name: finding for finding in await engine.findings()}
+        graded = await engine.grade(TASK, {})
+    assert findings["mass"].level == "note"
+    assert findings["mass"].advice
+    assert {one.status for one in graded.answers} == {Status.OK}
+
+
+async def test_the_probe_is_asked_once() -> None:
+    """Tasks that start together share one probe."""
+    server = VLLMShaped()
+    async with judged(server) as engine:
+        await asyncio.gather(*(engine.grade(TASK, {}) for _ in range(5)))
+    prompts = [server.prompts_in(BATCH, seen.body) for seen in server.seen if seen.path == BATCH]
+    assert sum(prompt[0].startswith(PREFIX) for prompt in prompts) == 1
+    assert len(prompts) == 6
+
+
+async def test_tokens_as_the_judge_reads_them() -> None:
+    """A prompt's tokens include the template, where it is known; otherwise there are none."""
+    server = VLLMShaped()
+    async with judged(server) as engine:
+        assert await engine.tokenise(["Hi."]) == [server.tokens(server.template.render("Hi."))]
+    async with judged(OllamaShaped()) as engine:
+        assert await engine.tokenise(["Hi."]) is None
+
+
+FAULTS: tuple[Fault, ...] = (status(404), status(400), answer({}), answer({"tokens": "x"}))
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+async def test_a_template_that_cannot_be_learned(fault: Fault) -> None:
+    """Without a detokenizer no prompt is framed here; forms that need none still work."""
+    server = VLLMShaped(template=ToyTemplate())
+    server.always("/detokenize", fault)
+    server.always(BATCH, status(404))
+    assert (await identified(server)).endpoint == "chat_exact"

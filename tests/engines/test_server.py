@@ -1,0 +1,132 @@
+"""What stands behind an address: known by its own words, and never by a hiccup."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from fakes.native_server import CONTEXT, LlamaCppShaped, NativeServer, OllamaShaped
+from fakes.openai_server import MODEL, FakeOpenAI, answer, dropped, serving, status
+from fakes.sglang_server import SGLangShaped
+from fakes.vllm_server import VLLMShaped
+from rocketeval.engines.http import HttpClient
+from rocketeval.engines.server import Server, Tokenizer, look
+from rocketeval.errors import EngineUnavailable
+
+
+@asynccontextmanager
+async def seen(server: FakeOpenAI, prefix: str = "") -> AsyncIterator[tuple[HttpClient, Server]]:
+    """A client in front of the stub, and what it sees there."""
+    async with serving(server):
+        base_url = server.base_url.removesuffix("/v1") + prefix + "/v1"
+        http = HttpClient(base_url, key=None, concurrency=2, timeout=5, patience=0.1)
+        try:
+            yield http, await look(http, MODEL)
+        finally:
+            await http.aclose()
+
+
+@pytest.mark.parametrize(
+    ("stub", "told", "slots", "context"),
+    [
+        (VLLMShaped(), "vllm 0.32.0", None, CONTEXT),
+        (SGLangShaped(), "sglang 0.5.9", None, CONTEXT),
+        (LlamaCppShaped(slots=2), "llamacpp b4567-abc", 2, None),
+        (OllamaShaped(), "ollama 0.12.0", None, None),
+        (FakeOpenAI(), "9.9.fake", None, None),
+        (NativeServer(), "unknown", None, None),
+    ],
+)
+async def test_servers_are_told_apart(
+    stub: FakeOpenAI, told: str, slots: int | None, context: int | None
+) -> None:
+    """Kind, version, slots and context come from what each server says about itself."""
+    async with seen(stub) as (_, server):
+        assert str(server) == told
+        assert (server.slots, server.context, server.served) == (slots, context, (MODEL,))
+
+
+async def test_an_older_sglang_is_known_too() -> None:
+    """Versions before the rename tell about themselves at another path."""
+    stub = SGLangShaped()
+    stub.always("/server_info", status(404))
+    stub.always("/get_server_info", answer({"mem_fraction_static": 0.8, "version": "0.4.6"}))
+    async with seen(stub) as (_, server):
+        assert str(server) == "sglang 0.4.6"
+
+
+@pytest.mark.parametrize(
+    ("path", "reply"),
+    [
+        ("/version", {"version": None}),
+        ("/version", ["0.32"]),
+        ("/props", {"total_slots": 4}),
+        ("/server_info", {"vllm_config": "..."}),
+        ("/api/version", {}),
+    ],
+)
+async def test_a_page_that_says_something_else_is_no_server(path: str, reply: Any) -> None:
+    """A gateway that answers on every path with something of its own is not taken for an engine."""
+    stub = NativeServer()
+    stub.always(path, answer(reply))
+    async with seen(stub) as (_, server):
+        assert server.kind == "unknown"
+
+
+async def test_the_root_is_beside_v1() -> None:
+    """Under a path of its own, a server's other endpoints are looked for there."""
+    async with seen(VLLMShaped(prefix="/one"), "/one") as (http, server):
+        assert server.root == http.base_url.removesuffix("/v1")
+        assert server.root.endswith("/one")
+        assert server.kind == "vllm"
+
+
+@pytest.mark.usefixtures("hasty")
+async def test_a_dropped_connection_is_not_a_missing_endpoint() -> None:
+    """A server that cannot be reached for its version is not one without a version."""
+    stub = VLLMShaped()
+    stub.always("/version", dropped)
+    with pytest.raises(EngineUnavailable):
+        async with seen(stub):
+            pass
+
+
+@pytest.mark.parametrize("stub", [VLLMShaped(), SGLangShaped(), LlamaCppShaped()])
+async def test_texts_come_back_as_tokens(stub: NativeServer) -> None:
+    """Each server's tokenizer is asked in its own words, and adds no token of its own."""
+    async with seen(stub) as (http, server):
+        assert await Tokenizer(http, server, MODEL).encode("Well, Yes") == stub.tokens("Well, Yes")
+
+
+@pytest.mark.parametrize(
+    ("stub", "tokens"), [(VLLMShaped(), True), (LlamaCppShaped(), False), (SGLangShaped(), None)]
+)
+async def test_a_message_is_rendered(stub: NativeServer, tokens: bool | None) -> None:
+    """vLLM tells a message's tokens and text, llama.cpp its text, SGLang neither."""
+    async with seen(stub) as (http, server):
+        found = await Tokenizer(http, server, MODEL).render(" Hi ", {})
+    text = stub.template.render(" Hi ")
+    expected = {True: (text, stub.tokens(text)), False: (text, None), None: None}
+    assert found == expected[tokens]
+
+
+async def test_strangers_are_not_bothered() -> None:
+    """An unknown server gets no request it would not understand."""
+    stub = NativeServer()
+    async with seen(stub) as (http, server):
+        before = len(stub.seen)
+        assert await Tokenizer(http, server, MODEL).encode("Yes") is None
+        assert await Tokenizer(http, server, MODEL).render("Yes", {}) is None
+    assert len(stub.seen) == before
+
+
+@pytest.mark.parametrize("reply", [{}, {"tokens": None}, {"tokens": ["Yes"]}, {"tokens": "Yes"}])
+async def test_strange_tokens_are_none(reply: Any) -> None:
+    """What is not a list of numbers is not believed to be tokens."""
+    stub = VLLMShaped()
+    stub.always("/tokenize", answer(reply))
+    async with seen(stub) as (http, server):
+        assert await Tokenizer(http, server, MODEL).encode("Yes") is None

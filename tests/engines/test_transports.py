@@ -1,0 +1,401 @@
+"""Every request form gives what the model says, whatever its server makes of the request."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from fakes.native_server import CONTEXT, PLACEHOLDER, NativeServer
+from fakes.openai_server import FILLER, answer, status, yes_no
+from fakes.toy_tokenizer import ToyTemplate
+from fakes.vllm_server import VLLMShaped
+from rocketeval.config import EngineConfig
+from rocketeval.engines.meter import Meter
+from rocketeval.engines.openai_http import OpenAIEngine
+from rocketeval.engines.scripted import exact_answer
+from rocketeval.errors import ConfigError, RequestRejected
+from rocketeval.records import Answer, GradingTask, Status
+from support.judges import FORMS, RAW, SEVERAL, judged, probed
+
+TASK = GradingTask(b"one", "q", "c", "Shared words. ", ("First?", "Second?", "Third?"))
+EXACT = [name for name in FORMS if name != "chat"]
+PATHS = {
+    "chat": "/v1/chat/completions",
+    "chat_exact": "/v1/chat/completions",
+    "chat_batch": "/v1/chat/completions/batch",
+    "completions": "/v1/completions",
+    "generative_scoring": "/generative_scoring",
+    "sglang_generate": "/generate",
+    "sglang_score": "/v1/score",
+}
+LABELS = 8
+"""Yes and no tokens of the toy vocabulary."""
+NEXT_TO_NOTHING = 1e-9
+"""The stubs give tokens that a distribution does not name a trace of probability."""
+
+
+def share_of(prompt: str) -> float:
+    """A p_yes fixed by the prompt's content, far from the edges."""
+    return 0.1 + 0.8 * hashlib.sha256(prompt.encode()).digest()[0] / 255
+
+
+def spread(prompt: str) -> dict[str, float]:
+    """A distribution in which several spellings of yes and no share the probability."""
+    p_yes = share_of(prompt)
+    rest = {f"word{number}": 0.1 / FILLER for number in range(FILLER)}
+    yes = {"Yes": 0.5 * p_yes, " yes": 0.4 * p_yes}
+    return {**yes, "No": 0.6 * (1 - p_yes), " no": 0.3 * (1 - p_yes), **rest}
+
+
+def truths(task: GradingTask) -> list[float]:
+    """What the answers must be."""
+    return [share_of(task.prefix + suffix) for suffix in task.suffixes]
+
+
+def found(answers: tuple[Answer, ...]) -> list[float | None]:
+    """The probabilities."""
+    return [one.p_yes for one in answers]
+
+
+def stub(name: str, **settings: Any) -> NativeServer:
+    """A server that has the form, with several spellings in use."""
+    return replace(FORMS[name](), distribution=spread, **settings)
+
+
+@pytest.mark.parametrize("name", FORMS)
+async def test_the_probability_is_the_models(name: str) -> None:
+    """All spellings of a label are summed, whichever way they are asked for."""
+    async with judged(stub(name), transport=name) as engine:
+        answers = (await engine.grade(TASK, {})).answers
+    assert found(answers) == pytest.approx(truths(TASK), abs=NEXT_TO_NOTHING)
+    assert [one.mass for one in answers] == pytest.approx([0.9] * 3, abs=NEXT_TO_NOTHING)
+
+
+@pytest.mark.parametrize("name", FORMS)
+async def test_exact_forms_leave_nothing_open(name: str) -> None:
+    """Their intervals are points; a list of the most likely tokens always leaves a little open."""
+    async with judged(stub(name), transport=name) as engine:
+        answers = (await engine.grade(TASK, {})).answers
+    for one in answers:
+        assert one.p_low is not None
+        assert one.p_high is not None
+        assert (one.p_low == one.p_yes == one.p_high) == (name in EXACT)
+        assert one.p_low <= (one.p_yes or 0) <= one.p_high
+
+
+@pytest.mark.parametrize("name", FORMS)
+async def test_calls_per_response(name: str) -> None:
+    """Where a call takes a list, a response is one call; vLLM's scoring needs one per label."""
+    server = stub(name)
+    async with judged(server, transport=name) as engine:
+        await engine.grade(TASK, {})
+        assert (engine.items_per_call > 1) == (name in SEVERAL)
+    sizes = [len(call.prompts) for call in server.calls]
+    assert {call.path for call in server.calls} == {PATHS[name]}
+    if name == "generative_scoring":
+        assert sizes == [3] * LABELS
+    else:
+        assert sizes == ([3] if name in SEVERAL else [1, 1, 1])
+
+
+async def test_a_long_checklist_is_several_calls() -> None:
+    """No call grows beyond a limit, and no item is lost between two calls."""
+    server = stub("chat_batch")
+    task = replace(TASK, suffixes=tuple(f"Point {number}?" for number in range(70)))
+    async with judged(server, transport="chat_batch") as engine:
+        graded = await engine.grade(task, {})
+    assert [len(call.prompts) for call in server.calls] == [64, 6]
+    assert found(graded.answers) == pytest.approx(truths(task), abs=NEXT_TO_NOTHING)
+
+
+@pytest.mark.parametrize("name", ["chat_batch", "completions", "generative_scoring"])
+async def test_order_is_kept(name: str) -> None:
+    """Answers belong to their items by index, in whatever order the server sends them."""
+    async with judged(stub(name, shuffled=True), transport=name) as engine:
+        answers = (await engine.grade(TASK, {})).answers
+    assert found(answers) == pytest.approx(truths(TASK), abs=NEXT_TO_NOTHING)
+
+
+@pytest.mark.parametrize("asked", [2, 4])
+@pytest.mark.parametrize("name", SEVERAL)
+async def test_another_number_of_answers_is_no_answer(name: str, asked: int) -> None:
+    """A reply that is not one answer per item is rejected, not shifted."""
+    server = stub(name)
+    async with probed(server, name) as found:
+        other = ["Shared words. First?", "Shared words. Second?", "Shared words.", "Well?"][:asked]
+        replies: list[Any] = []
+        keep = server.endpoints()[PATHS[name]]
+
+        def of_another_number(body: Any) -> Any:
+            return keep(replies[0])
+
+        await found.transport.ask(other, {}, Meter())
+        replies.append(server.calls[-1].seen.body)
+        endpoints = {**server.endpoints(), PATHS[name]: of_another_number}
+        server.endpoints = lambda: endpoints  # type: ignore[method-assign]
+        with pytest.raises(RequestRejected, match=rf"sent {asked} \w+ for 3 items"):
+            await found.transport.ask(["Shared. A?", "Shared. B?", "Shared. C?"], {}, Meter())
+
+
+@pytest.mark.parametrize("index", [[0, 0, 1], [1, 2, 3]])
+async def test_wrongly_numbered_answers_are_no_answer(index: list[int]) -> None:
+    """Two answers to one item, or a number beyond the list, cannot be trusted."""
+    server = stub("chat_batch")
+    async with probed(server, "chat_batch") as found:
+        rows = [server.chat_choice(number, [("token_id:5", -0.1)]) for number in index]
+        server.fail(answer({"choices": rows}))
+        with pytest.raises(RequestRejected, match="numbered"):
+            await found.transport.ask(["A?", "B?", "C?"], {}, Meter())
+
+
+@pytest.mark.parametrize("name", SEVERAL)
+async def test_a_rejected_item_fails_alone(name: str) -> None:
+    """An item that spoils the call for all is found by asking one by one, and only it fails."""
+    server = stub(name, rejects="Second")
+    async with judged(server, transport=name) as engine:
+        graded = await engine.grade(TASK, {})
+    first, second, third = truths(TASK)
+    assert second != first
+    assert found(graded.answers) == [
+        pytest.approx(first, abs=NEXT_TO_NOTHING),
+        None,
+        pytest.approx(third, abs=NEXT_TO_NOTHING),
+    ]
+    assert graded.answers[1] == Answer(Status.ERROR)
+    assert graded.failure is not None
+    assert graded.failure.startswith("item 2: HTTP 400")
+    assert not graded.unavailable
+
+
+@pytest.mark.usefixtures("hasty")
+async def test_a_server_that_dies_is_not_asked_item_by_item() -> None:
+    """Splitting a call is for rejected items; a dead server fails the task at once."""
+    server = stub("chat_batch")
+    async with judged(server, transport="chat_batch", patience=0.05) as engine:
+        await engine.identify()
+        server.fail(status(400))
+        server.fail(status(503), times=1000)
+        graded = await engine.grade(TASK, {})
+    assert graded.unavailable
+    assert {len(call.prompts) for call in server.calls[1:]} == {1}
+    assert {call.prompts for call in server.calls[1:]} == {("Shared words. First?",)}
+
+
+@pytest.mark.parametrize("name", FORMS)
+async def test_known_items_are_not_sent(name: str) -> None:
+    """What was answered before is not asked, nor paid, again."""
+    server = stub(name)
+    known = {0: exact_answer(0.5), 2: exact_answer(0.25)}
+    async with judged(server, transport=name) as engine:
+        graded = await engine.grade(TASK, known)
+    assert {len(call.prompts) for call in server.calls} == {1}
+    assert all("Second" in call.prompts[0] for call in server.calls)
+    assert found(graded.answers) == [0.5, pytest.approx(truths(TASK)[1]), 0.25]
+
+
+@pytest.mark.parametrize(
+    ("name", "items", "cached"),
+    [
+        ("chat", 3, 6),
+        ("chat_exact", 3, 6),
+        ("chat_batch", 3, 0),
+        ("completions", 3, 0),
+        ("completions", 1, 3),
+        ("generative_scoring", 3, 0),
+        ("sglang_generate", 3, 15),
+        ("sglang_score", 3, 0),
+    ],
+)
+async def test_cached_tokens_count_where_they_are_told(name: str, items: int, cached: int) -> None:
+    """A server that tells the cached tokens of some prompts only is not believed about all."""
+    task = replace(TASK, suffixes=TASK.suffixes[:items])
+    async with judged(stub(name), transport=name) as engine:
+        usage = (await engine.grade(task, {})).usage
+    assert usage.cached_tokens == cached
+    assert usage.prompt_tokens > 0
+
+
+@pytest.mark.parametrize("tells_usage", [True, False])
+async def test_scores_without_usage_are_counted_here(tells_usage: bool) -> None:
+    """Where SGLang does not tell the tokens of a scoring call, those sent are counted."""
+    server = stub("sglang_score", tells_usage=tells_usage)
+    async with judged(server, transport="sglang_score") as engine:
+        usage = (await engine.grade(TASK, {})).usage
+    framed = [server.template.render(TASK.prefix + suffix) for suffix in TASK.suffixes]
+    assert usage.prompt_tokens == sum(len(server.tokens(prompt)) for prompt in framed)
+
+
+@pytest.mark.parametrize("name", FORMS)
+async def test_a_response_is_one_session(name: str) -> None:
+    """A router sees one value for all calls of a response, and another for the next response."""
+    server = stub(name)
+    async with judged(server, transport=name) as engine:
+        await engine.grade(TASK, {})
+        first = {call.seen.headers.get("x-session-id") for call in server.calls}
+        server.calls.clear()
+        await engine.grade(replace(TASK, key=b"two"), {})
+        second = {call.seen.headers.get("x-session-id") for call in server.calls}
+    assert (first, second) == ({b"one".hex()}, {b"two".hex()})
+
+
+async def test_a_session_has_the_name_the_user_gives() -> None:
+    """Routers look at different headers; null sends none."""
+    server = stub("chat")
+    async with judged(server, transport="chat", session_header="x-user") as engine:
+        await engine.grade(TASK, {})
+    assert {call.seen.headers.get("x-user") for call in server.calls} == {b"one".hex()}
+    server = stub("chat")
+    async with judged(server, transport="chat", session_header=None) as engine:
+        await engine.grade(TASK, {})
+    assert not [name for call in server.calls for name in call.seen.headers if "session" in name]
+
+
+@pytest.mark.parametrize("name", FORMS)
+async def test_own_settings_reach_every_form(name: str) -> None:
+    """What the user adds is in every request; what only chats know, in those alone."""
+    extra = {"priority": 7, "chat_template_kwargs": {"enable_thinking": False}}
+    server = stub(name)
+    async with judged(server, transport=name, extra_body=extra) as engine:
+        await engine.grade(TASK, {})
+    for call in server.calls:
+        assert call.seen.body["priority"] == 7
+        assert ("chat_template_kwargs" in call.seen.body) == (name not in RAW)
+
+
+@pytest.mark.parametrize("name", ["completions", "generative_scoring"])
+@pytest.mark.parametrize("trims", [True, False])
+async def test_a_trimming_template_is_followed(name: str, trims: bool) -> None:
+    """Where the server's template strips a message, so does a prompt that is framed here."""
+    server = stub(name, template=ToyTemplate(trims=trims))
+    task = replace(TASK, prefix="  Shared words. ", suffixes=("First? ", "Second?\n"))
+    async with judged(server, transport=name) as engine:
+        answers = (await engine.grade(task, {})).answers
+    messages = [task.prefix + suffix for suffix in task.suffixes]
+    expected = [share_of(message.strip() if trims else message) for message in messages]
+    assert found(answers) == pytest.approx(expected, abs=NEXT_TO_NOTHING)
+
+
+async def test_scoring_never_shows_the_judge_half_a_prompt() -> None:
+    """vLLM's scoring endpoint cuts a long prompt without a word, so it is not sent there."""
+    server = stub("generative_scoring")
+    task = replace(TASK, suffixes=("First?", "long " * CONTEXT, "Third?"))
+    async with judged(server, transport="generative_scoring") as engine:
+        graded = await engine.grade(task, {})
+    assert graded.failure is not None
+    assert f"tokens, the model reads {CONTEXT}" in graded.failure
+    assert [one.status for one in graded.answers] == [Status.OK, Status.ERROR, Status.OK]
+    assert all("long" not in prompt for call in server.calls for prompt in call.prompts)
+
+
+@pytest.mark.parametrize("p_yes", [0.002, 0.3, 0.7, 0.998])
+async def test_placeholders_are_never_certainty(p_yes: float) -> None:
+    """A list that vLLM damaged (one token, then minus infinity) proves an interval, not 0 or 1."""
+    server = VLLMShaped(mixed=True, distribution=lambda _: yes_no(p_yes, mass=0.99))
+    async with judged(server, transport="chat") as engine:
+        answers = (await engine.grade(TASK, {})).answers
+    for one in answers:
+        assert one.status in (Status.TRUNCATED, Status.UNBOUNDED)
+        assert one.p_yes not in (0.0, 1.0)
+        assert one.p_low is not None
+        assert one.p_high is not None
+        assert one.p_low <= p_yes <= one.p_high
+
+
+@pytest.mark.parametrize("name", ["chat_exact", "chat_batch", "completions"])
+@pytest.mark.parametrize("damage", ["placeholder", "missing"])
+async def test_a_label_that_is_not_told_is_no_answer(name: str, damage: str) -> None:
+    """Half of the labels at minus infinity, or left out, is not a p_yes of one."""
+    server = stub(name)
+
+    def told(ids: list[int]) -> list[tuple[str, float]]:
+        rows = [(f"token_id:{token}", -0.3 - 3 * rank) for rank, token in enumerate(ids)]
+        half = len(rows) // 2
+        untold = [(token, PLACEHOLDER) for token, _ in rows[half:]]
+        return rows[:half] + (untold if damage == "placeholder" else [])
+
+    async with probed(server, name) as found:
+        assert found.wire.labels is not None
+        rows = told(found.wire.labels.ids)
+        if name == "completions":
+            choice: Mapping[str, Any] = {"text": "Yes", "logprobs": {"top_logprobs": [dict(rows)]}}
+        else:
+            choice = server.chat_choice(0, rows)
+        server.fail(answer({"choices": [choice]}))
+        assert await found.transport.ask(["Well?"], {}, Meter()) == [Answer(Status.NO_LOGPROBS)]
+
+
+async def test_a_token_drawn_against_the_odds_bounds_nothing() -> None:
+    """An unlikely drawn token in a list must not pass for the least likely of the most likely."""
+    shares = {"Yes": 0.5, "maybe": 0.2, "perhaps": 0.1999, "No": 0.1, "never": 0.0001}
+    server = VLLMShaped(
+        distribution=lambda _: shares, scales=lambda temperature: temperature or None
+    )
+    async with judged(server, transport="chat", top_logprobs=3, max_width=1.0) as engine:
+        assert (await engine.identify()).logprobs == "top3 processed"
+        one = (await engine.grade(TASK, {})).answers[0]
+    assert {call.seen.body["temperature"] for call in server.calls} == {1.0}
+    assert one.p_low is not None
+    assert one.p_high is not None
+    assert one.p_low <= 0.5 / 0.6 <= one.p_high
+
+
+@pytest.mark.parametrize(
+    ("name", "reply"),
+    [
+        ("chat_batch", {"choices": "Yes"}),
+        ("chat_batch", {"choices": [{"logprobs": {"content": [{"top_logprobs": [{}]}]}}]}),
+        ("completions", {"choices": [{"logprobs": {"top_logprobs": [{"Yes": -0.1}]}}]}),
+        ("completions", {"choices": [{"logprobs": {"top_logprobs": [{"token_id:5": None}]}}]}),
+        ("completions", {"choices": ["Yes"]}),
+        ("generative_scoring", {"data": [{"index": 0}]}),
+        ("generative_scoring", {"data": [{"index": 0, "score": -2.5}]}),
+        ("generative_scoring", {"data": [0.4]}),
+        ("sglang_generate", {"text": "Yes"}),
+        ("sglang_generate", [{"text": "Yes"}]),
+        ("sglang_generate", [{"meta_info": {"output_token_ids_logprobs": []}}]),
+        ("sglang_generate", [{"meta_info": {"output_token_ids_logprobs": [[[-0.1]]]}}]),
+        ("sglang_score", {"scores": [[0.4]]}),
+        ("sglang_score", {"scores": [[-0.5] * LABELS]}),
+        ("sglang_score", {"scores": [0.4]}),
+    ],
+)
+async def test_a_reply_of_another_shape_is_rejected(name: str, reply: Any) -> None:
+    """JSON that is not the expected answer is a named failure of the item, never a crash."""
+    server = stub(name)
+    async with judged(server, transport=name) as engine:
+        await engine.identify()
+        server.fail(answer(reply))
+        graded = await engine.grade(replace(TASK, suffixes=("First?",)), {})
+    assert graded.failure is not None
+    assert graded.failure.startswith("item 1: the server")
+
+
+async def test_an_empty_score_is_no_answer() -> None:
+    """SGLang writes a label it does not know as null or zero, which is not a probability."""
+    server = stub("sglang_generate")
+    async with probed(server, "sglang_generate") as found:
+        assert found.wire.labels is not None
+        rows = [[-0.1 - 3 * rank, token, None] for rank, token in enumerate(found.wire.labels.ids)]
+        rows[-1][0] = None
+        meta = {"output_token_ids_logprobs": [rows]}
+        server.fail(answer([{"text": "Yes", "meta_info": meta}]))
+        assert await found.transport.ask(["Well?"], {}, Meter()) == [Answer(Status.NO_LOGPROBS)]
+
+
+def test_an_unknown_form_is_named() -> None:
+    """A mistake in the config is told with the nearest form there is."""
+    config = EngineConfig(model="m", base_url="http://127.0.0.1:9/v1", transport="chat_bach")
+    with pytest.raises(ConfigError, match="chat_bach") as caught:
+        OpenAIEngine(config)
+    assert "chat_batch" in caught.value.hint
+
+
+def test_the_truth_is_not_trivial() -> None:
+    """The items of the task have different answers, so that a mixed-up order would show."""
+    assert len({round(p, 3) for p in truths(TASK)}) == len(TASK.suffixes)
+    assert math.fsum(spread("x").values()) == pytest.approx(1.0)

@@ -1,0 +1,145 @@
+"""The thread that drives vLLM: order, rejected prompts, an engine that dies, closing."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Iterator
+from concurrent.futures import Future
+from typing import Any
+
+import pytest
+
+from fakes.vllm_package import CONTEXT, FakeEngine, FakeParams
+from rocketeval.engines.vllm_driver import Driver
+from rocketeval.errors import EngineUnavailable, RequestRejected
+
+PARAMS = FakeParams(max_tokens=1, temperature=0.0, logprob_token_ids=[0, 1])
+SECONDS = 10.0
+
+
+@pytest.fixture
+def engine() -> FakeEngine:
+    """An engine that answers."""
+    return FakeEngine()
+
+
+@pytest.fixture
+def driver(engine: FakeEngine) -> Iterator[Driver]:
+    """A driver of it."""
+    driver = Driver(lambda: engine)
+    yield driver
+    driver.close()
+
+
+def prompts(outputs: list[Any]) -> list[list[int]]:
+    """What was answered."""
+    return [output.prompt_token_ids for output in outputs]
+
+
+def test_answers_come_in_the_order_of_the_prompts(driver: Driver) -> None:
+    """However the engine finishes them, outputs are those of the prompts, in their order."""
+    asked = [[5], [6, 7], [8]]
+    assert prompts(driver.submit(asked, PARAMS).result(SECONDS)) == asked
+
+
+def test_prompts_reach_the_engine_in_the_order_of_their_tasks(
+    driver: Driver, engine: FakeEngine
+) -> None:
+    """Tasks that wait are all handed over, first come first served, items together."""
+    futures = [driver.submit([[task, item] for item in range(3)], PARAMS) for task in range(20)]
+    for future in futures:
+        future.result(SECONDS)
+    assert [tokens for _, tokens in engine.asked] == [[t, i] for t in range(20) for i in range(3)]
+
+
+def test_a_rejected_prompt_harms_no_other(driver: Driver) -> None:
+    """It comes back as the error itself, in its place; a task of nothing else is finished too."""
+    too_long = [0] * CONTEXT
+    first, rejected, last = driver.submit([[5], too_long, [6]], PARAMS).result(SECONDS)
+    assert prompts([first, last]) == [[5], [6]]
+    assert "longer than" in str(rejected)
+    (alone,) = driver.submit([too_long], PARAMS).result(SECONDS)
+    assert isinstance(alone, RequestRejected)
+
+
+def test_an_engine_that_dies_fails_every_task_and_all_later_ones(
+    driver: Driver, engine: FakeEngine
+) -> None:
+    """Nobody waits for ever: not those in flight, not those that come afterwards."""
+    engine.dies = True
+    with pytest.raises(EngineUnavailable, match="the engine core died"):
+        driver.submit([[5]], PARAMS).result(SECONDS)
+    with pytest.raises(EngineUnavailable, match="the engine core died"):
+        driver.submit([[5]], PARAMS)
+    driver.close()
+    assert engine.shut_down == 1
+
+
+def test_closing_frees_the_engine_once(driver: Driver, engine: FakeEngine) -> None:
+    """Closed twice, it is shut down once, and says so to whoever asks."""
+    driver.loaded.result(SECONDS)
+    driver.close()
+    driver.close()
+    assert engine.shut_down == 1
+    with pytest.raises(EngineUnavailable, match="closed"):
+        driver.submit([[5]], PARAMS)
+
+
+def test_an_engine_closed_while_it_loads_is_freed_when_it_is_there(engine: FakeEngine) -> None:
+    """Closing does not wait for the loading, and what was asked meanwhile fails."""
+    go_on = threading.Event()
+
+    def load() -> FakeEngine:
+        assert go_on.wait(SECONDS)
+        return engine
+
+    driver = Driver(load)
+    driver.close()
+    asked = driver.submit([[5]], PARAMS)
+    go_on.set()
+    with pytest.raises(EngineUnavailable, match="closed"):
+        asked.result(SECONDS)
+
+
+def test_a_failed_load_is_told() -> None:
+    """Whoever waits for the engine learns why it is not there."""
+
+    def load() -> None:
+        raise RuntimeError("too little memory")
+
+    with pytest.raises(RuntimeError, match="too little memory"):
+        Driver(load).loaded.result(SECONDS)
+
+
+def test_a_cancelled_task_is_not_asked(engine: FakeEngine) -> None:
+    """A task given up while the engine loads costs nothing."""
+    go_on = threading.Event()
+
+    def load() -> FakeEngine:
+        assert go_on.wait(SECONDS)
+        return engine
+
+    driver = Driver(load)
+    dropped: Future[list[Any]] = driver.submit([[5]], PARAMS)
+    kept = driver.submit([[6]], PARAMS)
+    assert dropped.cancel()
+    go_on.set()
+    assert prompts(kept.result(SECONDS)) == [[6]]
+    driver.close()
+    assert [tokens for _, tokens in engine.asked] == [[6]]
+
+
+def test_processes_that_vllm_starts_do_not_see_ctrl_c(engine: FakeEngine) -> None:
+    """SIGINT is blocked where the engine loads, which its processes inherit, and only there."""
+    masks: list[set[signal.Signals | int]] = []
+
+    def load() -> FakeEngine:
+        masks.append(signal.pthread_sigmask(signal.SIG_BLOCK, []))
+        return engine
+
+    driver = Driver(load)
+    driver.loaded.result(SECONDS)
+    driver.close()
+    assert signal.SIGINT in masks[0]
+    assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, [])

@@ -1,0 +1,254 @@
+"""The vllm engine in front of a fake vLLM: contract, faults, settings, errors for people."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from contracts.engine_contract import EngineContract
+from fakes.vllm_package import CONTEXT, FakeVLLM, OldParams, installed
+from rocketeval.config import EngineConfig
+from rocketeval.engines import local
+from rocketeval.engines.base import create_engine
+from rocketeval.engines.vllm_local import VLLMEngine
+from rocketeval.errors import ConfigError, EngineRefused, EngineUnavailable, RequestRejected
+from rocketeval.records import Answer, GradingTask, Status
+from rocketeval.testing import EngineCase
+
+TOO_LONG = "many words " * CONTEXT
+TASK = GradingTask(b"k", "q1", "mine", "a response ", ("Is it good?", "Is it short?"))
+
+
+def vllm_config(model: str = "judge", **options: Any) -> EngineConfig:
+    """A config for the vllm engine."""
+    return EngineConfig(engine="vllm", model=model, options=options)
+
+
+@pytest.fixture
+def fake(monkeypatch: pytest.MonkeyPatch) -> FakeVLLM:
+    """A vLLM that is installed."""
+    return installed(monkeypatch)
+
+
+@pytest.fixture
+async def engine(fake: FakeVLLM) -> AsyncIterator[VLLMEngine]:
+    """An engine in front of it."""
+    engine = VLLMEngine.create(vllm_config())
+    yield engine
+    await engine.aclose()
+
+
+class TestExact(EngineContract):
+    """A vLLM that tells chosen tokens."""
+
+    @pytest.fixture
+    def case(self, fake: FakeVLLM) -> EngineCase:
+        return EngineCase(partial(VLLMEngine.create, vllm_config()), TOO_LONG)
+
+
+class TestTopK(EngineContract):
+    """A vLLM that only lists the most likely tokens."""
+
+    @pytest.fixture
+    def case(self, monkeypatch: pytest.MonkeyPatch) -> EngineCase:
+        installed(monkeypatch, OldParams)
+        return EngineCase(partial(VLLMEngine.create, vllm_config()), TOO_LONG)
+
+
+async def test_both_ways_to_ask_give_the_same_answer(
+    fake: FakeVLLM, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Exact tokens leave nothing open; a list gives the same p_yes within its bounds."""
+    exact_engine = VLLMEngine.create(vllm_config())
+    exact, mode = (await exact_engine.grade(TASK, {})).answers, await exact_engine.identify()
+    await exact_engine.aclose()
+    installed(monkeypatch, OldParams)
+    listed_engine = VLLMEngine.create(vllm_config())
+    listed, other = (await listed_engine.grade(TASK, {})).answers, await listed_engine.identify()
+    await listed_engine.aclose()
+    assert mode.logprobs.startswith("exact[0, ")
+    assert other.logprobs == "top20"
+    for one, two in zip(exact, listed, strict=True):
+        assert one.p_yes == pytest.approx(two.p_yes, abs=1e-9)
+        assert one.p_low == one.p_high
+
+
+async def test_creating_loads_nothing(fake: FakeVLLM) -> None:
+    """Neither does closing; the first use does, once."""
+    engine = VLLMEngine.create(vllm_config())
+    await engine.aclose()
+    assert not fake.engines
+    await asyncio.gather(*(engine.grade(TASK, {}) for _ in range(5)))
+    assert len(fake.engines) == 1
+    await engine.aclose()
+
+
+async def test_counting_tokens_does_not_load_the_model(engine: VLLMEngine, fake: FakeVLLM) -> None:
+    """The tokenizer is enough, and what it counts is what vLLM is given."""
+    tokens = await engine.tokenise([TASK.prefix + suffix for suffix in TASK.suffixes])
+    assert not fake.engines
+    await engine.grade(TASK, {})
+    assert [asked for _, asked in fake.engines[0].asked] == tokens
+
+
+async def test_tasks_reach_vllm_in_order_items_together(engine: VLLMEngine, fake: FakeVLLM) -> None:
+    """Many workers, one stream: the order in which `grade` was called."""
+    await engine.identify()
+    tasks = [replace(TASK, prefix=f"response {number} ") for number in range(30)]
+    await asyncio.gather(*(engine.grade(task, {}) for task in tasks))
+    prompts = [task.prefix + suffix for task in tasks for suffix in task.suffixes]
+    assert [asked for _, asked in fake.engines[0].asked] == await engine.tokenise(prompts)
+
+
+async def test_a_dead_engine_is_unavailable(engine: VLLMEngine, fake: FakeVLLM) -> None:
+    """The task keeps what was known, and says that others will fail too."""
+    await engine.identify()
+    fake.engines[0].dies = True
+    known = {1: Answer(Status.HIDDEN, mass=0.0)}
+    graded = await engine.grade(TASK, known)
+    assert graded.unavailable
+    assert graded.answers == (Answer(Status.ERROR), known[1])
+    assert graded.failure == "item 1: vLLM stopped working: RuntimeError: the engine core died"
+    with pytest.raises(EngineUnavailable):
+        await engine.identify()
+    with pytest.raises(EngineUnavailable):
+        await engine.write("hello", max_tokens=3)
+
+
+async def test_usage_is_what_vllm_says(engine: VLLMEngine) -> None:
+    """Prompt, cached and written tokens of every item are added up."""
+    tokens = await engine.tokenise([TASK.prefix + suffix for suffix in TASK.suffixes]) or []
+    usage = (await engine.grade(TASK, {})).usage
+    assert usage.requests == 2
+    assert usage.prompt_tokens == sum(map(len, tokens))
+    assert usage.cached_tokens == sum(len(prompt) // 2 for prompt in tokens)
+    assert usage.completion_tokens == 2
+
+
+async def test_a_text_too_long_is_rejected(engine: VLLMEngine) -> None:
+    """An author learns which limit was passed."""
+    with pytest.raises(RequestRejected, match="longer than"):
+        await engine.write(TOO_LONG, max_tokens=3)
+
+
+async def test_settings_reach_vllm_and_its_defaults_stay(fake: FakeVLLM) -> None:
+    """What is not set is left to vLLM, except for the block size on a CPU."""
+    engine = VLLMEngine.create(
+        vllm_config(dtype="float32", engine_args={"enforce_eager": True}, max_model_len=99)
+    )
+    await engine.ready()
+    await engine.aclose()
+    arguments = fake.engines[0].arguments
+    assert arguments["enable_prefix_caching"] is True
+    assert arguments["enforce_eager"] is True
+    assert (arguments["dtype"], arguments["max_model_len"]) == ("float32", 99)
+    assert arguments["block_size"] == 32
+    assert "gpu_memory_utilization" not in arguments
+
+
+@pytest.mark.parametrize(
+    ("changed", "same"),
+    [
+        ({"chat_template_kwargs": {"enable_thinking": False}}, False),
+        ({"engine_args": {"quantization": "fp8"}}, False),
+        ({"tensor_parallel_size": 2}, False),
+        ({"engine_args": {"max_num_seqs": 7}}, True),
+        ({"gpu_memory_utilization": 0.5}, True),
+    ],
+)
+async def test_what_can_change_a_probability_is_in_the_identity(
+    fake: FakeVLLM, changed: dict[str, Any], same: bool
+) -> None:
+    """And what only changes the speed is not: a run can go on after tuning it."""
+    identities = []
+    for options in ({}, changed):
+        engine = VLLMEngine.create(vllm_config(**options))
+        identities.append(await engine.identify())
+        await engine.aclose()
+    assert (identities[0] == identities[1]) is same
+
+
+async def test_other_weights_in_the_same_folder_are_another_judge(
+    fake: FakeVLLM, tmp_path: Path
+) -> None:
+    """A checkpoint that was trained on keeps its path, not its identity."""
+    versions = []
+    for weights in (b"one", b"two"):
+        (tmp_path / "model.safetensors").write_bytes(weights)
+        engine = VLLMEngine.create(vllm_config(str(tmp_path)))
+        versions.append((await engine.identify()).version)
+        await engine.aclose()
+    assert versions[0] != versions[1]
+
+
+async def test_findings_name_precision_and_logprobs(engine: VLLMEngine) -> None:
+    """A person reads how exact the answers are."""
+    told = {finding.name: finding.told for finding in await engine.findings()}
+    assert "exact for 6 tokens" in told["logprobs"]
+    assert "float32" in told["precision"]
+    assert str(CONTEXT) in told["context"]
+
+
+async def test_a_model_that_does_not_load_is_refused(engine: VLLMEngine, fake: FakeVLLM) -> None:
+    """The reason is vLLM's own, and the hint says where to look."""
+    fake.cannot_load = RuntimeError("Engine core initialization failed.")
+    with pytest.raises(EngineRefused, match="Engine core initialization failed") as caught:
+        await engine.identify()
+    assert "memory" in caught.value.hint
+
+
+async def test_a_missing_model_is_refused_in_one_line(fake: FakeVLLM) -> None:
+    """No traceback and no page of advice from another library."""
+    engine = VLLMEngine.create(vllm_config("missing"))
+    with pytest.raises(EngineRefused) as caught:
+        await engine.identify()
+    assert "missing is not a local folder" in caught.value.message
+    assert "\n" not in caught.value.message
+    await engine.aclose()
+
+
+async def test_an_argument_vllm_does_not_know_is_named(fake: FakeVLLM) -> None:
+    """A mistake in engine_args is a mistake in the config."""
+    engine = VLLMEngine.create(vllm_config(engine_args={"no_such_argument": 1}))
+    with pytest.raises(ConfigError, match="no_such_argument"):
+        await engine.identify()
+    await engine.aclose()
+
+
+def test_a_missing_package_names_the_install_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before anything is written or loaded."""
+    monkeypatch.setattr(local, "find_spec", lambda _: None)
+    with pytest.raises(ConfigError) as caught:
+        create_engine(vllm_config())
+    assert "pip install 'rocketeval[vllm]'" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"dtypes": "float32"}, "Did you mean 'dtype'"),
+        ({"tensor_parallel_size": 0}, "tensor_parallel_size"),
+        ({"gpu_memory_utilization": 1.5}, "gpu_memory_utilization"),
+        ({"engine_args": {"model": "other"}}, "model cannot be set here"),
+        ({"engine_args": {"dtype": "float32"}}, "dtype cannot be set here"),
+    ],
+)
+def test_bad_options_are_refused(fake: FakeVLLM, options: dict[str, Any], told: str) -> None:
+    """Every mistake in `options` is named before the model is loaded."""
+    with pytest.raises(ConfigError, match=told):
+        create_engine(vllm_config(**options))
+
+
+@pytest.mark.parametrize(
+    "setting", [{"base_url": "http://127.0.0.1:1/v1"}, {"extra_body": {"a": 1}}]
+)
+def test_settings_of_a_server_are_refused(fake: FakeVLLM, setting: dict[str, Any]) -> None:
+    """They would be ignored without a word."""
+    with pytest.raises(ConfigError, match=next(iter(setting))):
+        create_engine(EngineConfig(engine="vllm", model="judge", **setting))

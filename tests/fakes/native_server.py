@@ -1,0 +1,183 @@
+"""Recorded-shape stubs of servers with endpoints of their own; here llama.cpp and Ollama.
+
+They stand in for faults and for servers that cannot run in a test; they are no proof that a real
+server behaves so. The shapes of llama.cpp are from its server in xllamacpp 2026.10; those of Ollama
+come from its documentation: it was not run. vllm_server.py and sglang_server.py have the others.
+
+A stub answers by the prompt that the model would read, so a request form that shows the model
+another prompt than a chat does gets other probabilities.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from aiohttp import web
+
+from fakes.openai_server import MODEL, FakeOpenAI, Seen, by_content
+from fakes.toy_tokenizer import ToyTemplate, ToyTokenizer
+from rocketeval.engines.probe import PREFIX
+
+PLACEHOLDER = -9999.0
+"""How vLLM writes minus infinity."""
+NEVER = 1e-12
+"""Probability of a token that the distribution does not name."""
+CONTEXT = 4000
+"""Tokens the model can read, where a server tells."""
+
+
+@dataclass(frozen=True)
+class Call:
+    """One request for answers, probes left out."""
+
+    path: str
+    prompts: tuple[str, ...]
+    """The user's messages, or the raw prompts."""
+    seen: Seen
+
+
+@dataclass
+class NativeServer(FakeOpenAI):
+    """What the stubs share: a tokenizer, a template, and a model that reads whole prompts."""
+
+    template: ToyTemplate = field(default_factory=ToyTemplate)
+    prefix: str = ""
+    """Path under which everything is served, such as `/judge`."""
+    calls: list[Call] = field(default_factory=list)
+    shuffled: bool = False
+    """Whether choices come in another order than their index."""
+    scales: Callable[[float], float | None] = lambda _: 1.0
+    """From the temperature asked for to the one that shows in log-probabilities; None is a
+    distribution with all of its probability on one token."""
+    tokenizer: ToyTokenizer = field(default_factory=ToyTokenizer)
+
+    async def _handle(self, request: web.Request) -> web.StreamResponse:
+        body = await request.json() if request.method == "POST" else None
+        path = request.path.removeprefix(self.prefix)
+        seen = Seen(path, dict(request.headers), body, asyncio.get_running_loop().time())
+        self.seen.append(seen)
+        if path in self._path_faults:
+            return await self._path_faults[path](request)
+        endpoint = self.endpoints().get(path)
+        if endpoint is None or not request.path.startswith(self.prefix):
+            return web.json_response({"detail": "Not Found"}, status=404)
+        prompts = self.prompts_in(path, body)
+        if prompts and not all(PREFIX in prompt for prompt in prompts):
+            self.calls.append(Call(path, tuple(prompts), seen))
+            if self._faults:
+                return await self._faults.popleft()(request)
+            if self.rejects is not None and any(self.rejects in prompt for prompt in prompts):
+                return error("the prompt is too long")
+        reply = endpoint(body)
+        return reply if isinstance(reply, web.Response) else web.json_response(reply)
+
+    def endpoints(self) -> dict[str, Callable[[Any], Any]]:
+        """What this server answers, by path."""
+        return {"/v1/models": self._models, "/v1/chat/completions": self._chat_completion}
+
+    def prompts_in(self, path: str, body: Any) -> list[str]:
+        """The prompts of a request for answers."""
+        return [body["messages"][-1]["content"]] if path == "/v1/chat/completions" else []
+
+    def logps(self, prompt: str, temperature: float = 0.0) -> dict[str, float]:
+        """What the model says after a whole prompt, most likely first."""
+        message = self.template.message_in(prompt)
+        told = by_content("another: " + prompt) if message is None else self.distribution(message)
+        ranked = sorted(told.items(), key=lambda pair: -pair[1])
+        scale = self.scales(temperature)
+        if scale is None:
+            return {token: PLACEHOLDER if rank else 0.0 for rank, (token, _) in enumerate(ranked)}
+        total = math.fsum(p ** (1 / scale) for _, p in ranked)
+        return {token: math.log(p ** (1 / scale) / total) for token, p in ranked}
+
+    def logp(self, prompt: str, token: int, temperature: float = 0.0) -> float:
+        """What the model says about one token after a whole prompt."""
+        told = self.logps(prompt, temperature)
+        return told.get(self.tokenizer.piece(token), math.log(NEVER))
+
+    def tokens(self, prompt: str) -> list[int]:
+        """The tokens of a prompt, nothing added."""
+        return self.tokenizer.encode(prompt)
+
+    def listed(self, prompt: str, body: Mapping[str, Any]) -> list[tuple[str, float]]:
+        """The list of the most likely tokens: the drawn one first, cut to the length asked for."""
+        told = self.logps(prompt, body.get("temperature", 1.0))
+        # At any temperature above zero the least likely token is drawn: the worst case.
+        drawn = (list(told)[-1] if body.get("temperature") else next(iter(told)),)
+        rest = [token for token in told if token not in drawn]
+        return [(token, told[token]) for token in (*drawn, *rest)[: body.get("top_logprobs", 0)]]
+
+    def _models(self, _: Any) -> Any:
+        return {"object": "list", "data": [{"id": MODEL, "object": "model"}]}
+
+    def _chat_completion(self, body: Any) -> Any:
+        prompt = self.template.render(body["messages"][-1]["content"])
+        if not body.get("logprobs"):
+            message = {"role": "assistant", "content": self.text}
+            choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": "stop"}
+        else:
+            choice = self.chat_choice(0, self.listed(prompt, body))
+        usage = self.usage([prompt], {"cached_tokens": 2})
+        return {"object": "chat.completion", "choices": [choice], "usage": usage}
+
+    def chat_choice(self, index: int, listed: Sequence[tuple[str, float]]) -> dict[str, Any]:
+        """One choice of a chat completion; the first row is the drawn token, if any is listed."""
+        rows = [{"token": token, "logprob": logp} for token, logp in listed]
+        drawn = rows[0] if rows else {"token": "Yes", "logprob": 0.0}
+        content = [{**drawn, "top_logprobs": rows}]
+        return {
+            "index": index,
+            "message": {"role": "assistant", "content": drawn["token"]},
+            "logprobs": {"content": content},
+            "finish_reason": "length",
+        }
+
+    def usage(self, prompts: Sequence[str], details: Any) -> dict[str, Any]:
+        """What prompts cost."""
+        spent = sum(len(self.tokens(prompt)) for prompt in prompts)
+        return {
+            "prompt_tokens": spent,
+            "completion_tokens": len(prompts),
+            "total_tokens": spent + len(prompts),
+            "prompt_tokens_details": details,
+        }
+
+    def ordered(self, choices: list[Any]) -> list[Any]:
+        """Choices in the order this server sends them."""
+        return choices[::-1] if self.shuffled else choices
+
+
+@dataclass
+class LlamaCppShaped(NativeServer):
+    """The endpoints of llama.cpp's server."""
+
+    slots: int = 1
+
+    def endpoints(self) -> dict[str, Callable[[Any], Any]]:
+        """What this server answers, by path."""
+        return {
+            **super().endpoints(),
+            "/props": lambda _: {"build_info": "b4567-abc", "total_slots": self.slots},
+            "/apply-template": lambda body: {
+                "prompt": self.template.render(body["messages"][-1]["content"])
+            },
+            "/tokenize": lambda body: {"tokens": self.tokens(body["content"])},
+        }
+
+
+@dataclass
+class OllamaShaped(NativeServer):
+    """The endpoints of Ollama, from its documentation: never run."""
+
+    def endpoints(self) -> dict[str, Callable[[Any], Any]]:
+        """What this server answers, by path."""
+        return {**super().endpoints(), "/api/version": lambda _: {"version": "0.12.0"}}
+
+
+def error(message: str, status: int = 400) -> web.Response:
+    """An HTTP error as these servers send it."""
+    return web.json_response({"error": {"message": message}}, status=status)

@@ -1,0 +1,53 @@
+"""A toy tokenizer and chat template: small, reversible, and with the traps that real ones have."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+BOS = "<s>"
+SPECIAL = (BOS, "<|system|>", "<|user|>", "<|end|>", "<|bot|>")
+_PIECE = re.compile("|".join(map(re.escape, SPECIAL)) + "| ?[A-Z]?[a-z]+|.", re.DOTALL)
+
+
+class ToyTokenizer:
+    """Words with the space before them are tokens, so `Yes` and ` Yes` are two, `YES` is three."""
+
+    def __init__(self) -> None:
+        self._ids: dict[str, int] = {}
+        for piece in (*SPECIAL, "Yes", "No", " Yes", " No", "yes", "no", " yes", " no"):
+            self.id_of(piece)
+
+    def id_of(self, piece: str) -> int:
+        """Return the token of one piece of text; a new one the first time."""
+        return self._ids.setdefault(piece, len(self._ids))
+
+    def piece(self, token: int) -> str:
+        """Return what the token stands for."""
+        return list(self._ids)[token]
+
+    def encode(self, text: str, *, bos: bool = False) -> list[int]:
+        """Return the tokens of `text`, with a beginning-of-text token if asked."""
+        return [self.id_of(piece) for piece in [BOS] * bos + _PIECE.findall(text)]
+
+    def decode(self, tokens: list[int]) -> str:
+        """Return the text of the tokens."""
+        return "".join(map(self.piece, tokens))
+
+
+@dataclass
+class ToyTemplate:
+    """A chat template with a system preamble."""
+
+    head: str = f"{BOS}<|system|>You judge. Be brief.<|end|><|user|>"
+    tail: str = "<|end|><|bot|>"
+    trims: bool = False
+
+    def render(self, message: str) -> str:
+        """Return the prompt for a user's message."""
+        return self.head + (message.strip() if self.trims else message) + self.tail
+
+    def message_in(self, prompt: str) -> str | None:
+        """Return the user's message in a prompt of this template; None in any other text."""
+        message = prompt.removeprefix(self.head).removesuffix(self.tail)
+        return message if self.head + message + self.tail == prompt else None

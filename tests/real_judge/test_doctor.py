@@ -1,0 +1,63 @@
+"""`rocketeval doctor` on a real model: what serves it is found out, its quality is not asserted."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from .server import ServedJudge
+
+
+@pytest.fixture(scope="module")
+def examined(judge_url: ServedJudge, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """The JSON of one examination; a judge at chance level is exit code 4."""
+    folder: Path = tmp_path_factory.mktemp("doctor")
+    options = ["--judge", judge_url.name, "--base-url", judge_url.base_url, "--json"]
+    command = [sys.executable, "-m", "rocketeval.cli.main", "doctor", *options]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=600)
+    assert done.returncode in (0, 4), done.stderr
+    told: dict[str, Any] = json.loads(done.stdout)
+    return told
+
+
+def finding(told: dict[str, Any], name: str) -> dict[str, str]:
+    """The finding of that name."""
+    found: dict[str, str] = next(row for row in told["findings"] if row["name"] == name)
+    return found
+
+
+def test_the_server_and_its_logprobs_are_found_out(examined: dict[str, Any]) -> None:
+    """llama.cpp is recognised, its log-probabilities are raw, and some of them are yes and no."""
+    if "ROCKETEVAL_TEST_JUDGE_URL" not in os.environ:
+        assert finding(examined, "server")["told"].startswith("llamacpp")
+    assert finding(examined, "logprobs")["told"].startswith("raw, 20 listed")
+    assert finding(examined, "yes/no tokens")["level"] == "good"
+    assert 0 < examined["figures"]["mass"] <= 1.001
+
+
+def test_every_figure_is_measured(examined: dict[str, Any]) -> None:
+    """All gold items were asked, again and together unless that takes too long; cost is told."""
+    figures = examined["figures"]
+    assert figures["items"] == len(examined["gold"]) == 24
+    assert figures["answered"] > 0
+    assert figures["latency_seconds"] > 0
+    if any(row["name"] == "again" for row in examined["findings"]):
+        assert "not asked" in finding(examined, "again")["told"]
+    else:
+        assert figures["items_per_second"] > 0
+        assert 0 <= figures["repeat_alone"] < 0.5
+        assert 0 <= figures["repeat_together"] < 0.5
+    assert 0 < examined["usage"]["requests"] <= 104
+    assert examined["usage"]["prompt_tokens"] > 1000
+
+
+def test_the_judge_has_a_fingerprint(examined: dict[str, Any]) -> None:
+    """The fingerprint is the one a run would store."""
+    assert examined["judge"]["engine"] == "openai"
+    assert len(bytes.fromhex(examined["judge"]["digest"])) == 16

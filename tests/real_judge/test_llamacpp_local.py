@@ -1,0 +1,111 @@
+"""The llamacpp engine with a real model: contract, a whole run, errors from llama.cpp itself."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from functools import partial
+from pathlib import Path
+
+import pytest
+import yaml
+
+from contracts.engine_contract import EngineContract
+from rocketeval.config import EngineConfig
+from rocketeval.engines.llamacpp_local import LlamaCppEngine
+from rocketeval.engines.openai_http import OpenAIEngine
+from rocketeval.errors import EngineRefused
+from rocketeval.records import GradingTask
+from rocketeval.testing import EngineCase
+
+from .server import ServedJudge
+from .test_walk import check_answers, judgments, run_cli
+
+TOO_LONG = "many words " * 10_000
+CACHE_STATE = 0.06
+"""llama.cpp answers a little differently on a cold and on a cached prefix."""
+TASK = GradingTask(
+    b"k",
+    "bees",
+    "mine",
+    "Query: What do bees make?\nResponse: Bees make honey from nectar.\nQuestion: ",
+    tuple(
+        f"{item}\nAnswer with one word, Yes or No.\nAnswer:"
+        for item in ("Is honey mentioned?", "Is the response in verse?", "Is it about cars?")
+    ),
+)
+
+
+def gguf_config(gguf: Path, **settings: object) -> EngineConfig:
+    """A config for a small judge."""
+    options = {"context": 2048, "threads": 2}
+    return EngineConfig(
+        engine="llamacpp", model=str(gguf), min_mass=0.0, options=options, **settings
+    )
+
+
+class TestLlamaCpp(EngineContract):
+    """A small model inside this process."""
+
+    @pytest.fixture
+    def case(self, judge_gguf: Path) -> EngineCase:
+        create = partial(LlamaCppEngine.create, gguf_config(judge_gguf))
+        return EngineCase(create, TOO_LONG, CACHE_STATE)
+
+
+async def test_it_answers_as_the_served_file_does(judge_gguf: Path, judge_url: ServedJudge) -> None:
+    """The same file behind a server of its own gives the same probabilities."""
+    if "ROCKETEVAL_TEST_JUDGE_URL" in os.environ:
+        pytest.skip("ROCKETEVAL_TEST_JUDGE_URL may serve another file")
+    inside = LlamaCppEngine.create(gguf_config(judge_gguf))
+    served = OpenAIEngine(
+        EngineConfig(model=judge_url.name, base_url=judge_url.base_url, concurrency=1, min_mass=0.0)
+    )
+    try:
+        mine = [await inside.grade(TASK, {}) for _ in range(2)][-1]
+        theirs = [await served.grade(TASK, {}) for _ in range(2)][-1]
+    finally:
+        await inside.aclose()
+        await served.aclose()
+    for one, other in zip(mine.answers, theirs.answers, strict=True):
+        assert one.p_yes == pytest.approx(other.p_yes, abs=CACHE_STATE)
+    assert mine.usage.cached_tokens > mine.usage.prompt_tokens / 2
+
+
+async def test_identity_is_the_file(judge_gguf: Path, tmp_path: Path) -> None:
+    """Engine, path and the hash of the weights tell one judge from another."""
+    engine = LlamaCppEngine.create(gguf_config(judge_gguf))
+    try:
+        identity = await engine.identify()
+    finally:
+        await engine.aclose()
+    assert (identity.engine, identity.model) == ("llamacpp", str(judge_gguf))
+    assert "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53" in identity.version
+
+
+async def test_a_damaged_file_is_refused(judge_gguf: Path, tmp_path: Path) -> None:
+    """A download that was cut off is an error for people, not a crash."""
+    damaged = tmp_path / "damaged.gguf"
+    with judge_gguf.open("rb") as whole:
+        damaged.write_bytes(whole.read(10_000_000))
+    engine = LlamaCppEngine.create(gguf_config(damaged))
+    with pytest.raises(EngineRefused, match=r"cannot load damaged\.gguf"):
+        await engine.identify()
+    await engine.aclose()
+
+
+def test_a_whole_run_without_a_server(judge_gguf: Path, tmp_path: Path) -> None:
+    """The quickstart with another `judge` section: judged by a file, to the report."""
+    folder = tmp_path / "demo"
+    init = ["init", str(folder), "--model", str(judge_gguf)]
+    subprocess.run([sys.executable, "-m", "rocketeval.cli.main", *init], check=True)
+    config = folder / "rocketeval.yaml"
+    settings = yaml.safe_load(config.read_text())
+    settings["judge"] = {"engine": "llamacpp", "model": str(judge_gguf), "min_mass": 0.0}
+    config.write_text(yaml.safe_dump(settings))
+    shown = run_cli(config, "--limit", "1")
+    assert "careful" in shown
+    rows = judgments(folder / "runs" / "quickstart-first-1")
+    assert len(rows) == 5
+    check_answers(rows)
