@@ -19,6 +19,8 @@ from support.make import write_benchmark
 TASKS, REQUESTS, BATCHES = 6, 12, 3
 SLOW = 90.0
 """Seconds after which something hangs, on however busy a machine."""
+SOON = 20.0
+"""Seconds in which a stopped command ends; asleep, its loop would only wake after thirty."""
 CONFIG = """\
 name: demo
 benchmark: {{path: benchmark}}
@@ -158,7 +160,7 @@ async def test_stopped_while_batches_are_open(
         lambda: watched(server) == BATCHES if heard else len(server.batches) == BATCHES
     )
     process.send_signal(signal.SIGINT)
-    async with asyncio.timeout(SLOW):
+    async with asyncio.timeout(SOON):
         _, told = await process.communicate()
     assert process.returncode == 130, told.decode()
     assert ("5 requests submitted" in told.decode()) == heard

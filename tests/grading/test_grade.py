@@ -226,6 +226,21 @@ async def test_a_judge_that_never_worked_is_not_asked_for_ever() -> None:
     assert USELESS_AFTER <= len(grading.failures) < USELESS_AFTER + 2
 
 
+async def test_a_late_success_proves_the_judge() -> None:
+    """Tasks in flight that succeed after the first failures show that the judge is not at fault."""
+
+    class Slow(ScriptedEngine):
+        async def grade(self, task: GradingTask, known: Mapping[int, Answer]) -> Graded:
+            if "bad" not in task.prefix:
+                await asyncio.sleep(0.02)
+            return await super().grade(task, known)
+
+    tasks = [task(number, "bad" if number < 20 else "good") for number in range(24)]
+    grading = await Loop(iter(tasks), Slow(fail_on="bad"), concurrency=24).run()
+    assert grading.judged == 4
+    assert not grading.useless
+
+
 async def test_one_query_that_is_too_long_does_not_condemn_the_judge() -> None:
     """Many candidates of one query may fail before the first success on another."""
     tasks = [replace(task(number, "bad"), query_id="long") for number in range(30)]

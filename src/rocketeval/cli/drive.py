@@ -35,6 +35,8 @@ def _signals(run: Run) -> Iterator[None]:
         if not run.stoppable or run.stop.is_set():
             raise KeyboardInterrupt
         run.stop.set()
+        # A signal does not wake a loop that sleeps until its next look at an open batch.
+        asyncio.get_running_loop().call_soon_threadsafe(run.stop.set)
         click.echo("Stopping: waiting for answers in flight (Ctrl-C again to drop them).", err=True)
 
     before = {number: signal.signal(number, interrupted) for number in _STOPPING}

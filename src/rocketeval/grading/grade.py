@@ -66,6 +66,7 @@ async def grade(
     Raises EngineRefused when the engine will not serve us at all.
     """
     grading = Grading()
+    failed_queries: set[str] = set()
     unavailable = 0
 
     def settle(task: GradingTask, graded: Graded) -> None:
@@ -85,13 +86,17 @@ async def grade(
             )
             record(judgment)
             grading.judged += 1
+            grading.useless = False
             observer.judged(judgment)
             return
         failure = Failure(task.key, task.query_id, task.candidate, reason, graded.answers)
         grading.failures.append(failure)
-        untried = not (proven or grading.judged)
-        queries = {failed.query_id for failed in grading.failures} if untried else set()
-        grading.useless = len(queries) >= USELESS_QUERIES and len(grading.failures) >= USELESS_AFTER
+        failed_queries.add(failure.query_id)
+        grading.useless = (
+            not (proven or grading.judged)
+            and len(failed_queries) >= USELESS_QUERIES
+            and len(grading.failures) >= USELESS_AFTER
+        )
         observer.failed(failure)
 
     def ending() -> bool:
