@@ -18,6 +18,7 @@ from typing import Any
 from harness.measured import Measured, Method
 
 PERF = Path(__file__).parents[1]
+END_SECONDS = 60.0
 
 
 class ChildFailed(RuntimeError):
@@ -60,10 +61,14 @@ class Child:
         return self._ask({"do": wish, **settings})
 
     def close(self) -> None:
-        """Let it end; it gets no signal, so that what it started ends with it."""
+        """Let it end by itself, so that what it started ends with it; end it if it does not."""
         if self._process.stdin is not None:
             self._process.stdin.close()
-        self._process.wait(timeout=60)
+        try:
+            self._process.wait(END_SECONDS)
+        except subprocess.TimeoutExpired:
+            self._process.terminate()
+            self._process.wait(END_SECONDS)
 
     def _ask(self, wish: Mapping[str, Any]) -> dict[str, Any]:
         assert self._process.stdin is not None

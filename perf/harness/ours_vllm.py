@@ -12,6 +12,7 @@ from rocketeval.config import EngineConfig
 from rocketeval.engines.vllm_local import VLLMEngine
 
 COMPUTED = "vllm:prompt_tokens_by_source"
+PREEMPTED = "vllm:num_preemptions"
 
 
 class OursVLLM(Ours):
@@ -53,7 +54,7 @@ class OursVLLM(Ours):
         sources = {
             metric.labels["source"]: metric.value for metric in told if metric.name == COMPUTED
         }
-        preempted = sum(one.value for one in told if one.name == "vllm:num_preemptions")
+        (preempted,) = (metric.value for metric in told if metric.name == PREEMPTED)
         return {"computed": sources["local_compute"], "preempted": preempted}
 
 

@@ -14,7 +14,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-START_SECONDS = 900.0
+START_SECONDS = 1800.0
+END_SECONDS = 120.0
 BLOCK_SIZE = 32
 """Of the prefix cache, in tokens: what suits a CPU, and every engine here has the same."""
 MAX_MODEL_LEN = 8192
@@ -107,7 +108,7 @@ class VLLMServer:
         """End the server if it was started here."""
         if self._process is not None:
             self._process.terminate()
-            self._process.wait(timeout=60)
+            self._process.wait(END_SECONDS)
 
 
 def environment() -> dict[str, str]:

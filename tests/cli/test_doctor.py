@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from fakes import batch_server
 from fakes.openai_server import MODEL, FakeOpenAI, serving, status, yes_no
 from rocketeval.doctor.gold import GOLD
 
@@ -205,3 +206,13 @@ async def test_ctrl_c_is_a_message_and_exit_code_130(tmp_path: Path) -> None:
         _, told = await process.communicate()
     assert process.returncode == 130
     assert told.decode().startswith("Interrupted: nothing is known yet")
+
+
+async def test_no_batch_is_paid_for(tmp_path: Path) -> None:
+    """A batch API is identified; nothing is handed in that would cost money or take a day."""
+    async with batch_server.serving(batch_server.FakeBatches()) as server:
+        options = ("--engine", "openai_batch", "--judge", MODEL, "--base-url", server.base_url)
+        shown = (await asyncio.to_thread(doctor, tmp_path, *options)).stdout
+        assert not server.batches
+    assert "not asked: this engine answers hours later" in shown
+    assert "Verdict: usable with care (gold items)" in shown

@@ -42,7 +42,7 @@ async def test_a_perfect_judge_is_ready() -> None:
     assert figures.items_per_second is not None
     assert figures.items_per_second > 0
     assert figures.in_flight == 8
-    assert "the same to the last bit" in named(found, "again, together").told
+    assert "the same to the last bit" in named(found, "among others").told
 
 
 async def test_a_polite_judge_asks_for_care() -> None:
@@ -126,7 +126,7 @@ async def test_moving_answers_are_found() -> None:
     found = await examine(Drifting(perfect()._p_yes), PROMPT)
     assert found.figures.repeat_alone == 0
     assert found.figures.repeat_together == pytest.approx(0.03)
-    assert named(found, "again, together").level == "note"
+    assert named(found, "among others").level == "note"
     assert found.verdict is Verdict.READY
 
 
@@ -161,8 +161,8 @@ async def test_a_judge_that_breaks_under_load_is_told_to_take_less() -> None:
     found = await examine(Fragile(perfect()._p_yes), PROMPT)
     assert found.verdict is Verdict.UNUSABLE
     assert found.figures.auc == 1.0
-    assert "HTTP 503" in named(found, "again, together").told
-    assert "concurrency" in named(found, "again, together").advice
+    assert "HTTP 503" in named(found, "among others").told
+    assert "concurrency" in named(found, "among others").advice
 
 
 async def test_a_refusal_in_the_middle_is_a_finding() -> None:

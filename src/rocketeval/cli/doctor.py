@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import click
@@ -74,11 +75,13 @@ def command(
 async def _examine(settings: JudgeConfig, observer: Observer, *, quick: bool) -> Examination:
     prompt = grading_prompt(settings.template)
     patience = min(settings.patience, PATIENCE)
-    engine = create_engine(settings.model_copy(update={"patience": patience}))
-    try:
-        return await examine(engine, prompt, quick=quick, observer=observer)
-    finally:
-        await engine.aclose()
+    # An engine whose work outlives a process says so only if it has a folder to keep it in.
+    with TemporaryDirectory(prefix="rocketeval-doctor-") as home:
+        engine = create_engine(settings.model_copy(update={"patience": patience}), Path(home))
+        try:
+            return await examine(engine, prompt, quick=quick, observer=observer)
+        finally:
+            await engine.aclose()
 
 
 def _settings(path: Path | None, given: dict[str, Any]) -> JudgeConfig:

@@ -158,13 +158,13 @@ class _Visit:
         return answers
 
     async def _again_alone(self, first: Sequence[Answer]) -> None:
-        self.doing = "again, alone"
+        self.doing = "again alone"
         repeat = compare(first, await self._alone())
         self.figures = replace(self.figures, repeat_alone=repeat.moved)
         self.findings.append(repeat_finding(self.doing, repeat, self._server))
 
     async def _again_together(self, first: Sequence[Answer]) -> None:
-        self.doing = "again, together"
+        self.doing = "among others"
         started = time.monotonic()
         again, others = await self._together()
         seconds = max(1e-9, time.monotonic() - started)
@@ -176,7 +176,7 @@ class _Visit:
         )
         self.findings += [
             repeat_finding(self.doing, repeat, self._server),
-            Finding("rate", f"{rate:.3g} items/s with {many} responses in flight{self._size}"),
+            Finding("rate", f"{rate:.3g} items/s, responses in flight: {many}{self._size}"),
         ]
 
     async def _alone(self) -> list[Answer]:
@@ -217,7 +217,7 @@ class _Visit:
         raise kind(
             f"a gold response could not be judged: {graded.failure}",
             hint="Fewer at once may help: lower `concurrency`."
-            if self.doing == "again, together"
+            if self.doing == "among others"
             else "",
         )
 
