@@ -17,6 +17,7 @@ import cProfile
 import pstats
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 
@@ -156,7 +157,7 @@ def table(rows: Sequence[Row], items: int) -> list[str]:
 def profile(row: Row) -> None:
     """Print where the time of RocketEval's own path goes."""
     row.method.run()
-    profiler = cProfile.Profile()
+    profiler = cProfile.Profile(time.process_time)
     profiler.enable()
     row.method.run()
     profiler.disable()

@@ -349,8 +349,8 @@ async def test_a_token_drawn_against_the_odds_bounds_nothing() -> None:
     [
         ("chat_batch", {"choices": "Yes"}),
         ("chat_batch", {"choices": [{"logprobs": {"content": [{"top_logprobs": [{}]}]}}]}),
-        ("completions", {"choices": [{"logprobs": {"top_logprobs": [{"Yes": -0.1}]}}]}),
-        ("completions", {"choices": [{"logprobs": {"top_logprobs": [{"token_id:5": None}]}}]}),
+        ("completions", {"choices": [{"logprobs": {"top_logprobs": ["Yes"]}}]}),
+        ("completions", {"choices": [{"logprobs": ["Yes"]}]}),
         ("completions", {"choices": ["Yes"]}),
         ("generative_scoring", {"data": [{"index": 0}]}),
         ("generative_scoring", {"data": [{"index": 0, "score": -2.5}]}),
@@ -373,6 +373,17 @@ async def test_a_reply_of_another_shape_is_rejected(name: str, reply: Any) -> No
         graded = await engine.grade(replace(TASK, suffixes=("First?",)), {})
     assert graded.failure is not None
     assert graded.failure.startswith("item 1: the server")
+
+
+@pytest.mark.parametrize("listed", [{"Yes": -0.1}, {"token_id:5": None}, {}, None])
+async def test_labels_that_are_not_told_are_no_answer(listed: Any) -> None:
+    """A completion without the tokens that were asked for has its own status."""
+    server = stub("completions")
+    async with judged(server, transport="completions") as engine:
+        await engine.identify()
+        server.fail(answer({"choices": [{"logprobs": {"top_logprobs": [listed]}}]}))
+        graded = await engine.grade(replace(TASK, suffixes=("First?",)), {})
+    assert graded.answers == (Answer(Status.NO_LOGPROBS),)
 
 
 async def test_an_empty_score_is_no_answer() -> None:

@@ -103,13 +103,20 @@ def test_an_engine_closed_while_it_loads_is_freed_when_it_is_there(engine: FakeE
 
 
 def test_a_failed_load_is_told() -> None:
-    """Whoever waits for the engine learns why it is not there."""
+    """Whoever waits for the engine learns why it is not there, and no task waits for it."""
+    go_on = threading.Event()
 
     def load() -> None:
+        assert go_on.wait(SECONDS)
         raise RuntimeError("too little memory")
 
+    driver = Driver(load)
+    asked = driver.submit([[5]], PARAMS)
+    go_on.set()
     with pytest.raises(RuntimeError, match="too little memory"):
-        Driver(load).loaded.result(SECONDS)
+        driver.loaded.result(SECONDS)
+    with pytest.raises(EngineUnavailable, match="could not be loaded"):
+        asked.result(SECONDS)
 
 
 def test_a_cancelled_task_is_not_asked(engine: FakeEngine) -> None:

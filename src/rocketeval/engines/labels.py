@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from typing import TypeVar
 
 from rocketeval.engines.readout import UNTOLD, Readout
-from rocketeval.records import Answer
+from rocketeval.records import Answer, Status
+
+Token = TypeVar("Token", int, str)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class LabelTokens:
     """Token ids of every spelling that is one token of the judge's vocabulary."""
 
@@ -21,16 +25,46 @@ class LabelTokens:
         """All of them, those that mean yes first."""
         return [*self.yes, *self.no]
 
+    @cached_property
+    def named(self) -> NamedLabels:
+        """The same, as engines name tokens by id."""
+        yes, no = ([f"token_id:{token}" for token in label] for label in (self.yes, self.no))
+        return NamedLabels(yes, no)
+
     def read(self, readout: Readout, logps: Mapping[int, float], wrote: str | None) -> Answer:
         """Return the answer that the log-probabilities of all label tokens give."""
-        told = {token: logp for token, logp in logps.items() if logp > UNTOLD}
-        yes = [told[token] for token in self.yes if token in told]
-        no = [told[token] for token in self.no if token in told]
-        if len(yes) + len(no) < len(self.yes) + len(self.no):
-            # An engine that leaves a label out, or puts a placeholder in its place, did not do
-            # what it was asked.
-            return readout.read_exact([], [])
-        return readout.read_exact(yes, no, wrote=wrote)
+        return _read(readout, self.yes, self.no, logps, wrote)
+
+
+@dataclass(frozen=True, slots=True)
+class NamedLabels:
+    """Label tokens by the names that replies give them, such as `token_id:42`."""
+
+    yes: list[str]
+    no: list[str]
+
+    def read(self, readout: Readout, logps: Mapping[str, float], wrote: str | None) -> Answer:
+        """Return the answer that the log-probabilities of all label tokens give."""
+        return _read(readout, self.yes, self.no, logps, wrote)
+
+
+def _read(
+    readout: Readout,
+    yes: Sequence[Token],
+    no: Sequence[Token],
+    logps: Mapping[Token, float],
+    wrote: str | None,
+) -> Answer:
+    try:
+        told_yes = [logps[token] for token in yes]
+        told_no = [logps[token] for token in no]
+    except KeyError:
+        # An engine that leaves a label out did not do what it was asked.
+        return Answer(Status.NO_LOGPROBS)
+    if min(told_yes) <= UNTOLD or min(told_no) <= UNTOLD:
+        # Nor did one that puts a placeholder in its place.
+        return Answer(Status.NO_LOGPROBS)
+    return readout.read_exact(told_yes, told_no, wrote=wrote)
 
 
 async def find_label_tokens(

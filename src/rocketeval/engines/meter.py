@@ -14,7 +14,9 @@ class Meter:
 
     def __init__(self) -> None:
         self._requests = 0
-        self._tokens = Usage()
+        self._prompt_tokens = 0
+        self._cached_tokens = 0
+        self._completion_tokens = 0
         self._started = 0.0
         self._ended = 0.0
 
@@ -31,18 +33,22 @@ class Meter:
         """
         self._ended = time.monotonic()
         told = _mapping(reply.get("usage"))
-        details = _mapping(told.get("prompt_tokens_details")) if cached_told else {}
-        self._tokens += Usage(
-            prompt_tokens=_count(told.get("prompt_tokens")),
-            cached_tokens=_count(details.get("cached_tokens")),
-            completion_tokens=_count(told.get("completion_tokens")),
-        )
+        self._prompt_tokens += _count(told.get("prompt_tokens"))
+        self._completion_tokens += _count(told.get("completion_tokens"))
+        if cached_told:
+            details = _mapping(told.get("prompt_tokens_details"))
+            self._cached_tokens += _count(details.get("cached_tokens"))
 
     @property
     def usage(self) -> Usage:
         """What was spent so far."""
-        seconds = max(0.0, self._ended - self._started)
-        return self._tokens + Usage(requests=self._requests, seconds=seconds)
+        return Usage(
+            self._requests,
+            self._prompt_tokens,
+            self._cached_tokens,
+            self._completion_tokens,
+            max(0.0, self._ended - self._started),
+        )
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:

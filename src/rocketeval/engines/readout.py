@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from math import exp, fsum, log
 from operator import itemgetter
 
 from rocketeval.hashing import content_hash
@@ -38,6 +39,10 @@ UNTOLD = -1000.0
 """At or below this, servers mean that they do not tell (-9999, minus infinity), not a value."""
 SLACK = 0.02
 """How far low precision may move the sum of a list of probabilities."""
+TINY = 1e-290
+"""Sums below this are added up as logarithms, where they keep their digits."""
+NO_LOGPROB = 1.0
+"""More than any log-probability can be, whatever the precision."""
 MOST_LISTED = 1.0 + SLACK
 """A list that sums to more than this does not hold probabilities."""
 
@@ -86,16 +91,21 @@ class Readout:
         told = [(token, logp) for token, logp in listed if logp > UNTOLD]
         if not told:
             return Answer(Status.NO_LOGPROBS)
-        if _unsound(logp for _, logp in told):
+        top, highest = max(told, key=itemgetter(1))
+        if highest > NO_LOGPROB:
             return Answer(Status.UNSOUND)
-        if max(told, key=itemgetter(1))[0].strip() in THINKING:
+        listed_mass = fsum([exp(logp) for _, logp in told])
+        if listed_mass > MOST_LISTED:
+            return Answer(Status.UNSOUND)
+        if top.strip() in THINKING:
             return Answer(Status.THINKING)
         yes = [logp for token, logp in told if token in self.yes]
         no = [logp for token, logp in told if token in self.no]
         if not yes and not no:
             return Answer(Status.HIDDEN, mass=0.0)
         logp_yes, logp_no = _logsumexp(yes), _logsumexp(no)
-        return self._answer(logp_yes, logp_no, *self._bounds(told, _exp(logp_yes), _exp(logp_no)))
+        bounds = self._bounds(told, listed_mass, _exp(logp_yes), _exp(logp_no))
+        return self._answer(logp_yes, logp_no, *bounds)
 
     def read_exact(
         self, yes: Sequence[float], no: Sequence[float], *, wrote: str | None = None
@@ -107,17 +117,33 @@ class Readout:
         >>> Readout().read_exact([math.log(0.6)], [math.log(0.2), math.log(0.1)]).p_high
         0.6666666666666666
         """
-        if not yes or not no or any(math.isnan(logp) for logp in (*yes, *no)):
+        if not yes or not no:
             return Answer(Status.NO_LOGPROBS)
-        if _unsound((*yes, *no)):
+        if max(yes) > NO_LOGPROB or max(no) > NO_LOGPROB:
+            return Answer(Status.UNSOUND)
+        sum_yes, sum_no = fsum(map(exp, yes)), fsum(map(exp, no))
+        mass = sum_yes + sum_no
+        if math.isnan(mass):
+            return Answer(Status.NO_LOGPROBS)
+        if mass > MOST_LISTED:
             return Answer(Status.UNSOUND)
         if wrote is not None and wrote.strip() in THINKING:
             return Answer(Status.THINKING)
-        logp_yes, logp_no = _logsumexp(yes), _logsumexp(no)
+        logp_yes = log(sum_yes) if sum_yes > TINY else _logsumexp(yes)
+        logp_no = log(sum_no) if sum_no > TINY else _logsumexp(no)
         if logp_yes is None and logp_no is None:
             return Answer(Status.LOW_MASS, mass=0.0)
         p_yes = sigmoid(_or_never(logp_yes) - _or_never(logp_no))
-        return self._answer(logp_yes, logp_no, p_yes, p_yes)
+        usable = mass >= self.min_mass
+        return Answer(
+            Status.OK if usable else Status.LOW_MASS,
+            p_yes if usable else None,
+            p_yes,
+            p_yes,
+            mass,
+            logp_yes,
+            logp_no,
+        )
 
     def _answer(
         self, logp_yes: float | None, logp_no: float | None, low: float, high: float
@@ -134,8 +160,6 @@ class Readout:
     ) -> tuple[Status, float | None]:
         if mass < self.min_mass:
             return Status.LOW_MASS, None
-        if low == high:
-            return Status.OK, low
         if logp_yes is not None and logp_no is not None:
             return Status.OK, sigmoid(logp_yes - logp_no)
         if high - low > self.max_width:
@@ -143,11 +167,15 @@ class Readout:
         return Status.TRUNCATED, (low + high) / 2
 
     def _bounds(
-        self, told: Sequence[tuple[str, float]], seen_yes: float, seen_no: float
+        self,
+        told: Sequence[tuple[str, float]],
+        listed_mass: float,
+        seen_yes: float,
+        seen_no: float,
     ) -> tuple[float, float]:
         tokens = {token for token, _ in told}
-        least = math.exp(min(logp for _, logp in told))
-        unlisted = max(0.0, 1.0 - math.fsum(math.exp(logp) for _, logp in told)) + SLACK
+        least = exp(min(told, key=itemgetter(1))[1])
+        unlisted = max(0.0, 1.0 - listed_mass) + SLACK
         most_yes = seen_yes + min(len(self.yes - tokens) * least, unlisted)
         most_no = seen_no + min(len(self.no - tokens) * least, unlisted)
         return _share(seen_yes, most_no, otherwise=0.0), _share(most_yes, seen_no, otherwise=1.0)
@@ -161,11 +189,6 @@ def sigmoid(x: float) -> float:
     return scaled / (1.0 + scaled)
 
 
-def _unsound(logps: Iterable[float]) -> bool:
-    """Whether these cannot be log-probabilities of different tokens, but are logits or worse."""
-    return math.fsum(math.exp(min(logp, 1.0)) for logp in logps) > MOST_LISTED
-
-
 def _share(part: float, other: float, *, otherwise: float) -> float:
     total = part + other
     return part / total if total > 0 else otherwise
@@ -176,12 +199,12 @@ def _or_never(logp: float | None) -> float:
 
 
 def _exp(logp: float | None) -> float:
-    return 0.0 if logp is None else math.exp(logp)
+    return 0.0 if logp is None else exp(logp)
 
 
 def _logsumexp(values: Iterable[float]) -> float | None:
     known = [value for value in values if value > UNTOLD]
-    if not known:
-        return None
+    if len(known) < 2:
+        return known[0] if known else None
     top = max(known)
-    return top + math.log(math.fsum(math.exp(value - top) for value in known))
+    return top + log(fsum([exp(value - top) for value in known]))

@@ -84,6 +84,7 @@ class Driver:
             with _COMPUTING:
                 self.engine = load()
         except BaseException as error:  # noqa: BLE001 - whoever waits must learn of it
+            self._end(EngineUnavailable("The engine could not be loaded."))
             self.loaded.set_exception(error)
             return
         self.loaded.set_result(None)

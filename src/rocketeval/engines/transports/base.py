@@ -75,7 +75,9 @@ def items_of(reply: Mapping[str, Any], field_name: str, count: int) -> list[Any]
     if not isinstance(rows, list) or len(rows) != count:
         told = len(rows) if isinstance(rows, list) else "no"
         raise RequestRejected(f"the server sent {told} {field_name} for {count} items.")
-    if all(isinstance(row, dict) and isinstance(row.get("index"), int) for row in rows):
+    if count > 1 and all(
+        isinstance(row, dict) and isinstance(row.get("index"), int) for row in rows
+    ):
         rows = sorted(rows, key=lambda row: row["index"])
         if [row["index"] for row in rows] != list(range(count)):
             raise RequestRejected(f"the server numbered its {field_name} wrongly.")
@@ -91,8 +93,3 @@ def expected_shape(what: str) -> Iterator[None]:
         raise RequestRejected(
             f"the server's answer is not {what} ({type(error).__name__}: {error})."
         ) from None
-
-
-def token_id(token: str) -> int:
-    """Return the id in a token that is named by it, such as `token_id:42`."""
-    return int(token.removeprefix("token_id:"))

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from rocketeval.engines.meter import Meter
-from rocketeval.engines.transports.base import Wire, expected_shape, items_of, token_id
+from rocketeval.engines.transports.base import Wire, expected_shape, items_of
 from rocketeval.records import Answer
 
 Message = Mapping[str, str]
@@ -129,10 +129,8 @@ def exact_settings(wire: Wire) -> dict[str, Any]:
 def read_exact_choice(wire: Wire, choice: Mapping[str, Any]) -> Answer:
     """Return the answer in a choice whose tokens are named by id."""
     assert wire.labels is not None
-    listed = listed_tokens(choice)
-    logps = {token_id(token): logp for token, logp in listed if token.startswith("token_id:")}
     wrote = (choice.get("message") or {}).get("content")
-    return wire.labels.read(wire.readout, logps, wrote)
+    return wire.labels.named.read(wire.readout, dict(listed_tokens(choice)), wrote)
 
 
 def listed_tokens(choice: Mapping[str, Any]) -> list[tuple[str, float]]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from rocketeval.engines.meter import Meter
-from rocketeval.engines.transports.base import Wire, expected_shape, items_of, token_id
+from rocketeval.engines.transports.base import Wire, expected_shape, items_of
 from rocketeval.records import Answer
 
 
@@ -55,5 +55,6 @@ class Completions:
     def _read(self, choice: Mapping[str, Any]) -> Answer:
         assert self.wire.labels is not None
         positions = (choice.get("logprobs") or {}).get("top_logprobs") or [{}]
-        logps = {token_id(token): float(logp) for token, logp in (positions[0] or {}).items()}
-        return self.wire.labels.read(self.wire.readout, logps, choice.get("text"))
+        return self.wire.labels.named.read(
+            self.wire.readout, positions[0] or {}, choice.get("text")
+        )
