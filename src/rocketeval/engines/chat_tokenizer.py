@@ -40,15 +40,13 @@ class ChatTokenizer:
         return self._names[token]
 
     def _encode(self, texts: list[str]) -> list[list[int]]:
-        # The template has written the tokens that open a prompt: no second ones. `verbose` would
-        # warn about prompts that are too long, which the engine names with their item.
-        encoded = self._tokenizer(
-            texts,
-            add_special_tokens=False,
-            return_attention_mask=False,
-            return_token_type_ids=False,
-            verbose=False,
-        )
+        # The template has written the tokens that open a prompt: no second ones.
+        backend = getattr(self._tokenizer, "backend_tokenizer", None)
+        if backend is not None:
+            # Without the offsets that the usual call computes, half the time.
+            return [told.ids for told in backend.encode_batch_fast(texts, add_special_tokens=False)]
+        # `verbose` would warn about prompts that are too long, which the engine names itself.
+        encoded = self._tokenizer(texts, add_special_tokens=False, verbose=False)
         tokens: list[list[int]] = encoded["input_ids"]
         return tokens
 
@@ -66,6 +64,10 @@ def load_chat_tokenizer(
             f"The tokenizer of {model!r} cannot be loaded: {_first_line(error)}",
             hint="`model` is a Hugging Face name, or a folder with the weights and the tokenizer.",
         ) from None
+    backend = getattr(tokenizer, "backend_tokenizer", None)
+    if backend is not None:
+        backend.no_truncation()
+        backend.no_padding()
     chat = ChatTokenizer(tokenizer, template_kwargs)
     try:
         chat.encode_chats(["Hello"])
