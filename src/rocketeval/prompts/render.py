@@ -105,6 +105,8 @@ class GradingPrompt:
         self.template = template or Template.load("grade")
         self.template.check(("history", "query", "response", "item"))
         self._before, self._after = self.template.text.split("{{item}}")
+        self._pieces = _pieces(self._before)
+        self._last: tuple[Query, Checklist, _Shared] | None = None
         late = _PLACEHOLDER.search(self._after)
         if late:
             raise PromptError(
@@ -122,25 +124,50 @@ class GradingPrompt:
         self, query: Query, response: Response, checklist: Checklist, key: bytes
     ) -> GradingTask:
         """Return the task that asks a judge about `response`; `key` is its judgment's identity."""
-        turns = query.history if response.history is None else response.history
-        history, forged_in_history = render_history(turns)
-        asked = neutralise(query.text)
+        shared = self._shared_by(query, checklist)
+        history, forged = shared.history
+        if response.history is not None:
+            history, forged = render_history(response.history)
         said = neutralise(response.text)
-        items = [neutralise(item) for item in checklist.items]
-        prefix = _fill(
-            self._before, {"history": history, "query": asked.text, "response": said.text}
-        )
+        values = {"history": history, "query": shared.query, "response": said.text}
         return GradingTask(
             key=key,
             query_id=query.id,
             candidate=response.candidate,
-            prefix=prefix,
-            suffixes=tuple(item.text + self._after for item in items),
-            neutralised=forged_in_history
-            + asked.count
-            + said.count
-            + sum(item.count for item in items),
+            prefix="".join(values.get(name, literal) for name, literal in self._pieces),
+            suffixes=shared.suffixes,
+            neutralised=forged + said.count + shared.neutralised,
         )
+
+    def _shared_by(self, query: Query, checklist: Checklist) -> _Shared:
+        """Return what all responses to a query share; they come one after the other."""
+        if self._last is None or self._last[0] is not query or self._last[1] is not checklist:
+            asked = neutralise(query.text)
+            items = [neutralise(item) for item in checklist.items]
+            shared = _Shared(
+                history=render_history(query.history),
+                query=asked.text,
+                suffixes=tuple(item.text + self._after for item in items),
+                neutralised=asked.count + sum(item.count for item in items),
+            )
+            self._last = (query, checklist, shared)
+        return self._last[2]
+
+
+@dataclass(frozen=True, slots=True)
+class _Shared:
+    """The parts of a prompt that do not depend on the response."""
+
+    history: tuple[str, int]
+    query: str
+    suffixes: tuple[str, ...]
+    neutralised: int
+
+
+def _pieces(text: str) -> list[tuple[str, str]]:
+    """Return a template's pieces in order: a placeholder's name, or none and a literal text."""
+    parts = _PLACEHOLDER.split(text)
+    return [(part, "") if place % 2 else ("", part) for place, part in enumerate(parts)]
 
 
 def render_history(turns: Sequence[Turn]) -> tuple[str, int]:
