@@ -27,6 +27,8 @@ from rocketeval.engines.probe import PREFIX
 
 MODEL = "fake-judge"
 VERSION = "9.9.fake"
+HOTTEST = 2.0
+"""Servers reject a higher temperature."""
 FILLER = 30
 """Other tokens that share what yes and no leave over."""
 
@@ -126,6 +128,8 @@ class FakeOpenAI:
             self._in_flight -= 1
 
     async def _chat(self, request: web.Request, body: Any) -> web.StreamResponse:
+        if body.get("temperature", 0) > HOTTEST:
+            return web.json_response({"error": {"message": "temperature too high"}}, status=400)
         if body["messages"][-1]["content"].startswith(PREFIX):
             return web.json_response(self.reply(body["messages"][-1]["content"], body))
         fault = self._faults.popleft() if self._faults else None

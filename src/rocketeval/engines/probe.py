@@ -24,8 +24,8 @@ PREFIX = (
 QUESTIONS = ("Does the response name a city?", "Is the response about the weather?")
 ENDING = "\nAnswer with one word: Yes or No.\nAnswer:"
 PROMPTS = tuple(PREFIX + question + ENDING for question in QUESTIONS)
-HOT = 3.0
-"""A temperature that no raw log-probability depends on."""
+HOT = 2.0
+"""A temperature that no raw log-probability depends on; servers allow no higher one."""
 SAME = 0.25
 """Two identical requests spread their log-probabilities alike, by less than this share."""
 APART = 0.15
