@@ -39,7 +39,7 @@ def _logprobs(probed: Probed) -> Finding:
             "logprobs",
             f"processed by the server (temperature changes them), {many}",
             "note",
-            "They are asked at a temperature that leaves them be; penalties, top-k and top-p that the "
+            "They are asked at a temperature that leaves them be; penalties, top-k, top-p that the "
             "server adds would still show. vLLM: --logprobs-mode raw_logprobs.",
         )
     return Finding("logprobs", f"raw, {many}")
