@@ -6,7 +6,8 @@ import math
 from collections.abc import Sequence
 
 from rocketeval.engines.base import Finding
-from rocketeval.engines.probe import Probed, Trial, describe_server, try_transport
+from rocketeval.engines.probe import Probed, Trial, try_transport
+from rocketeval.engines.server import Server
 from rocketeval.engines.transports.registry import OFFERED, TRANSPORTS
 from rocketeval.records import Answer
 
@@ -21,13 +22,17 @@ async def wire_findings(probed: Probed) -> Sequence[Finding]:
         for name in OFFERED.get(probed.wire.server.kind, ("chat",))
     ]
     return (
-        Finding("server", describe_server(probed.wire.server)),
+        Finding("server", _server(probed.wire.server)),
         _logprobs(probed),
         _labels(probed),
         _mass(probed.reference.answers),
         _transport(probed, trials),
         *(_form(trial, probed) for trial in trials if trial.name != probed.transport.name),
     )
+
+
+def _server(server: Server) -> str:
+    return str(server) if server.kind != "unknown" else f"unknown server, version {server.version}"
 
 
 def _logprobs(probed: Probed) -> Finding:

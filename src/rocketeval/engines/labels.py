@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -78,7 +79,7 @@ async def find_label_tokens(
 
     async def single_tokens(spelled: frozenset[str]) -> tuple[int, ...]:
         texts = sorted(text for text in spelled if text.isascii())
-        encoded = [await encode(text) for text in texts]
+        encoded = await asyncio.gather(*(encode(text) for text in texts))
         return tuple(sorted({tokens[0] for tokens in encoded if len(tokens) == 1}))
 
     yes, no = await single_tokens(readout.yes), await single_tokens(readout.no)

@@ -10,7 +10,7 @@ from rocketeval.engines.chat_frame import ChatFrame, learn_frame
 from rocketeval.engines.labels import find_label_tokens
 from rocketeval.engines.meter import Meter
 from rocketeval.engines.readout import UNTOLD
-from rocketeval.engines.server import NO_ANSWER, Server
+from rocketeval.engines.server import NO_ANSWER
 from rocketeval.engines.transports.base import Transport, Wire, expected_shape
 from rocketeval.engines.transports.chat import complete_chat, ranked_tokens
 from rocketeval.engines.transports.registry import BEST_FIRST, TRANSPORTS
@@ -34,6 +34,10 @@ FEWER_LOGPROBS = (20, 10, 5, 1)
 NO_THINKING = "`extra_body: {chat_template_kwargs: {enable_thinking: false}}`"
 
 
+Listed = list[tuple[str, float]]
+"""The most likely tokens with their log-probabilities."""
+
+
 @dataclass(frozen=True, slots=True)
 class Reference:
     """What a chat request, the form every server has, tells about the judge."""
@@ -53,7 +57,6 @@ class Trial:
     refused: str | None
     """Why it cannot be used; None when it can."""
     answers: tuple[Answer, ...] = ()
-    seconds: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -65,8 +68,6 @@ class Probed:
     reference: Reference
     processed: bool
     """Whether the server's log-probabilities depend on sampling settings."""
-    trials: tuple[Trial, ...]
-    """Forms that were tried, in order, up to the one that is used."""
 
 
 async def probe(wire: Wire, name: str, frame: ChatFrame | None) -> Probed:
@@ -75,20 +76,18 @@ async def probe(wire: Wire, name: str, frame: ChatFrame | None) -> Probed:
     `name` is a request form, or `auto` for the best that works. `frame` is a chat template the
     user has given.
     """
-    wire = await _allowed_logprobs(wire)
-    wire, processed = await _unscaled(wire)
+    wire, listed = await _allowed_logprobs(wire)
+    wire, processed = await _unscaled(wire, listed)
     reference = await ask_reference(wire)
     _refuse_untrustworthy(reference, wire)
     wire = await _with_knowledge(wire, frame)
-    trials: list[Trial] = []
     for form in BEST_FIRST.get(wire.server.kind, ("chat",)) if name == "auto" else (name,):
         transport = TRANSPORTS[form](wire)
-        trials.append(await try_transport(transport, reference))
-        if trials[-1].refused is None:
-            return Probed(wire, transport, reference, processed, tuple(trials))
+        trial = await try_transport(transport, reference)
+        if trial.refused is None:
+            return Probed(wire, transport, reference, processed)
     raise EngineRefused(
-        f"{wire.http.base_url} cannot be asked by the transport {trials[-1].name!r}: "
-        f"{trials[-1].refused}.",
+        f"{wire.http.base_url} cannot be asked by the transport {trial.name!r}: {trial.refused}.",
         hint="`transport: auto` takes the best that works; `rocketeval doctor` shows them all.",
     )
 
@@ -109,7 +108,7 @@ async def try_transport(transport: Transport, reference: Reference) -> Trial:
     except NO_ANSWER as error:
         return Trial(transport.name, error.message)
     refused = _difference(answers, meter.usage.prompt_tokens, reference, transport)
-    return Trial(transport.name, refused, tuple(answers), meter.usage.seconds)
+    return Trial(transport.name, refused, tuple(answers))
 
 
 async def ask_reference(wire: Wire) -> Reference:
@@ -123,18 +122,16 @@ async def ask_reference(wire: Wire) -> Reference:
     )
 
 
-async def _allowed_logprobs(wire: Wire) -> Wire:
-    """Return the wire with as many tokens to list as the server allows."""
+async def _allowed_logprobs(wire: Wire) -> tuple[Wire, Listed]:
+    """Return the wire with as many tokens to list as the server allows, and such a list."""
     fewer = [number for number in FEWER_LOGPROBS if number < wire.top_logprobs]
     rejected: RequestRejected | None = None
     for number in (wire.top_logprobs, *fewer):
         allowed = replace(wire, top_logprobs=number)
         try:
-            await _listed(allowed, PROMPTS[0], Meter())
+            return allowed, await _listed(allowed, PROMPTS[0], Meter())
         except RequestRejected as error:
             rejected = rejected or error
-        else:
-            return allowed
     raise EngineRefused(
         f"{wire.http.base_url} rejects a question with log-probabilities: "
         f"{rejected.message if rejected else ''}",
@@ -142,14 +139,16 @@ async def _allowed_logprobs(wire: Wire) -> Wire:
     )
 
 
-async def _unscaled(wire: Wire) -> tuple[Wire, bool]:
-    """Return the wire that gets unscaled log-probabilities, and whether temperature scales them."""
+async def _unscaled(wire: Wire, listed: Listed) -> tuple[Wire, bool]:
+    """Return the wire that gets unscaled log-probabilities, and whether temperature scales them.
+
+    `listed` is what it tells about the first prompt as it is.
+    """
 
     async def at(temperature: float) -> dict[str, float]:
-        listed = await _listed(replace(wire, temperature=temperature), PROMPTS[0], Meter())
-        return {token: logp for token, logp in listed if logp > UNTOLD}
+        return _told(await _listed(replace(wire, temperature=temperature), PROMPTS[0], Meter()))
 
-    cold = await at(wire.temperature)
+    cold = _told(listed)
     try:
         if _alike(cold, await at(HOT)):
             return wire, False
@@ -160,6 +159,10 @@ async def _unscaled(wire: Wire) -> tuple[Wire, bool]:
         return wire, False
     # At temperature 1 a server that scales by temperature tells what the model said.
     return replace(wire, temperature=1.0), True
+
+
+def _told(listed: Listed) -> dict[str, float]:
+    return {token: logp for token, logp in listed if logp > UNTOLD}
 
 
 def _alike(one: Mapping[str, float], other: Mapping[str, float]) -> bool:
@@ -193,7 +196,7 @@ async def _with_knowledge(wire: Wire, frame: ChatFrame | None) -> Wire:
     )
 
 
-async def _listed(wire: Wire, prompt: str, meter: Meter) -> list[tuple[str, float]]:
+async def _listed(wire: Wire, prompt: str, meter: Meter) -> Listed:
     messages: list[Mapping[str, str]] = [{"role": "user", "content": prompt}]
     settings = {"logprobs": True, "top_logprobs": wire.top_logprobs}
     choice = await complete_chat(wire, messages, settings, {}, meter)
@@ -227,9 +230,8 @@ def _difference(
     answers: Sequence[Answer], prompt_tokens: int, reference: Reference, transport: Transport
 ) -> str | None:
     """Return how this form's answers contradict the reference; None when they do not."""
-    asked_once = transport.name != "generative_scoring"
     more = (prompt_tokens - reference.prompt_tokens) / len(PROMPTS)
-    if asked_once and prompt_tokens and reference.prompt_tokens and more:
+    if transport.asks_once and prompt_tokens and reference.prompt_tokens and more:
         return (
             f"its prompts have {more:+g} tokens against a chat's: a second beginning-of-text "
             "token or another template"
@@ -252,8 +254,3 @@ def _contradiction(answer: Answer, known: Answer) -> str | None:
         if apart > APART:
             return f"its p_yes is {apart:.2f} away from a chat's"
     return None
-
-
-def describe_server(server: Server) -> str:
-    """Return the server in a few words."""
-    return str(server) if server.kind != "unknown" else f"unknown server, version {server.version}"

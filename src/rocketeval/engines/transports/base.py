@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 from rocketeval.engines.chat_frame import CHAT_SETTINGS, ChatFrame
 from rocketeval.engines.http import HttpClient
@@ -44,21 +45,33 @@ class Wire:
         return {name: value for name, value in self.extra_body.items() if name not in CHAT_SETTINGS}
 
 
-class Transport(Protocol):
-    """Asks for the answers to prompts that share a prefix."""
+class Transport(ABC):
+    """A request form: asks for the answers to prompts that share a prefix."""
 
     name: ClassVar[str]
     several: ClassVar[bool]
     """Whether one call takes all items of a response."""
     exact: ClassVar[bool]
     """Whether the labels' own log-probabilities are told, so that nothing is cut off."""
+    framed: ClassVar[bool] = False
+    """Whether the chat template is applied here, not by the server."""
+    no_frame: ClassVar[str] = "the server does not tell its chat template"
+    """What to say when it would have to be, and is not known."""
+    asks_once: ClassVar[bool] = True
+    """Whether every prompt is read once, so that its tokens are counted once."""
 
-    def __init__(self, wire: Wire) -> None: ...
+    def __init__(self, wire: Wire) -> None:
+        self.wire = wire
 
     def missing(self) -> str | None:
         """Return what this form would need and does not have; None when it can be tried."""
-        ...
+        if self.framed and self.wire.frame is None:
+            return self.no_frame
+        if self.exact and self.wire.labels is None:
+            return "the server does not tell the yes and no tokens"
+        return None
 
+    @abstractmethod
     async def ask(
         self, prompts: Sequence[str], headers: Mapping[str, str], meter: Meter
     ) -> list[Answer]:
@@ -66,7 +79,6 @@ class Transport(Protocol):
 
         Raises RequestRejected, EngineRefused or EngineUnavailable.
         """
-        ...
 
 
 def items_of(reply: Mapping[str, Any], field_name: str, count: int) -> list[Any]:

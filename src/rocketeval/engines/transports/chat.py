@@ -3,28 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 from rocketeval.engines.meter import Meter
-from rocketeval.engines.transports.base import Wire, expected_shape, items_of
+from rocketeval.engines.transports.base import Transport, Wire, expected_shape, items_of
 from rocketeval.records import Answer
 
 Message = Mapping[str, str]
 
 
-class Chat:
+class Chat(Transport):
     """`/chat/completions` with the most likely tokens: what every server with logprobs offers."""
 
-    name: ClassVar[str] = "chat"
-    several: ClassVar[bool] = False
-    exact: ClassVar[bool] = False
-
-    def __init__(self, wire: Wire) -> None:
-        self.wire = wire
-
-    def missing(self) -> str | None:
-        """Return None: any server can be tried."""
-        return None
+    name = "chat"
+    several = False
+    exact = False
 
     async def ask(
         self, prompts: Sequence[str], headers: Mapping[str, str], meter: Meter
@@ -37,19 +30,12 @@ class Chat:
             return [self.wire.readout.read(ranked_tokens(choice))]
 
 
-class ChatExact:
+class ChatExact(Transport):
     """`/chat/completions` with the log-probabilities of exactly the yes and no tokens (vLLM)."""
 
-    name: ClassVar[str] = "chat_exact"
-    several: ClassVar[bool] = False
-    exact: ClassVar[bool] = True
-
-    def __init__(self, wire: Wire) -> None:
-        self.wire = wire
-
-    def missing(self) -> str | None:
-        """Return what is not known about the model's vocabulary."""
-        return None if self.wire.labels else "the server does not tell the yes and no tokens"
+    name = "chat_exact"
+    several = False
+    exact = True
 
     async def ask(
         self, prompts: Sequence[str], headers: Mapping[str, str], meter: Meter
@@ -62,19 +48,12 @@ class ChatExact:
             return [read_exact_choice(self.wire, choice)]
 
 
-class ChatBatch:
+class ChatBatch(Transport):
     """`/chat/completions/batch`: all items of a response, exact, the template applied by vLLM."""
 
-    name: ClassVar[str] = "chat_batch"
-    several: ClassVar[bool] = True
-    exact: ClassVar[bool] = True
-
-    def __init__(self, wire: Wire) -> None:
-        self.wire = wire
-
-    def missing(self) -> str | None:
-        """Return what is not known about the model's vocabulary."""
-        return None if self.wire.labels else "the server does not tell the yes and no tokens"
+    name = "chat_batch"
+    several = True
+    exact = True
 
     async def ask(
         self, prompts: Sequence[str], headers: Mapping[str, str], meter: Meter

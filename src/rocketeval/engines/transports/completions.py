@@ -3,28 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 from rocketeval.engines.meter import Meter
-from rocketeval.engines.transports.base import Wire, expected_shape, items_of
+from rocketeval.engines.transports.base import Transport, expected_shape, items_of
 from rocketeval.records import Answer
 
 
-class Completions:
+class Completions(Transport):
     """Raw prompts with the chat template applied here, and exact label tokens (vLLM)."""
 
-    name: ClassVar[str] = "completions"
-    several: ClassVar[bool] = True
-    exact: ClassVar[bool] = True
-
-    def __init__(self, wire: Wire) -> None:
-        self.wire = wire
-
-    def missing(self) -> str | None:
-        """Return what is not known about the model's template or vocabulary."""
-        if self.wire.frame is None:
-            return "the server does not tell its chat template"
-        return None if self.wire.labels else "the server does not tell the yes and no tokens"
+    name = "completions"
+    several = True
+    exact = True
+    framed = True
 
     async def ask(
         self, prompts: Sequence[str], headers: Mapping[str, str], meter: Meter

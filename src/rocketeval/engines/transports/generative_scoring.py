@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 from rocketeval.engines.meter import Meter
-from rocketeval.engines.transports.base import Wire, expected_shape, items_of
+from rocketeval.engines.transports.base import Transport, expected_shape, items_of
 from rocketeval.engines.transports.token_prompts import token_prompts
 from rocketeval.records import Answer
 
 
-class GenerativeScoring:
+class GenerativeScoring(Transport):
     """One call per label token, because a call tells the first label's probability only.
 
     The items' tokens are all in the prefix cache after the first of these calls. Prompts go as
@@ -20,18 +20,11 @@ class GenerativeScoring:
     reads in a chat. It is never chosen by itself: `chat_batch` tells the same in one call.
     """
 
-    name: ClassVar[str] = "generative_scoring"
-    several: ClassVar[bool] = True
-    exact: ClassVar[bool] = True
-
-    def __init__(self, wire: Wire) -> None:
-        self.wire = wire
-
-    def missing(self) -> str | None:
-        """Return what is not known about the model's template or vocabulary."""
-        if self.wire.frame is None:
-            return "the server does not tell its chat template"
-        return None if self.wire.labels else "the server does not tell the yes and no tokens"
+    name = "generative_scoring"
+    several = True
+    exact = True
+    framed = True
+    asks_once = False
 
     async def ask(
         self, prompts: Sequence[str], headers: Mapping[str, str], meter: Meter

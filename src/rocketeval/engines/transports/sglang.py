@@ -4,30 +4,27 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 from rocketeval.engines.http import ARRAY
 from rocketeval.engines.meter import Meter
-from rocketeval.engines.transports.base import Wire, expected_shape, items_of
+from rocketeval.engines.transports.base import Transport, Wire, expected_shape, items_of
 from rocketeval.engines.transports.generative_scoring import log_of
 from rocketeval.engines.transports.token_prompts import token_prompts
 from rocketeval.errors import RequestRejected
 from rocketeval.records import Answer
 
+NO_FRAME = "the chat template is not known: set options.chat_head and options.chat_tail"
 
-class SGLangGenerate:
+
+class SGLangGenerate(Transport):
     """`/generate` with a list of texts and `token_ids_logprob`."""
 
-    name: ClassVar[str] = "sglang_generate"
-    several: ClassVar[bool] = True
-    exact: ClassVar[bool] = True
-
-    def __init__(self, wire: Wire) -> None:
-        self.wire = wire
-
-    def missing(self) -> str | None:
-        """Return what is not known about the model's template or vocabulary."""
-        return _missing(self.wire)
+    name = "sglang_generate"
+    several = True
+    exact = True
+    framed = True
+    no_frame = NO_FRAME
 
     async def ask(
         self, prompts: Sequence[str], headers: Mapping[str, str], meter: Meter
@@ -58,7 +55,7 @@ class SGLangGenerate:
         return self.wire.labels.read(self.wire.readout, logps, row.get("text"))
 
 
-class SGLangScore:
+class SGLangScore(Transport):
     """`/v1/score`: the probability of every label token after each of several prompts.
 
     Prompts go as tokens: this endpoint does not always count what it read, so a second
@@ -66,16 +63,11 @@ class SGLangScore:
     same without our asking for the tokens first.
     """
 
-    name: ClassVar[str] = "sglang_score"
-    several: ClassVar[bool] = True
-    exact: ClassVar[bool] = True
-
-    def __init__(self, wire: Wire) -> None:
-        self.wire = wire
-
-    def missing(self) -> str | None:
-        """Return what is not known about the model's template or vocabulary."""
-        return _missing(self.wire)
+    name = "sglang_score"
+    several = True
+    exact = True
+    framed = True
+    no_frame = NO_FRAME
 
     async def ask(
         self, prompts: Sequence[str], headers: Mapping[str, str], meter: Meter
@@ -102,12 +94,6 @@ class SGLangScore:
                 raise RequestRejected("the server did not score every label.")
             logps = [dict(zip(labels.ids, map(log_of, row), strict=True)) for row in rows]
         return [labels.read(self.wire.readout, item, None) for item in logps]
-
-
-def _missing(wire: Wire) -> str | None:
-    if wire.frame is None:
-        return "the chat template is not known: set options.chat_head and options.chat_tail"
-    return None if wire.labels else "the server does not tell the yes and no tokens"
 
 
 def _framed(wire: Wire, prompts: Sequence[str]) -> list[str]:
