@@ -6,6 +6,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
+from rocketeval.engines.untrusted import count_or_zero, mapping_or_empty
 from rocketeval.records import Usage
 
 
@@ -32,12 +33,12 @@ class Meter:
         `cached_told` is False where the server does not count the cached tokens of every prompt.
         """
         self._ended = time.monotonic()
-        told = _mapping(reply.get("usage"))
-        self._prompt_tokens += _count(told.get("prompt_tokens"))
-        self._completion_tokens += _count(told.get("completion_tokens"))
+        told = mapping_or_empty(reply.get("usage"))
+        self._prompt_tokens += count_or_zero(told.get("prompt_tokens"))
+        self._completion_tokens += count_or_zero(told.get("completion_tokens"))
         if cached_told:
-            details = _mapping(told.get("prompt_tokens_details"))
-            self._cached_tokens += _count(details.get("cached_tokens"))
+            details = mapping_or_empty(told.get("prompt_tokens_details"))
+            self._cached_tokens += count_or_zero(details.get("cached_tokens"))
 
     @property
     def usage(self) -> Usage:
@@ -49,11 +50,3 @@ class Meter:
             self._completion_tokens,
             max(0.0, self._ended - self._started),
         )
-
-
-def _mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, dict) else {}
-
-
-def _count(value: Any) -> int:
-    return value if isinstance(value, int) else 0

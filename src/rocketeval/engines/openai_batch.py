@@ -22,13 +22,18 @@ from rocketeval.engines.batch.options import BatchOptions
 from rocketeval.engines.batch.shelf import Shelf
 from rocketeval.engines.http_files import FileClient
 from rocketeval.engines.meter import Meter
-from rocketeval.engines.openai_http import base_url
+from rocketeval.engines.openai_http import base_url, extra_mark
 from rocketeval.engines.readout import Readout
 from rocketeval.engines.server import Server, look
-from rocketeval.engines.transports.base import expected_shape, items_of
-from rocketeval.engines.transports.chat import listed_tokens
+from rocketeval.engines.transports.base import items_of
+from rocketeval.engines.transports.chat import (
+    chat_body,
+    read_text,
+    read_top,
+    top_settings,
+    user,
+)
 from rocketeval.errors import ConfigError, EngineError, EngineRefused, EngineUnavailable
-from rocketeval.hashing import content_hash
 from rocketeval.records import Answer, GradingTask, Status, Usage
 
 IN_FLIGHT = 10_000
@@ -78,25 +83,18 @@ class OpenAIBatchEngine:
         if self._server is not None:
             return
         server = await look(self._http, self.config.model)
-        if server.served and self.config.model not in server.served:
-            raise EngineRefused(
-                f"{self.base_url} does not serve the model {self.config.model!r}.",
-                hint=f"It serves: {', '.join(server.served[:10])}. Set `model` to one of them.",
-            )
         await self._api.check()
         self._server = server
 
     async def identify(self) -> EngineIdentity:
         """Return all about this judge that can change a probability."""
         await self.ready()
-        extra = self.config.extra_body
-        told = f"+{content_hash('extra', extra).hex()}" if extra else ""
         return EngineIdentity(
             engine="openai_batch",
             model=self.config.model,
             endpoint="batch",
             version=str(self._server),
-            logprobs=f"top{self.config.top_logprobs}{told}",
+            logprobs=f"top{self.config.top_logprobs}{extra_mark(self.config.extra_body)}",
             readout=self.readout.hash,
         )
 
@@ -122,11 +120,7 @@ class OpenAIBatchEngine:
         """Answer every item of `task` that is not already `known`, once their batches ended."""
         started = time.monotonic()
         asked = [item for item in range(len(task.suffixes)) if item not in known]
-        settings = {
-            "max_tokens": 1,
-            "logprobs": True,
-            "top_logprobs": self.config.top_logprobs,
-        }
+        settings = top_settings(self.config.top_logprobs)
         bodies = (self._body(task.prefix + task.suffixes[item], settings) for item in asked)
         try:
             outcomes = await self._desk.ask(bodies) if asked else []
@@ -156,11 +150,8 @@ class OpenAIBatchEngine:
         """Return the text the model writes for `prompt`, once its batch ended."""
         started, meter = time.monotonic(), Meter()
         (outcome,) = await self._desk.ask([self._body(prompt, {"max_tokens": max_tokens})])
-        choice = _choice(outcome, meter)
-        with expected_shape("a chat completion"):
-            text = choice.get("message", {}).get("content") or ""
-        finished = choice.get("finish_reason") != "length"
-        return Written(text, _since(started, meter), finished=finished)
+        text, finished = read_text(_choice(outcome, meter))
+        return Written(text, _since(started, meter), finished)
 
     async def aclose(self) -> None:
         """Stop watching batches and close the connections; open batches go on at the server."""
@@ -168,18 +159,10 @@ class OpenAIBatchEngine:
         await self._http.aclose()
 
     def _body(self, prompt: str, settings: Mapping[str, Any]) -> dict[str, Any]:
-        return {
-            "model": self.config.model,
-            "messages": [{"role": "user", "content": prompt}],
-            "temperature": 0,
-            **settings,
-            **self.config.extra_body,
-        }
+        return chat_body(self.config.model, user(prompt), settings, self.config.extra_body)
 
     def _answer(self, outcome: Outcome, meter: Meter) -> Answer:
-        choice = _choice(outcome, meter)
-        with expected_shape("a chat completion"):
-            return self.readout.read(listed_tokens(choice))
+        return read_top(self.readout, _choice(outcome, meter))
 
 
 def _choice(outcome: Outcome, meter: Meter) -> dict[str, Any]:

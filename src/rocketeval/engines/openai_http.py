@@ -6,9 +6,11 @@ import asyncio
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
 from rocketeval.config import EngineConfig, Section, parse_options
+from rocketeval.engines.asking import Asking, items_per_call
 from rocketeval.engines.base import EngineIdentity, Finding, Graded, Written
 from rocketeval.engines.chat_frame import ChatFrame
 from rocketeval.engines.http import HttpClient
@@ -17,12 +19,12 @@ from rocketeval.engines.meter import Meter
 from rocketeval.engines.probe import Probed, probe
 from rocketeval.engines.readout import Readout
 from rocketeval.engines.server import Server, look
-from rocketeval.engines.transports.base import Wire, expected_shape
-from rocketeval.engines.transports.chat import complete_chat
+from rocketeval.engines.transports.base import Wire
+from rocketeval.engines.transports.chat import complete_chat, read_text, user
 from rocketeval.engines.transports.registry import check_transport
-from rocketeval.errors import ConfigError, EngineRefused, EngineUnavailable, RequestRejected
+from rocketeval.errors import ConfigError
 from rocketeval.hashing import content_hash
-from rocketeval.records import Answer, GradingTask, Status
+from rocketeval.records import Answer, GradingTask
 
 DEFAULT_BASE_URL = "https://api.openai.com/v1"
 MOST_IN_FLIGHT = 64
@@ -31,8 +33,6 @@ WHOLE_RESPONSES = 16
 """Responses at once where one call asks all items of one."""
 SINGLE_ITEMS = 32
 """Responses at once where every item is a call of its own."""
-MOST_ITEMS = 64
-"""Items in one call at most: every one repeats the prefix on the wire."""
 
 
 class HttpOptions(Section):
@@ -85,7 +85,7 @@ class OpenAIEngine:
     @property
     def items_per_call(self) -> int:
         """How many items one call asks; known once the server was probed."""
-        return MOST_ITEMS if self._probed and self._probed.transport.several else 1
+        return items_per_call(self._probed.transport) if self._probed else 1
 
     async def ready(self) -> None:
         """Check that the server is up and serves the model; log-probabilities are not needed."""
@@ -110,16 +110,10 @@ class OpenAIEngine:
     async def grade(self, task: GradingTask, known: Mapping[int, Answer]) -> Graded:
         """Answer every item of `task` that is not already `known`."""
         transport = (await self._probe()).transport
-        meter = Meter()
-        answers = dict(known)
-        headers = self._headers(task)
-        waiting = [item for item in range(len(task.suffixes)) if item not in known]
-        for items in _calls(waiting, MOST_ITEMS if transport.several else 1):
-            failure = await self._ask(task, items, headers, answers, meter)
-            if failure is not None:
-                # The other items share the prefix, so they would fail the same way.
-                return _failed(task, answers, meter, *failure)
-        return Graded(tuple(answers[item] for item in range(len(task.suffixes))), meter.usage)
+        name = self.config.session_header
+        # Tells a router to send all items of a response to one replica.
+        headers = {name: task.key.hex()} if name else {}
+        return await Asking(transport, task, known, headers).graded()
 
     async def tokenise(self, prompts: Sequence[str]) -> list[list[int]] | None:
         """Return the tokens of each prompt inside the chat template, None if it is not known."""
@@ -135,69 +129,18 @@ class OpenAIEngine:
     async def write(self, prompt: str, *, max_tokens: int) -> Written:
         """Return the text the model writes for `prompt`."""
         meter = Meter()
-        messages = [{"role": "user", "content": prompt}]
         wire = await self._plain_wire()
-        choice = await complete_chat(wire, messages, {"max_tokens": max_tokens}, {}, meter)
-        with expected_shape("a chat completion"):
-            text = choice.get("message", {}).get("content") or ""
-        return Written(text, meter.usage, finished=choice.get("finish_reason") != "length")
+        settings = {"max_tokens": max_tokens}
+        text, finished = read_text(await complete_chat(wire, user(prompt), settings, {}, meter))
+        return Written(text, meter.usage, finished)
 
     async def aclose(self) -> None:
         """Close the connections."""
         await self._http.aclose()
 
-    async def _ask(
-        self,
-        task: GradingTask,
-        items: Sequence[int],
-        headers: Mapping[str, str],
-        answers: dict[int, Answer],
-        meter: Meter,
-    ) -> tuple[int, EngineUnavailable | RequestRejected] | None:
-        """Fill in the answers to `items`; return the item that failed and why."""
-        transport = (await self._probe()).transport
-        prompts = [task.prefix + task.suffixes[item] for item in items]
-        try:
-            answers.update(zip(items, await transport.ask(prompts, headers, meter), strict=True))
-        except EngineUnavailable as error:
-            return items[0], error
-        except RequestRejected as error:
-            if len(items) == 1:
-                return items[0], error
-            return await self._ask_apart(task, items, headers, answers, meter)
-        return None
-
-    async def _ask_apart(
-        self,
-        task: GradingTask,
-        items: Sequence[int],
-        headers: Mapping[str, str],
-        answers: dict[int, Answer],
-        meter: Meter,
-    ) -> tuple[int, EngineUnavailable | RequestRejected] | None:
-        """Ask one by one, because one item may have spoiled the call for all."""
-        first: tuple[int, EngineUnavailable | RequestRejected] | None = None
-        for item in items:
-            failure = await self._ask(task, [item], headers, answers, meter)
-            first = first or failure
-            if failure is not None and isinstance(failure[1], EngineUnavailable):
-                return failure
-        return first
-
-    def _headers(self, task: GradingTask) -> dict[str, str]:
-        """Return what tells a router to send a response's items to one replica."""
-        name = self.config.session_header
-        return {name: task.key.hex()} if name else {}
-
     async def _look(self) -> Server:
         if self._server is None:
-            server = await look(self._http, self.config.model)
-            if server.served and self.config.model not in server.served:
-                raise EngineRefused(
-                    f"{self.base_url} does not serve the model {self.config.model!r}.",
-                    hint=f"It serves: {', '.join(server.served[:10])}. Set `model` to one of them.",
-                )
-            self._server = server
+            self._server = await look(self._http, self.config.model)
         return self._server
 
     async def _plain_wire(self) -> Wire:
@@ -228,7 +171,7 @@ class OpenAIEngine:
         extra = dict(self.config.extra_body)
         if self._frame is not None:
             extra["chat"] = [self._frame.head, self._frame.tail]
-        return f"{told}{processed}" + (f"+{content_hash('extra', extra).hex()}" if extra else "")
+        return f"{told}{processed}{extra_mark(extra)}"
 
 
 def base_url(config: EngineConfig) -> str:
@@ -247,6 +190,11 @@ def base_url(config: EngineConfig) -> str:
     return url.rstrip("/")
 
 
+def extra_mark(extra: Mapping[str, Any]) -> str:
+    """Return what settings of the user's own add to an identity: they can change answers."""
+    return f"+{content_hash('extra', extra).hex()}" if extra else ""
+
+
 def _given_frame(config: EngineConfig) -> ChatFrame | None:
     options = parse_options(config.options, HttpOptions, f"The engine of {config.model!r}: options")
     if options.chat_head is None and options.chat_tail is None:
@@ -263,25 +211,6 @@ def _suitable(probed: Probed) -> int:
         # llama.cpp keeps one prefix per slot: more responses at once would evict each other's.
         return slots
     return WHOLE_RESPONSES if probed.transport.several else SINGLE_ITEMS
-
-
-def _calls(items: Sequence[int], most: int) -> list[Sequence[int]]:
-    return [items[start : start + most] for start in range(0, len(items), most)]
-
-
-def _failed(
-    task: GradingTask,
-    answers: Mapping[int, Answer],
-    meter: Meter,
-    item: int,
-    error: EngineUnavailable | RequestRejected,
-) -> Graded:
-    return Graded(
-        tuple(answers.get(item, Answer(Status.ERROR)) for item in range(len(task.suffixes))),
-        meter.usage,
-        failure=f"item {item + 1}: {error.message}",
-        unavailable=isinstance(error, EngineUnavailable),
-    )
 
 
 def _valid_port(parts: SplitResult) -> bool:

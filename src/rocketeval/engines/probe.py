@@ -12,7 +12,12 @@ from rocketeval.engines.meter import Meter
 from rocketeval.engines.readout import UNTOLD
 from rocketeval.engines.server import NO_ANSWER
 from rocketeval.engines.transports.base import Transport, Wire, expected_shape
-from rocketeval.engines.transports.chat import complete_chat, ranked_tokens
+from rocketeval.engines.transports.chat import (
+    complete_chat,
+    ranked_tokens,
+    top_settings,
+    user,
+)
 from rocketeval.engines.transports.registry import BEST_FIRST, TRANSPORTS
 from rocketeval.errors import EngineRefused, RequestRejected
 from rocketeval.records import Answer, Status
@@ -197,9 +202,8 @@ async def _with_knowledge(wire: Wire, frame: ChatFrame | None) -> Wire:
 
 
 async def _listed(wire: Wire, prompt: str, meter: Meter) -> Listed:
-    messages: list[Mapping[str, str]] = [{"role": "user", "content": prompt}]
-    settings = {"logprobs": True, "top_logprobs": wire.top_logprobs}
-    choice = await complete_chat(wire, messages, settings, {}, meter)
+    settings = top_settings(wire.top_logprobs)
+    choice = await complete_chat(wire, user(prompt), settings, {}, meter)
     with expected_shape("a chat completion"):
         return ranked_tokens(choice)
 

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from rocketeval.engines.http import HttpClient
 from rocketeval.engines.meter import Meter
+from rocketeval.engines.untrusted import mapping_or_empty, rows_or_empty
 from rocketeval.errors import EngineRefused, RequestRejected
 
 Kind = Literal["vllm", "sglang", "llamacpp", "ollama", "unknown"]
@@ -36,9 +37,17 @@ class Server:
 
 
 async def look(http: HttpClient, model: str) -> Server:
-    """Return what is known about the server; EngineUnavailable if nobody is there."""
-    rows = _models(await http.get("/models"))
+    """Return what is known about the server.
+
+    EngineUnavailable if nobody is there, EngineRefused if it serves other models only.
+    """
+    rows = rows_or_empty(mapping_or_empty(await http.get("/models")).get("data"))
     served = tuple(str(row["id"]) for row in rows if "id" in row)
+    if served and model not in served:
+        raise EngineRefused(
+            f"{http.base_url} does not serve the model {model!r}.",
+            hint=f"It serves: {', '.join(served[:10])}. Set `model` to one of them.",
+        )
     ours = next((row for row in rows if row.get("id") == model), {})
     root = http.base_url.removesuffix("/v1")
     kind, version, slots = await _kind(http, root, ours)
@@ -65,11 +74,6 @@ async def _kind(
     if told and told.get("version"):
         return "ollama", str(told["version"]), None
     return "unknown", "unknown", None
-
-
-def _models(listing: Mapping[str, Any] | None) -> list[dict[str, Any]]:
-    rows = (listing or {}).get("data")
-    return [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
 
 
 class Tokenizer:

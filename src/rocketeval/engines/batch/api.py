@@ -12,6 +12,7 @@ from typing import Any
 from urllib.parse import quote
 
 from rocketeval.engines.http_files import FileClient, Lost
+from rocketeval.engines.untrusted import count_or_zero, mapping_or_empty, rows_or_empty
 from rocketeval.errors import EngineRefused, EngineUnavailable
 
 ENDPOINT = "/v1/chat/completions"
@@ -174,15 +175,18 @@ class BatchApi:
         name, status = raw.get("id"), raw.get("status")
         if not isinstance(name, str) or not name or not isinstance(status, str):
             return None
-        counts, metadata = _mapping(raw.get("request_counts")), _mapping(raw.get("metadata"))
-        problems = _rows(_mapping(raw.get("errors")).get("data"))
+        counts, metadata = (
+            mapping_or_empty(raw.get("request_counts")),
+            mapping_or_empty(raw.get("metadata")),
+        )
+        problems = rows_or_empty(mapping_or_empty(raw.get("errors")).get("data"))
         created = raw.get("created_at")
         return BatchState(
             name,
             status,
-            total=_count(counts.get("total")),
-            completed=_count(counts.get("completed")),
-            failed=_count(counts.get("failed")),
+            total=count_or_zero(counts.get("total")),
+            completed=count_or_zero(counts.get("completed")),
+            failed=count_or_zero(counts.get("failed")),
             output_file=_text(raw.get("output_file_id")),
             error_file=_text(raw.get("error_file_id")),
             problem=self._http.safe("; ".join(map(_problem, problems[:3]))),
@@ -198,17 +202,5 @@ def _problem(raw: Mapping[str, Any]) -> str:
     return f"{raw.get('message') or raw.get('code') or 'no reason given'}{where}"
 
 
-def _mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, dict) else {}
-
-
-def _rows(value: Any) -> list[Mapping[str, Any]]:
-    return [row for row in value if isinstance(row, dict)] if isinstance(value, list) else []
-
-
 def _text(value: Any) -> str | None:
     return value if isinstance(value, str) and value else None
-
-
-def _count(value: Any) -> int:
-    return value if isinstance(value, int) else 0

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rocketeval.engines.meter import Meter
+from rocketeval.engines.readout import Readout
 from rocketeval.engines.transports.base import Transport, Wire, expected_shape, items_of
 from rocketeval.records import Answer
 
@@ -24,10 +25,9 @@ class Chat(Transport):
     ) -> list[Answer]:
         """Return the answer to the one prompt."""
         (prompt,) = prompts
-        settings = {"logprobs": True, "top_logprobs": self.wire.top_logprobs}
-        choice = await complete_chat(self.wire, _user(prompt), settings, headers, meter)
-        with expected_shape("a chat completion"):
-            return [self.wire.readout.read(ranked_tokens(choice))]
+        settings = top_settings(self.wire.top_logprobs)
+        choice = await complete_chat(self.wire, user(prompt), settings, headers, meter)
+        return [read_top(self.wire.readout, choice)]
 
 
 class ChatExact(Transport):
@@ -43,7 +43,7 @@ class ChatExact(Transport):
         """Return the answer to the one prompt."""
         (prompt,) = prompts
         settings = exact_settings(self.wire)
-        choice = await complete_chat(self.wire, _user(prompt), settings, headers, meter)
+        choice = await complete_chat(self.wire, user(prompt), settings, headers, meter)
         with expected_shape("a chat completion"):
             return [read_exact_choice(self.wire, choice)]
 
@@ -59,8 +59,8 @@ class ChatBatch(Transport):
         self, prompts: Sequence[str], headers: Mapping[str, str], meter: Meter
     ) -> list[Answer]:
         """Return the answers to all prompts, from one call."""
-        messages = [_user(prompt) for prompt in prompts]
-        body = chat_body(self.wire, messages, exact_settings(self.wire))
+        messages = [user(prompt) for prompt in prompts]
+        body = wire_body(self.wire, messages, exact_settings(self.wire))
         reply = await self.wire.http.post("/chat/completions/batch", body, meter, headers=headers)
         meter.answered(reply, cached_told=False)
         choices = items_of(reply, "choices", len(prompts))
@@ -76,22 +76,38 @@ async def complete_chat(
     meter: Meter,
 ) -> dict[str, Any]:
     """Return the one choice of a chat completion."""
-    body = chat_body(wire, messages, {"max_tokens": 1, **settings})
+    body = wire_body(wire, messages, settings)
     reply = await wire.http.post("/chat/completions", body, meter, headers=headers)
     meter.answered(reply)
     choice: dict[str, Any] = items_of(reply, "choices", 1)[0]
     return choice
 
 
-def chat_body(wire: Wire, messages: Sequence[Any], settings: Mapping[str, Any]) -> dict[str, Any]:
+def wire_body(wire: Wire, messages: Sequence[Any], settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the body of a chat request to this server."""
+    return chat_body(wire.model, messages, settings, wire.extra_body, wire.temperature)
+
+
+def chat_body(
+    model: str,
+    messages: Sequence[Any],
+    settings: Mapping[str, Any],
+    extra_body: Mapping[str, Any],
+    temperature: float = 0,
+) -> dict[str, Any]:
     """Return the body of a chat request; the user's own settings win."""
     return {
-        "model": wire.model,
+        "model": model,
         "messages": messages,
-        "temperature": wire.temperature,
+        "temperature": temperature,
         **settings,
-        **wire.extra_body,
+        **extra_body,
     }
+
+
+def top_settings(number: int) -> dict[str, Any]:
+    """Return what asks any server for one token and the most likely ones in its place."""
+    return {"max_tokens": 1, "logprobs": True, "top_logprobs": number}
 
 
 def exact_settings(wire: Wire) -> dict[str, Any]:
@@ -110,6 +126,19 @@ def read_exact_choice(wire: Wire, choice: Mapping[str, Any]) -> Answer:
     assert wire.labels is not None
     wrote = (choice.get("message") or {}).get("content")
     return wire.labels.named.read(wire.readout, dict(listed_tokens(choice)), wrote)
+
+
+def read_top(readout: Readout, choice: Mapping[str, Any]) -> Answer:
+    """Return the answer that the most likely tokens of a choice prove."""
+    with expected_shape("a chat completion"):
+        return readout.read(ranked_tokens(choice))
+
+
+def read_text(choice: Mapping[str, Any]) -> tuple[str, bool]:
+    """Return what a choice says, and whether it was finished."""
+    with expected_shape("a chat completion"):
+        text = choice.get("message", {}).get("content") or ""
+    return text, choice.get("finish_reason") != "length"
 
 
 def listed_tokens(choice: Mapping[str, Any]) -> list[tuple[str, float]]:
@@ -133,5 +162,6 @@ def ranked_tokens(choice: Mapping[str, Any]) -> list[tuple[str, float]]:
     return listed[1:] if others and listed[0][1] < min(others) else listed
 
 
-def _user(prompt: str) -> list[dict[str, str]]:
+def user(prompt: str) -> list[dict[str, str]]:
+    """Return the conversation that is one message of a user."""
     return [{"role": "user", "content": prompt}]
