@@ -162,13 +162,27 @@ class ScorerConfig(Section):
     """How answers become a score."""
 
     kind: str = "mean"
-    """mean, hard (share of items answered yes), or an installed plugin's name."""
+    """mean, hard (share of items answered yes), extra_trees, random_forest, pooled_ridge,
+    pooled_logistic, isotonic, select (the best of several), or an installed plugin's name."""
     scale: tuple[float, float] = (1.0, 10.0)
     """The label scale that scores are given on."""
     missing: Literal["skip", "drop"] = "skip"
     """skip: a missing answer is left out of the mean; drop: it takes the response with it."""
+    learn_from: Literal["labels", "votes"] = "labels"
+    """The gold that a scorer with something to learn is fitted to."""
+    fit_on: tuple[str, ...] | None = None
+    """Candidates whose labels are learned from; all labelled ones but the held-out when absent."""
+    hold_out: Annotated[float, Field(ge=0, lt=1)] = 0.3
+    """Share of the labelled candidates that is kept from the scorer, to audit it on."""
+    folds: Annotated[int, Field(ge=2)] = 5
+    """Parts into which the gold is cut, so that whatever is learned from is scored by a fit that
+    did not see it."""
+    seed: int = 0
+    """Seed of the split, the folds and the scorer; the same seed gives the same scores."""
+    fitted: Path | None = None
+    """A saved scorer to use instead of fitting one."""
     options: dict[str, Any] = {}
-    """Settings of a plugin scorer."""
+    """Settings of this kind of scorer."""
 
     @field_validator("scale")
     @classmethod
@@ -188,6 +202,10 @@ class RankingConfig(Section):
     """Resamples of the queries behind every interval."""
     seed: int = 0
     """Seed of the resampling; the same seed gives the same intervals."""
+    anchor: str | None = None
+    """Candidate whose rating is put at `anchor_rating`; the mean of all is when absent."""
+    anchor_rating: float = 1000.0
+    """The rating of the anchor, or the mean rating."""
 
 
 class RunConfig(Section):
@@ -281,6 +299,7 @@ def _resolve(config: RunConfig, folder: Path) -> RunConfig:
             "author": config.author.model_copy(
                 update={"template": absolute(config.author.template)}
             ),
+            "scorer": config.scorer.model_copy(update={"fitted": absolute(config.scorer.fitted)}),
             "output": folder / config.output,
             "cache": absolute(config.cache),
             "prices": absolute(config.prices),

@@ -9,6 +9,8 @@ RocketEvalError
 │   ├── EngineUnavailable  it cannot be reached, or stopped answering
 │   ├── EngineRefused      it answered, and will not serve us (key, model, URL)
 │   └── RequestRejected    it will not answer this one request (too long, malformed)
+├── ArtifactError          a saved scorer is damaged, foreign or does not fit
+├── EvaluatedOnTraining    scores would be held against the gold they were fitted to
 ├── StoreError             a run directory cannot be used
 │   ├── RunLocked          another process is writing it
 │   ├── RunMismatch        it was made with another judge
@@ -74,6 +76,14 @@ class EngineRefused(EngineError):
 
 class RequestRejected(EngineError):
     """The engine will not answer this one request, and asking again will not help."""
+
+
+class ArtifactError(RocketEvalError):
+    """A saved scorer cannot be used."""
+
+
+class EvaluatedOnTraining(RocketEvalError):
+    """Scores would be evaluated on what their scorer learned from."""
 
 
 class StoreError(RocketEvalError):

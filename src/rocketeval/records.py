@@ -120,6 +120,15 @@ class Rating:
     value: float
 
 
+@dataclass(frozen=True, slots=True)
+class Gold:
+    """What people, strong LLMs and arenas say about the same responses and candidates."""
+
+    labels: Sequence[Label] = ()
+    votes: Sequence[Vote] = ()
+    ratings: Sequence[Rating] = ()
+
+
 class Status(StrEnum):
     """Why an answer has, or has not, a probability."""
 
@@ -274,6 +283,19 @@ class JudgeFingerprint:
             self.template,
             self.readout,
         )
+
+
+class Basis(StrEnum):
+    """What a score rests on: whether gold of the same response had a part in it."""
+
+    UNSUPERVISED = "unsupervised"
+    """The answers alone; no gold was learned from."""
+    UNSEEN = "unseen"
+    """A scorer that learned from other responses than this one."""
+    OUT_OF_FOLD = "out_of_fold"
+    """This response's gold was learned from, but not by the fit that scored it."""
+    FITTED = "fitted"
+    """The fit that scored it learned from its gold: worth nothing as evidence."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 
 from rocketeval.config import ScorerConfig
 from rocketeval.errors import ConfigError
-from rocketeval.records import Label
-from rocketeval.scoring.base import SCORERS, AnswerTable, Scorer, create_scorer, sum_rows
+from rocketeval.records import Gold
+from rocketeval.scoring.answers import AnswerTable, sum_rows
+from rocketeval.scoring.base import SCORERS, Scorer, create_scorer
 from rocketeval.scoring.mean import HardMeanScorer, MeanScorer
 from rocketeval.testing import check_scorer
 
@@ -115,12 +116,12 @@ class LearnsEarly(Good):
 
 
 class FitsACopy(Good):
-    def fit(self, answers: AnswerTable, labels: Sequence[Label]) -> FitsACopy:
+    def fit(self, answers: AnswerTable, gold: Gold) -> FitsACopy:
         return FitsACopy(self.scale, self.missing)
 
 
 class ChangesItsSettings(Good):
-    def fit(self, answers: AnswerTable, labels: Sequence[Label]) -> ChangesItsSettings:
+    def fit(self, answers: AnswerTable, gold: Gold) -> ChangesItsSettings:
         self.scale = (0.0, 1.0)
         return self
 

@@ -12,7 +12,7 @@ import pytest
 
 from rocketeval.engines.scripted import exact_answer
 from rocketeval.records import Answer, Judgment, Status
-from rocketeval.scoring.base import AnswerTable
+from rocketeval.scoring.answers import AnswerTable
 from rocketeval.scoring.mean import MeanScorer
 from rocketeval.scoring.score import align_answers, count_statuses, score_table
 from rocketeval.store.ledger import Ledger, read_tables

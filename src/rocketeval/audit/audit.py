@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from rocketeval.audit.agreement import (
@@ -16,16 +16,7 @@ from rocketeval.audit.correlation import Correlation, correlate
 from rocketeval.audit.label_correlation import LabelCorrelation, label_correlation
 from rocketeval.config import RankingConfig
 from rocketeval.grid import ScoreGrid
-from rocketeval.records import Label, Rating, Vote
-
-
-@dataclass(frozen=True, slots=True)
-class Gold:
-    """What people, strong LLMs and arenas say about the same responses and candidates."""
-
-    votes: Sequence[Vote]
-    labels: Sequence[Label]
-    ratings: Sequence[Rating]
+from rocketeval.records import Gold
 
 
 @dataclass(frozen=True, slots=True)

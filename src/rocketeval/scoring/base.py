@@ -2,43 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol, Self
+from typing import Any, Protocol, Self, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rocketeval.config import ScorerConfig
-from rocketeval.records import Label
+from rocketeval.records import Gold
 from rocketeval.registry import Registry
-
-
-@dataclass(frozen=True)
-class AnswerTable:
-    """Answers of many judgments, column by column, sorted by query and candidate.
-
-    The answers of response `i` are `p_yes[offsets[i]:offsets[i + 1]]`; NaN is a missing answer.
-    All responses to one query are in the same table.
-    """
-
-    query_ids: Sequence[str]
-    candidates: Sequence[str]
-    p_yes: NDArray[np.float64]
-    offsets: NDArray[np.int64]
-
-    def __len__(self) -> int:
-        return len(self.query_ids)
-
-    @property
-    def items(self) -> NDArray[np.int64]:
-        """How many items each response was asked about."""
-        return np.diff(self.offsets)
-
-    @property
-    def answered(self) -> NDArray[np.int64]:
-        """How many of them have a probability."""
-        return sum_rows(~np.isnan(self.p_yes), self.offsets).astype(np.int64)
+from rocketeval.scoring.answers import AnswerTable
 
 
 class Scorer(Protocol):
@@ -49,12 +23,52 @@ class Scorer(Protocol):
         """Return an unfitted scorer."""
         ...
 
-    def fit(self, answers: AnswerTable, labels: Sequence[Label]) -> Self:
-        """Learn from labels; scorers without anything to learn return themselves."""
+    def fit(self, answers: AnswerTable, gold: Gold) -> Self:
+        """Learn from the labels or votes of `gold`; without anything to learn, return itself.
+
+        Gold about responses that are not in `answers` is left alone.
+        """
         ...
 
     def predict(self, answers: AnswerTable) -> NDArray[np.float64]:
         """Return one score per response; NaN where there is none."""
+        ...
+
+
+@runtime_checkable
+class Learner(Protocol):
+    """What a scorer that learns can say after `fit`."""
+
+    def fallbacks(self) -> Mapping[str, str]:
+        """Return the queries that are scored by the mean after all, each with the reason."""
+        ...
+
+    def item_weights(self) -> Mapping[str, NDArray[np.float64]]:
+        """Return, for each query with weights of its own, one per item, summing to one."""
+        ...
+
+
+@dataclass(frozen=True)
+class State:
+    """A fitted scorer as plain data."""
+
+    header: Mapping[str, Any]
+    """Whatever JSON can hold."""
+    arrays: Mapping[str, NDArray[Any]]
+    """Numbers and strings; never objects."""
+
+
+@runtime_checkable
+class Saveable(Protocol):
+    """A scorer whose fit can be written to a file and read back."""
+
+    def state(self) -> State:
+        """Return what `fit` learned."""
+        ...
+
+    @classmethod
+    def restore(cls, config: ScorerConfig, state: State) -> Scorer:
+        """Return the fitted scorer again; ArtifactError when the state cannot be one of its own."""
         ...
 
 
@@ -70,12 +84,3 @@ SCORERS: Registry[Scorer] = Registry(
 def create_scorer(config: ScorerConfig) -> Scorer:
     """Return the scorer that `config` names."""
     return SCORERS.get(config.kind).create(config)
-
-
-def sum_rows(values: NDArray[np.generic], offsets: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return the sum of each row's values; a row's sum depends on that row alone."""
-    totals = np.zeros(len(offsets) - 1)
-    filled = np.diff(offsets) > 0
-    if filled.any():
-        totals[filled] = np.add.reduceat(values.astype(np.float64), offsets[:-1][filled])
-    return totals

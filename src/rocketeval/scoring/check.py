@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rocketeval.config import ScorerConfig
-from rocketeval.records import Label
-from rocketeval.scoring.base import AnswerTable, Scorer
+from rocketeval.records import Gold, Label, Vote, Winner
+from rocketeval.scoring.answers import AnswerTable
+from rocketeval.scoring.base import Scorer
 
 
 def check_scorer(kind: type[Scorer], config: ScorerConfig | None = None) -> None:
     """Raise AssertionError unless the scorer class `kind` keeps every promise of the seam."""
     settings = config or ScorerConfig()
-    answers, labels = _example_answers()
+    answers, gold = _example_answers()
     scorer = kind.create(settings)
     parameters = _stored_parameters(scorer)
     learned = [name for name in vars(scorer) if name.endswith("_") and not name.startswith("_")]
     _require(not learned, f"the constructor learned {learned}: only `fit` may")
-    _require(scorer.fit(answers, labels) is scorer, "`fit` does not return the scorer itself")
+    _require(scorer.fit(answers, gold) is scorer, "`fit` does not return the scorer itself")
     _require(_stored_parameters(scorer) == parameters, "`fit` changed the constructor's settings")
     scores = _check_purity(scorer, answers)
     _check_values(scores, answers, settings.scale)
@@ -72,26 +72,16 @@ def _check_order(scorer: Scorer, answers: AnswerTable, scores: NDArray[np.float6
     order = [
         row for name in names for row, query_id in enumerate(answers.query_ids) if query_id == name
     ]
-    again = scorer.predict(_rows(answers, order))
+    again = scorer.predict(answers.take(order))
     _require(
         again.tobytes() == scores[order].tobytes(), "a score depends on the order of the queries"
     )
 
 
-def _rows(answers: AnswerTable, order: Sequence[int]) -> AnswerTable:
-    parts = [answers.p_yes[answers.offsets[row] : answers.offsets[row + 1]] for row in order]
-    return AnswerTable(
-        [answers.query_ids[row] for row in order],
-        [answers.candidates[row] for row in order],
-        np.concatenate(parts),
-        np.concatenate([[0], np.cumsum([len(part) for part in parts])]).astype(np.int64),
-    )
-
-
-def _example_answers() -> tuple[AnswerTable, list[Label]]:
-    """Return answers with every kind of gap, and labels for most of them."""
+def _example_answers() -> tuple[AnswerTable, Gold]:
+    """Return answers with every kind of gap, and labels and votes for most of them."""
     random = np.random.default_rng(0)
-    query_ids, candidates, parts, labels = [], [], [], []
+    query_ids, candidates, parts, labels, votes = [], [], [], [], []
     for query, items in {"q1": 3, "q2": 12, "q3": 1, "q4": 5}.items():
         for number in range(8):
             p_yes = random.uniform(size=items)
@@ -104,8 +94,12 @@ def _example_answers() -> tuple[AnswerTable, list[Label]]:
             parts.append(p_yes[:0] if number == 7 else p_yes)
             if number < 4:
                 labels.append(Label(query, f"c{number}", float(random.integers(1, 11))))
+                votes.append(Vote(query, f"c{number}", f"c{number + 1}", _WINNERS[number % 3]))
     offsets = np.concatenate([[0], np.cumsum([len(part) for part in parts])]).astype(np.int64)
-    return AnswerTable(query_ids, candidates, np.concatenate(parts), offsets), labels
+    return AnswerTable(query_ids, candidates, np.concatenate(parts), offsets), Gold(labels, votes)
+
+
+_WINNERS: tuple[Winner, ...] = ("a", "b", "tie")
 
 
 def _require(kept: bool, broken: str) -> None:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rocketeval.config import NoOptions, ScorerConfig, parse_options
-from rocketeval.records import Label
-from rocketeval.scoring.base import AnswerTable, sum_rows
+from rocketeval.records import Gold
+from rocketeval.scoring.answers import AnswerTable, sum_rows
 
 
 class MeanScorer:
@@ -31,7 +30,7 @@ class MeanScorer:
         parse_options(config.options, NoOptions, "scorer.options")
         return cls(config.scale, config.missing)
 
-    def fit(self, answers: AnswerTable, labels: Sequence[Label]) -> Self:
+    def fit(self, answers: AnswerTable, gold: Gold) -> Self:
         """Return itself: there is nothing to learn."""
         return self
 

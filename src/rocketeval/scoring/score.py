@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from rocketeval.scoring.base import AnswerTable
+from rocketeval.scoring.answers import AnswerTable
 
 
 def align_answers(

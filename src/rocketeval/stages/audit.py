@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
-from rocketeval.audit.audit import Audit, Gold, audit
+from rocketeval.audit.audit import Audit, audit
 from rocketeval.config import RunConfig
+from rocketeval.records import Gold
 from rocketeval.stages.score import hard_grid, read_grid
 from rocketeval.store.run import RunStore
 
@@ -13,7 +14,7 @@ from rocketeval.store.run import RunStore
 def audit_run(store: RunStore, config: RunConfig) -> Audit:
     """Write the audit as JSON and return it."""
     store.drop_from("audit")
-    gold = Gold(store.inputs.votes(), store.inputs.labels(), store.inputs.ratings())
+    gold = Gold(store.inputs.labels(), store.inputs.votes(), store.inputs.ratings())
     grid = read_grid(store)
     voted = {vote.query_id for vote in gold.votes}
     lengths = {

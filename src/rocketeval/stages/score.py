@@ -9,7 +9,9 @@ import numpy as np
 from rocketeval.config import RunConfig, ScorerConfig
 from rocketeval.grading.schedule import cells
 from rocketeval.grid import ScoreGrid
-from rocketeval.scoring.base import AnswerTable, create_scorer
+from rocketeval.records import Gold
+from rocketeval.scoring.answers import AnswerTable
+from rocketeval.scoring.base import create_scorer
 from rocketeval.scoring.score import align_answers, count_statuses, score_table
 from rocketeval.store.run import RunStore
 
@@ -18,7 +20,9 @@ def score_responses(store: RunStore, config: RunConfig) -> dict[str, Any]:
     """Write the scores; return how many there are and how many are missing."""
     store.drop_from("score")
     answers, keys = read_answers(store)
-    scorer = create_scorer(config.scorer).fit(answers, store.inputs.labels())
+    scorer = create_scorer(config.scorer).fit(
+        answers, Gold(store.inputs.labels(), store.inputs.votes())
+    )
     scores = scorer.predict(answers)
     store.save_scores(score_table(answers, scores, keys))
     return {

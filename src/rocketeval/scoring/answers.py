@@ -1,0 +1,117 @@
+"""The answers of many judgments as columns: what scorers read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class AnswerTable:
+    """Answers of many judgments, column by column, sorted by query and candidate.
+
+    The answers of response `i` are `p_yes[offsets[i]:offsets[i + 1]]`; NaN is a missing answer.
+    All responses to one query are in the same table.
+    """
+
+    query_ids: Sequence[str]
+    candidates: Sequence[str]
+    p_yes: Floats
+    offsets: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.query_ids)
+
+    @property
+    def items(self) -> NDArray[np.int64]:
+        """How many items each response was asked about."""
+        return np.diff(self.offsets)
+
+    @property
+    def answered(self) -> NDArray[np.int64]:
+        """How many of them have a probability."""
+        return sum_rows(~np.isnan(self.p_yes), self.offsets).astype(np.int64)
+
+    def take(self, rows: Sequence[int] | NDArray[np.intp]) -> AnswerTable:
+        """Return the table of the given rows, in their order."""
+        places = np.asarray(rows, dtype=np.intp)
+        lengths = self.items[places]
+        offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+        within = np.arange(offsets[-1]) - np.repeat(offsets[:-1], lengths)
+        return AnswerTable(
+            [self.query_ids[row] for row in places],
+            [self.candidates[row] for row in places],
+            self.p_yes[np.repeat(self.offsets[places], lengths) + within],
+            offsets,
+        )
+
+    def blocks(self) -> Iterator[QueryBlock]:
+        """Yield the table query by query: runs of rows with the same query."""
+        start = 0
+        for row in range(1, len(self) + 1):
+            if row == len(self) or self.query_ids[row] != self.query_ids[start]:
+                yield self._block(start, row)
+                start = row
+
+    def _block(self, start: int, stop: int) -> QueryBlock:
+        lengths = self.items[start:stop]
+        items = int(lengths.max(initial=0))
+        if bool((lengths == items).all()):
+            flat = self.p_yes[self.offsets[start] : self.offsets[stop]]
+            matrix = flat.reshape(stop - start, items)
+        else:
+            matrix = np.full((stop - start, items), np.nan)
+            for place, row in enumerate(range(start, stop)):
+                own = self.p_yes[self.offsets[row] : self.offsets[row + 1]]
+                matrix[place, : len(own)] = own
+        return QueryBlock(self.query_ids[start], start, tuple(self.candidates[start:stop]), matrix)
+
+
+@dataclass(frozen=True, eq=False)
+class QueryBlock:
+    """All responses to one query: a matrix of answers, one row a response."""
+
+    query_id: str
+    start: int
+    """Row of the table at which the block begins."""
+    candidates: tuple[str, ...]
+    p_yes: Floats
+    """Shape (responses, items); NaN is missing. A response that was not judged is all NaN."""
+
+    @property
+    def rows(self) -> slice:
+        """The block's rows in its table."""
+        return slice(self.start, self.start + len(self.candidates))
+
+
+def sum_rows(values: NDArray[np.generic], offsets: NDArray[np.int64]) -> Floats:
+    """Return the sum of each row's values; a row's sum depends on that row alone."""
+    totals = np.zeros(len(offsets) - 1)
+    filled = np.diff(offsets) > 0
+    if filled.any():
+        totals[filled] = np.add.reduceat(values.astype(np.float64), offsets[:-1][filled])
+    return totals
+
+
+def filled_rows(p_yes: Floats, missing: str) -> tuple[Floats, NDArray[np.bool_]]:
+    """Return answers without gaps, and which rows may be used.
+
+    Under `skip` a gap takes the mean of its row's other answers, so that a mean over the row is
+    unchanged; under `drop` a row with a gap is not used. A row without any answer never is.
+
+    >>> filled_rows(np.array([[0.25, np.nan, 0.75], [np.nan] * 3]), "skip")
+    (array([[0.25, 0.5 , 0.75],
+           [0.  , 0.  , 0.  ]]), array([ True, False]))
+    """
+    gaps = np.isnan(p_yes)
+    answered = (~gaps).sum(axis=1)
+    usable = answered > 0 if missing == "skip" else answered == p_yes.shape[1]
+    usable &= p_yes.shape[1] > 0
+    totals = np.where(gaps, 0.0, p_yes).sum(axis=1)
+    means = np.divide(totals, answered, out=np.zeros(len(p_yes)), where=answered > 0)
+    return np.where(gaps, means[:, None], p_yes), usable
