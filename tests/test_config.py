@@ -75,7 +75,9 @@ def test_unknown_setting_is_refused_with_path_and_nearest_name(path: str, neares
 
 def test_a_name_unlike_any_other_gets_the_list_of_valid_ones() -> None:
     """When nothing is near, the valid settings of that section are listed."""
-    assert "Valid: anchor, anchor_rating, bootstrap, seed, tie_margin." in refusal(with_setting("ranking.zzz", 1))
+    assert "Valid: anchor, anchor_rating, bootstrap, seed, tie_margin." in refusal(
+        with_setting("ranking.zzz", 1)
+    )
 
 
 def test_all_mistakes_are_told_at_once() -> None:

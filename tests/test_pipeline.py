@@ -279,7 +279,7 @@ def test_a_run_is_held_from_its_first_stage_to_its_last(tmp_path: Path) -> None:
 
     intruder = Intruder()
     rocketeval.run(config, observer=intruder)
-    assert intruder.refused == 7
+    assert intruder.refused == 8
 
 
 def test_a_judge_without_logprobs_can_be_mended(tmp_path: Path) -> None:

@@ -72,7 +72,7 @@ def test_nearest_does_not_guess_wildly() -> None:
 def test_an_installed_plugin_is_found(monkeypatch: pytest.MonkeyPatch, module: str) -> None:
     """An entry point of the seam's group is listed, and imported when asked for."""
     install(monkeypatch, "rocketeval.scorers", mine=f"{module}:Thing")
-    assert SCORERS.names() == ["hard", "mean", "mine"]
+    assert {"hard", "mean", "mine"} <= set(SCORERS.names())
     assert module not in sys.modules
     assert SCORERS.get("mine").__name__ == "Thing"
 

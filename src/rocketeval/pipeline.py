@@ -1,6 +1,6 @@
 """The walk of a run, one call a stage: a table of contents.
 
-    load -> checklist -> grade -> score -> rank -> audit -> report
+    load -> checklist -> grade -> score -> rank -> audit -> explain -> report
 
 Every stage reads what earlier stages left in the run's store and leaves its own. Stages compute
 with records; only the store touches run files, only engines touch the network.
@@ -10,31 +10,51 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from rocketeval.audit.audit import Audit
+from rocketeval.audit.selection import ScorerComparison
 from rocketeval.budget import Budget
+from rocketeval.certainty.advise import Advice
+from rocketeval.certainty.compare import Comparison
 from rocketeval.checklists.base import AUTHORS
 from rocketeval.config import RunConfig
 from rocketeval.engines.base import Engine, create_engine
 from rocketeval.errors import Stopped
+from rocketeval.explain.candidate import CandidateExplanation
 from rocketeval.grading.judge import grading_prompt
 from rocketeval.observing import Observer
 from rocketeval.prices import check_limit, currency, with_prices
 from rocketeval.ranking.rank import Ranking
 from rocketeval.scoring.base import create_scorer
 from rocketeval.stages.audit import audit_run
+from rocketeval.stages.certainty import (
+    Choice,
+    Estimates,
+    advise_labels,
+    compare_candidates,
+    estimate_labels,
+)
 from rocketeval.stages.checklist import make_checklists
+from rocketeval.stages.explain import (
+    Explanation,
+    QueryExplanation,
+    explain_candidate,
+    explain_query,
+    explain_run,
+)
 from rocketeval.stages.grade import grade_responses
+from rocketeval.stages.learned import check_learnable
 from rocketeval.stages.load import load_inputs
 from rocketeval.stages.plan import MOST_PROMPTS, Plan, make_plan
-from rocketeval.stages.rank import rank_candidates
+from rocketeval.stages.rank import check_anchor, rank_candidates
 from rocketeval.stages.report import write_report
 from rocketeval.stages.score import score_responses
+from rocketeval.stages.scorers import compare_kinds
 from rocketeval.store.run import RunStore
 
 
@@ -75,7 +95,9 @@ class Run:
         with self.store.locked():
             await self.to_judgments()
             self.score()
-            ranking, audit, report = self.rank(), self.audit(), self.report()
+            ranking, audit = self.rank(), self.audit()
+            self.explain()
+            report = self.report()
             stages = self.store.manifest()["stages"]
         return Outcome(self.store.path, ranking, audit, report, stages)
 
@@ -124,6 +146,8 @@ class Run:
         self.check_config()
         with self._stage("load") as facts:
             facts |= load_inputs(self.store, self.config)
+            check_anchor(self.store, self.config)
+            check_learnable(self.store, self.config.scorer)
             self.store.freeze(self.config)
         return facts
 
@@ -164,6 +188,39 @@ class Run:
         """Compare the scores with votes, labels and reference ratings."""
         with self._stage("audit"):
             return audit_run(self.store, self.config)
+
+    def explain(self) -> Explanation:
+        """Say where each candidate loses against its neighbours in the ranking."""
+        with self._stage("explain"):
+            return explain_run(self.store, self.config)
+
+    def explain_candidate(self, candidate: str, most: int) -> CandidateExplanation:
+        """Say where one candidate loses and gains, with as many items as wanted; writes nothing."""
+        return explain_candidate(self.store, self.config, candidate, most)
+
+    def explain_query(self, query_id: str) -> QueryExplanation:
+        """Say what each item of one query's checklist adds; writes nothing."""
+        return explain_query(self.store, self.config, query_id)
+
+    def compare(
+        self, first: str, second: str, *, min_effect: float | None = None, level: float = 0.95
+    ) -> Comparison:
+        """Say whether one candidate is better than another; writes nothing."""
+        return compare_candidates(self.store, self.config, first, second, min_effect, level)
+
+    def estimate(self, choice: Choice, *, level: float = 0.95) -> Estimates:
+        """Estimate mean labels from the labels there are and all scores; writes nothing."""
+        return estimate_labels(self.store, self.config, choice, level)
+
+    def advise(
+        self, choice: Choice, *, more: int = 20, seed: int = 0, level: float = 0.95
+    ) -> Advice:
+        """Choose what to label next, and say what it buys; writes nothing."""
+        return advise_labels(self.store, choice, more, seed, level)
+
+    def compare_scorers(self, among: Sequence[str] | None = None) -> ScorerComparison:
+        """Say how kinds of scorers do on gold they have not seen; writes nothing."""
+        return compare_kinds(self.store, self.config, among)
 
     def report(self) -> Path:
         """Write report.html."""

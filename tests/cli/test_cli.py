@@ -41,7 +41,7 @@ def test_help_lists_every_verb_in_order() -> None:
     """`--help` shows the walk, and each verb explains itself."""
     shown = cli(Path.cwd(), "--help").stdout
     verbs = ["init", "doctor", "plan", "run", "checklist", "grade", "score", "rank", "audit"]
-    verbs += ["report"]
+    verbs += ["explain", "report", "scorers", "ensemble"]
     places = [shown.index(f"\n  {verb} ") for verb in verbs]
     assert places == sorted(places)
     for verb in verbs:

@@ -63,6 +63,43 @@ def test_few_candidates_with_gaps_are_refitted() -> None:
     )
 
 
+def test_refits_are_the_fits_of_the_resampled_rows() -> None:
+    """Each exact draw is the fit of a grid in which the drawn queries are written out again."""
+    rng = np.random.default_rng(4)
+    scores = rng.normal(size=(12, 4))
+    scores[rng.random(scores.shape) < 0.3] = np.nan
+    wins, here = pairwise.win_totals(scores, 0.1), ~np.isnan(scores)
+    strengths = bradley_terry.fit(wins.sum(axis=0), pairwise.pair_counts(scores))
+    draws = bootstrap.exact_draws(wins, here, strengths, times=10, seed=0)
+    counts = np.concatenate(list(bootstrap.resample_queries(12, 10, 0)))
+    for drawn, found in zip(counts.astype(int), draws, strict=True):
+        again = np.repeat(scores, drawn, axis=0)
+        total = pairwise.win_totals(again, 0.1).sum(axis=0)
+        expected = bradley_terry.fit(total, pairwise.pair_counts(again))
+        np.testing.assert_allclose(found, expected, atol=1e-8)
+
+
+def test_rows_of_one_query_are_drawn_together() -> None:
+    """Two judges' rows of a query come and go together: each draw is the fit of both, refitted."""
+    one, here_one, _ = fitted(5, 150, 5, 0.1)
+    other, here_other, _ = fitted(6, 150, 5, 0.1)
+    wins, present = np.concatenate([one, other]), np.concatenate([here_one, here_other])
+
+    def refit(drawn: Floats) -> Floats:
+        met = sum(here.T.astype(float) @ (drawn[:, None] * here) for here in (here_one, here_other))
+        np.fill_diagonal(met, 0.0)
+        return bradley_terry.fit(drawn @ one + drawn @ other, met)
+
+    settings = {"times": 100, "seed": 3, "queries": np.tile(np.arange(150), 2)}
+    counts = np.concatenate(list(bootstrap.resample_queries(150, 100, 3)))
+    expected = np.array([refit(drawn) for drawn in counts])
+    whole = refit(np.ones(150))
+    exact = bootstrap.exact_draws(wins, present, whole, **settings)
+    np.testing.assert_allclose(exact, expected, atol=1e-8)
+    fast = bootstrap.one_step_draws(wins, present, whole, **settings)
+    assert min(np.corrcoef(fast[:, c], expected[:, c])[0, 1] for c in range(5)) > 0.995
+
+
 def test_queries_are_resampled_not_comparisons() -> None:
     """Ten copies of each candidate make 100 times the comparisons and not a bit more certainty."""
     rng = np.random.default_rng(3)

@@ -69,6 +69,21 @@ def test_pair_counts_count_shared_queries() -> None:
     assert pairwise.pair_counts(scores).tolist() == [[0, 2, 1], [2, 0, 1], [1, 1, 0]]
 
 
+@pytest.mark.parametrize("missing", [0.0, 0.5])
+@pytest.mark.parametrize("tie_margin", [0.0, 0.1, 0.25])
+def test_win_matrix_is_exactly_the_double_loop(tie_margin: float, missing: float) -> None:
+    """Every entry is the mean outcome of the two over the queries they share, to the last bit."""
+    scores = some_scores(8, 30, 6, missing)
+    expected = np.full((6, 6), np.nan)
+    for i in range(6):
+        for j in range(6):
+            pairs = [(row[i], row[j]) for row in scores if not np.isnan(row[i] + row[j])]
+            if i != j and pairs:
+                outcomes = [plain_outcome(a, b, tie_margin) for a, b in pairs]
+                expected[i, j] = sum(outcomes) / len(outcomes)
+    np.testing.assert_array_equal(pairwise.win_matrix(scores, tie_margin), expected)
+
+
 def test_win_matrix_holds_each_pairs_share() -> None:
     """Shares match the double loop, mirror to one, and are unknown where two never meet."""
     scores = some_scores(7, 30, 5, 0.3)

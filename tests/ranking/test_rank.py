@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import subprocess
 import sys
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -158,6 +159,33 @@ def test_a_single_candidate_is_rank_one_at_the_anchor() -> None:
     assert (row.rank, row.rank_low, row.rank_high) == (1, 1, 1)
     assert row.rating.value == 1000.0
     assert row.mean_score.low < row.mean_score.value < row.mean_score.high
+
+
+def test_neighbours_are_compared_with_each_other() -> None:
+    """A slope too slow to part neighbours still parts groups; both are told."""
+    rows = rank(grid_of(noisy(3, 60, [0.0, 0.3, 0.6, 0.9, 1.2, 1.5]))).rows
+    assert rows[-1].beats_next is None
+    borders = [a for a, b in pairwise(rows) if a.group != b.group]
+    assert any(not row.beats_next for row in borders)
+    clear = rank(grid_of(noisy(1, 100, [0.0, 2.0, 4.0]))).rows
+    assert [row.beats_next for row in clear] == [True, True, None]
+
+
+def test_the_win_matrix_is_in_the_order_of_the_ranking() -> None:
+    """Names and shares go together: the best row wins most, and never meets itself."""
+    scores = noisy(1, 50, [0.0, 4.0, 2.0])
+    found = rank(grid_of(scores), tie_margin=0.0).wins
+    assert found is not None
+    assert found.candidates == ("b", "c", "a")
+    assert found.shares[0][2] == np.mean(scores[:, 1] > scores[:, 0]).round(6)
+    assert [found.shares[place][place] for place in range(3)] == [None, None, None]
+
+
+def test_there_is_no_matrix_of_too_many_candidates() -> None:
+    """Above the limit the ranking goes without."""
+    scores = np.random.default_rng(0).normal(size=(6, 201))
+    grid = ScoreGrid(tuple("abcdef"), tuple(map(str, range(201))), scores)
+    assert rank(grid, bootstrap=50).wins is None
 
 
 def test_a_grid_without_scores_is_refused() -> None:

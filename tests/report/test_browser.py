@@ -16,9 +16,13 @@ import pytest
 from rocketeval.report.data import (
     ReportAnswer,
     ReportData,
+    ReportExplained,
+    ReportItem,
+    ReportLoss,
     ReportQuery,
     ReportResponse,
     ReportRow,
+    ReportWins,
 )
 from rocketeval.report.html import build_report
 
@@ -83,9 +87,22 @@ def hostile(quickstart: ReportData) -> ReportData:
         ReportResponse("never judged", ATTACK, None, None, ()),
     )
     items = (ATTACK, "Is it hidden?", "Is it wide?")
-    query = ReportQuery("q/1 <b>", ATTACK, (), ATTACK, ATTACK, items, responses)
+    figures = (
+        ReportItem(0.7, True, 0.25, 0.0, None, ATTACK),
+        ReportItem(0.3, False, None, None, -0.5, None),
+    )
+    query = ReportQuery("q/1 <b>", ATTACK, (), ATTACK, ATTACK, items, responses, figures)
     row = ReportRow(NAME, 1, 1, 1, 1, None, None, 1, 0)
-    return replace(quickstart, run_name=ATTACK, rows=(row,), queries=(query,))
+    loss = ReportLoss("q/1 <b>", 1, ATTACK, 0.25, 0.75, 1.5)
+    return replace(
+        quickstart,
+        run_name=ATTACK,
+        rows=(row,),
+        queries=(query,),
+        separation=(ATTACK,),
+        wins=ReportWins((NAME, ATTACK), ((None, 1.0), (0.0, None))),
+        explained=(ReportExplained(NAME, 1, None, (loss,)),),
+    )
 
 
 def route(*parts: str) -> str:
@@ -151,6 +168,23 @@ def test_response_of_a_hostile_candidate_is_shown_as_text(
     assert "missing: yes and no hidden" in view
     assert "missing (0.35\N{EN DASH}1.00): yes or no hidden, bounds too wide" in view
     assert "2 forged delimiters or tokens disarmed" in view
+
+
+def test_first_screen_of_a_hostile_run_is_inert(browser: Browser, hostile: ReportData) -> None:
+    """Names and items in the table of wins, the losses and the sentences run nothing."""
+    dom, log = browser.open(build_report(hostile))
+    assert_inert(dom, log)
+    assert "&lt;/script&gt;&lt;script&gt;document" in dom[: dom.index('<div id="view"')]
+
+
+def test_items_of_a_query_carry_their_weights(browser: Browser, hostile: ReportData) -> None:
+    """The checklist says what each item weighs and whom it tells apart, and runs nothing."""
+    dom, log = browser.open(build_report(hostile), route("query", "q/1 <b>"))
+    assert_inert(dom, log)
+    view = view_of(dom)
+    assert "weight 0.70 (learned; equal would be 0.33)" in view
+    assert "weight 0.30 · no answers · correlation with score -0.50" in view
+    assert '<span class="tag">&lt;/script&gt;' in view
 
 
 def test_candidate_lists_its_queries(browser: Browser, hostile: ReportData) -> None:

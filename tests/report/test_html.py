@@ -18,10 +18,14 @@ from rocketeval.report.data import (
     STATUS_TEXT,
     ReportAnswer,
     ReportData,
+    ReportExplained,
     ReportFigure,
+    ReportItem,
+    ReportLoss,
     ReportQuery,
     ReportResponse,
     ReportRow,
+    ReportWins,
 )
 from rocketeval.report.html import build_report
 
@@ -95,7 +99,10 @@ def report_of(word: str) -> ReportData:
     """Return a report in which every free text is `word`."""
     answer = ReportAnswer(None, 0.1, 0.9, word)
     response = ReportResponse(word, word, (Turn(word, word),), 5.5, (answer,), 1)
-    query = ReportQuery(word, word, (Turn(word, word),), word, word, (word,), (response,))
+    figures = (ReportItem(1.0, True, 0.5, 0.1, None, word),)
+    turns = (Turn(word, word),)
+    query = ReportQuery(word, word, turns, word, word, (word,), (response,), figures)
+    loss = ReportLoss(word, 1, word, 0.1, 0.9, 3.6)
     interval = Interval(5.0, 4.0, 6.0)
     return ReportData(
         run_name=word,
@@ -109,6 +116,9 @@ def report_of(word: str) -> ReportData:
         scale=(1.0, 10.0),
         queries=(query,),
         queries_omitted=2,
+        separation=(word,),
+        wins=ReportWins((word, word), ((None, 0.75), (0.25, None)), 3),
+        explained=(ReportExplained(word, 1, interval, (loss,)), ReportExplained(word, 2, None, ())),
         counts={word: 3, "queries": 3},
         agreement=(ReportFigure(word, interval, word), ReportFigure(word, None, word)),
         methods=(word,),
@@ -135,6 +145,7 @@ def test_embedded_data_round_trips(word: str) -> None:
     assert {query["id"], query["text"], query["reference"], *query["items"]} == {word}
     assert {response["candidate"], response["text"], *response["history"][0]} == {word}
     assert response["answers"] == [[None, 0.1, 0.9, word]]
+    assert query["figures"][0]["dead"] == word
 
 
 @pytest.mark.parametrize("word", HOSTILE)
@@ -228,6 +239,59 @@ def test_inseparable_candidates_are_joined(quickstart: ReportData) -> None:
     page = Page(build_report(quickstart))
     spans = [a["rowspan"] for tag, a in page.elements if tag == "th" and "rowspan" in a]
     assert spans == ["2", "2"]
+
+
+def test_inseparable_candidates_are_named_in_words(quickstart: ReportData) -> None:
+    """A reader who knows no brackets still reads which order is not a finding."""
+    sentence = "Group 1: solid cannot be told apart from careful."
+    assert sentence in Page(build_report(replace(quickstart, separation=(sentence,)))).text
+
+
+def test_wins_read_without_colour_or_script(quickstart: ReportData) -> None:
+    """Every cell is a number beside full names; the rest of a long ranking is counted."""
+    wins = ReportWins(("careful", "solid"), ((None, 0.625), (0.375, None)), 40)
+    page = Page(build_report(replace(quickstart, wins=wins)))
+    assert "Row beats column 1 careful 2 solid 1 careful - 62 2 solid 38 -" in page.text
+    assert "The first 2 are shown, 40 more are ranked" in page.text
+    shades = [a.get("class") for tag, a in page.elements if tag == "td" and "class" in a]
+    assert {"w6", "w4"} <= set(shades)
+
+
+def test_no_table_of_too_many_candidates(quickstart: ReportData) -> None:
+    """Where the ranking has no matrix, the page says why."""
+    assert "too many candidates for a table of pairs" in Page(build_report(quickstart)).text
+
+
+def test_losses_are_folded_and_need_no_script(quickstart: ReportData) -> None:
+    """Each candidate's losses stand in the markup with item, query and both probabilities."""
+    loss = ReportLoss(quickstart.queries[0].id, 3, "Is it right?", 0.1, 0.9, 1.25)
+    absent = ReportLoss("not in the file", 1, "Is it kind?", 0.2, 0.7, 0.5)
+    explained = (
+        ReportExplained("careful", 1, Interval(-0.4, -0.6, -0.2), ()),
+        ReportExplained("solid", 2, Interval(0.3, 0.1, 0.5), (loss, absent)),
+        ReportExplained("silent", 3, None, ()),
+    )
+    page = Page(build_report(replace(quickstart, explained=explained)))
+    assert "1 careful no item costs it points gains 0.40 points a query 0.20-0.60" in page.text
+    assert "2 solid Is it right? loses 0.30 points a query 0.10-0.50" in page.text
+    assert f"1.25 Is it right? {quickstart.queries[0].id} , item 3 0.10 0.90" in page.text
+    assert "3 silent no item costs it points not compared" in page.text
+    assert "The first 3 of 5 candidates are shown" in page.text
+    links = [a["href"] for tag, a in page.elements if tag == "a" and "#/query/" in str(a["href"])]
+    assert links == [f"#/query/{quickstart.queries[0].id}"]
+
+
+def test_an_unexplained_run_says_how_to_explain_it(quickstart: ReportData) -> None:
+    """A missing part names the command that makes it."""
+    assert "rocketeval explain" in Page(build_report(quickstart)).text
+
+
+def test_a_loss_that_is_no_number_is_refused(quickstart: ReportData) -> None:
+    """The report names item, query and candidate of a broken figure."""
+    loss = ReportLoss("q", 3, "Is it right?", 0.1, float("nan"), 1.25)
+    broken = replace(quickstart, explained=(ReportExplained("solid", 2, None, (loss,)),))
+    with pytest.raises(RocketEvalError, match="item 3 of query 'q', candidate 'solid'"):
+        build_report(broken)
 
 
 def test_audit_figures_stand_beside_their_baselines(quickstart: ReportData) -> None:

@@ -10,12 +10,20 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from rocketeval.config import ScorerConfig
 from rocketeval.engines.scripted import exact_answer
-from rocketeval.records import Answer, Judgment, Status
+from rocketeval.records import Answer, Gold, Judgment, Status
 from rocketeval.scoring.answers import AnswerTable
+from rocketeval.scoring.crossfit import Scored, score_answers
 from rocketeval.scoring.mean import MeanScorer
 from rocketeval.scoring.score import align_answers, count_statuses, score_table
 from rocketeval.store.ledger import Ledger, read_tables
+
+
+def scored(answers: AnswerTable) -> Scored:
+    """The mean scores of a table."""
+    return score_answers(answers, Gold(), ScorerConfig())
+
 
 CELLS = [(f"q{query}", f"c{candidate}") for query in range(20) for candidate in range(5)]
 
@@ -63,7 +71,7 @@ def align(judgments: list[pa.Table]) -> AnswerTable:
 def written(answers: AnswerTable, path: Path) -> bytes:
     """The score table as the bytes of the file it becomes."""
     keys = [key_of(cell) for cell in CELLS]
-    table = score_table(answers, MeanScorer().predict(answers), keys)
+    table = score_table(answers, scored(answers), keys)
     pq.write_table(table, path, compression="zstd")
     return path.read_bytes()
 
@@ -110,7 +118,7 @@ def test_judgments_of_other_runs_are_ignored() -> None:
 def test_an_empty_ledger_gives_a_table_of_gaps(judgments: list[pa.Table]) -> None:
     """Before any judgment there are cells without answers, and scores that are null."""
     aligned = align_answers(["q", "r"], ["a", "a"], ["k", None], judgments)
-    table = score_table(aligned, MeanScorer().predict(aligned), ["k", None])
+    table = score_table(aligned, scored(aligned), ["k", None])
     assert table["score"].to_pylist() == [None, None]
     assert table["items"].to_pylist() == [0, 0]
 
@@ -118,12 +126,13 @@ def test_an_empty_ledger_gives_a_table_of_gaps(judgments: list[pa.Table]) -> Non
 def test_no_cells_give_an_empty_table() -> None:
     """A run without responses has an empty table, with its columns."""
     aligned = align_answers([], [], [], tables([("k", [0.5])], 1))
-    table = score_table(aligned, MeanScorer().predict(aligned), [])
+    table = score_table(aligned, scored(aligned), [])
     assert table.num_rows == 0
     assert table.column_names == [
         "query_id",
         "candidate",
         "score",
+        "basis",
         "items",
         "answered",
         "judgment",
@@ -133,12 +142,13 @@ def test_no_cells_give_an_empty_table() -> None:
 def test_a_judgment_whose_answers_are_all_missing_has_items_but_no_score() -> None:
     """It was asked and not answered: the gap is visible as such."""
     aligned = align_answers(["q"], ["a"], ["k"], tables([("k", [None, None])], 1))
-    table = score_table(aligned, MeanScorer().predict(aligned), ["k"])
+    table = score_table(aligned, scored(aligned), ["k"])
     assert table.to_pylist() == [
         {
             "query_id": "q",
             "candidate": "a",
             "score": None,
+            "basis": "unsupervised",
             "items": 2,
             "answered": 0,
             "judgment": "k",

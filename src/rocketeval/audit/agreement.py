@@ -19,6 +19,7 @@ from rocketeval.ranking.pairwise import compare
 from rocketeval.records import Interval, Vote
 
 Floats = NDArray[np.float64]
+Places = NDArray[np.intp]
 
 _SIGN = {"a": 1, "tie": 0, "b": -1}
 
@@ -76,9 +77,29 @@ def agreement_with_votes(
     (1.0, 1, 1)
     """
     usable, first, second = _scored_votes(grid, votes)
+    outcomes, signs = compare(first, second, tie_margin), compare(first, second, 0.0)
+    return agreement_of_outcomes(
+        usable, outcomes, signs, votes=len(votes), bootstrap=bootstrap, seed=seed, level=level
+    )
+
+
+def agreement_of_outcomes(
+    usable: Sequence[Vote],
+    outcomes: NDArray[np.int8],
+    signs: NDArray[np.int8],
+    *,
+    votes: int,
+    bootstrap: int,
+    seed: int,
+    level: float,
+) -> Agreement:
+    """How often outcomes (1: a, 0: tie, -1: b) are those of the votes they belong to.
+
+    `signs` are the outcomes without a tie margin; `votes` counts the unusable ones too.
+    """
     voted = np.array([_SIGN[vote.winner] for vote in usable], dtype=np.int8)
-    same = (compare(first, second, tie_margin) == voted).astype(np.float64)
-    by_sign = 0.5 + 0.5 * compare(first, second, 0.0) * voted
+    same = (outcomes == voted).astype(np.float64)
+    by_sign = 0.5 + 0.5 * signs * voted
     decisive = voted != 0
     query_ids = [vote.query_id for vote in usable]
     decisive_ids = [vote.query_id for vote in usable if vote.winner != "tie"]
@@ -86,10 +107,10 @@ def agreement_with_votes(
     return Agreement(
         with_ties=_share(query_ids, same, *settings),
         without_ties=_share(decisive_ids, by_sign[decisive], *settings),
-        votes=len(votes),
+        votes=votes,
         used=len(usable),
         decisive=len(decisive_ids),
-        unusable=len(votes) - len(usable),
+        unusable=votes - len(usable),
     )
 
 
@@ -123,8 +144,8 @@ def human_agreement(
     )
 
 
-def _scored_votes(grid: ScoreGrid, votes: Sequence[Vote]) -> tuple[list[Vote], Floats, Floats]:
-    """The votes on which both responses have a score, with the scores of a and of b."""
+def find_voted(grid: ScoreGrid, votes: Sequence[Vote]) -> tuple[list[Vote], Places, Places, Places]:
+    """The votes whose names the grid knows, with their row and the columns of a and of b."""
     rows = {query: row for row, query in enumerate(grid.query_ids)}
     columns = {candidate: column for column, candidate in enumerate(grid.candidates)}
     known = [
@@ -132,9 +153,18 @@ def _scored_votes(grid: ScoreGrid, votes: Sequence[Vote]) -> tuple[list[Vote], F
         for vote in votes
         if vote.query_id in rows and vote.candidate_a in columns and vote.candidate_b in columns
     ]
-    row = np.array([rows[vote.query_id] for vote in known], dtype=np.intp)
-    first = grid.scores[row, np.array([columns[v.candidate_a] for v in known], dtype=np.intp)]
-    second = grid.scores[row, np.array([columns[v.candidate_b] for v in known], dtype=np.intp)]
+    return (
+        known,
+        np.array([rows[vote.query_id] for vote in known], dtype=np.intp),
+        np.array([columns[vote.candidate_a] for vote in known], dtype=np.intp),
+        np.array([columns[vote.candidate_b] for vote in known], dtype=np.intp),
+    )
+
+
+def _scored_votes(grid: ScoreGrid, votes: Sequence[Vote]) -> tuple[list[Vote], Floats, Floats]:
+    """The votes on which both responses have a score, with the scores of a and of b."""
+    known, row, a, b = find_voted(grid, votes)
+    first, second = grid.scores[row, a], grid.scores[row, b]
     scored = ~(np.isnan(first) | np.isnan(second))
     usable = [vote for vote, keep in zip(known, scored.tolist(), strict=True) if keep]
     return usable, first[scored], second[scored]

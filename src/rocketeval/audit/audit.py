@@ -14,53 +14,65 @@ from rocketeval.audit.agreement import (
 from rocketeval.audit.baselines import LENGTH_TIE_MARGIN, length_grid, random_agreement
 from rocketeval.audit.correlation import Correlation, correlate
 from rocketeval.audit.label_correlation import LabelCorrelation, label_correlation
+from rocketeval.audit.training import Refused, honest_gold, labels_by_basis
 from rocketeval.config import RankingConfig
 from rocketeval.grid import ScoreGrid
-from rocketeval.records import Gold
+from rocketeval.records import Basis, Gold
 
 
 @dataclass(frozen=True, slots=True)
 class Audit:
-    """Every figure the gold allows; None where there is no gold of that kind."""
+    """Every figure the gold allows; None or empty where there is no gold of that kind."""
 
     agreement: Mapping[str, Agreement]
-    """By method: `judge`, then `hard yes/no`, `longer response`, `random guess`."""
+    """By method: `judge`, then the baselines."""
     voters: VoterAgreement | None
     """How often two voters agree: the ceiling."""
     ratings: Correlation | None
     """Our ratings against reference ratings."""
-    labels: LabelCorrelation | None
-    """Scores against labels."""
+    labels: Mapping[str, Mapping[str, LabelCorrelation]]
+    """Scores against labels: by which labels (`all labels`, or `held-out labels` and `labels out
+    of fold` when the scorer learned from some), then by method."""
+    refused: Refused
+    """Gold left out because the fit that made the scores has learned from it."""
 
 
 def audit(
     grid: ScoreGrid,
-    hard_grid: ScoreGrid,
+    rivals: Mapping[str, ScoreGrid],
     lengths: Mapping[tuple[str, str], float],
     ranked: Mapping[str, float],
     gold: Gold,
+    basis: Mapping[tuple[str, str], Basis],
     config: RankingConfig,
 ) -> Audit:
-    """Return the agreement of `grid` with the gold, and of the baselines on the same votes."""
+    """Return the agreement of `grid` with the gold, beside that of simpler ways to score.
+
+    `rivals` are grids of the same judgments scored otherwise; `basis` says for every response with
+    gold what its score in `grid` rests on.
+    """
+    honest, refused = honest_gold(gold, basis)
+    settings = {"bootstrap": config.bootstrap, "seed": config.seed}
 
     def agree(scores: ScoreGrid, margin: float) -> Agreement:
-        return agreement_with_votes(
-            scores, gold.votes, tie_margin=margin, bootstrap=config.bootstrap, seed=config.seed
-        )
+        return agreement_with_votes(scores, honest.votes, tie_margin=margin, **settings)
 
+    methods = {"judge": grid, **rivals}
     agreement: dict[str, Agreement] = {}
-    if gold.votes:
-        agreement = {
-            "judge": agree(grid, config.tie_margin),
-            "hard yes/no": agree(hard_grid, config.tie_margin),
-            "longer response": agree(length_grid(grid, lengths), LENGTH_TIE_MARGIN),
-            "random guess": random_agreement(gold.votes),
-        }
+    if honest.votes:
+        agreement = {name: agree(scores, config.tie_margin) for name, scores in methods.items()}
+        agreement["longer response"] = agree(length_grid(grid, lengths), LENGTH_TIE_MARGIN)
+        agreement["random guess"] = random_agreement(honest.votes)
     return Audit(
         agreement=agreement,
-        voters=human_agreement(gold.votes, bootstrap=config.bootstrap, seed=config.seed),
+        voters=human_agreement(honest.votes, **settings),
         ratings=correlate(ranked, gold.ratings, seed=config.seed) if gold.ratings else None,
-        labels=label_correlation(grid, gold.labels, bootstrap=config.bootstrap, seed=config.seed)
-        if gold.labels
-        else None,
+        labels={
+            part: {
+                name: label_correlation(scores, labels, **settings)
+                for name, scores in methods.items()
+            }
+            for part, labels in labels_by_basis(honest.labels, basis).items()
+        },
+        refused=refused,
     )

@@ -18,7 +18,7 @@ from rocketeval.audit.correlation import (
     why_no_coefficient,
 )
 from rocketeval.grid import ScoreGrid
-from rocketeval.ranking.bootstrap import interval, resample_queries
+from rocketeval.ranking.bootstrap import interval, ratio_draws, resample_queries
 from rocketeval.records import Interval, Label, Rating
 
 Floats = NDArray[np.float64]
@@ -37,6 +37,8 @@ class LabelCorrelation:
     """Its interval keeps each response's rank among all."""
     kendall: Interval | None
     """Tau-b; its bounds are NaN above `MOST_FOR_KENDALL_INTERVAL` responses."""
+    rmse: Interval | None
+    """Root of the mean squared difference, on the label scale."""
     responses: int
     """Labelled responses that have a score; several labels of one response are averaged."""
     unusable: int
@@ -71,7 +73,7 @@ def label_correlation(
     by_candidate = _correlate_means(grid.candidates, cells, seed, level)
     reason = why_no_coefficient(cells.scores, cells.labels, "labelled responses")
     if reason is not None:
-        return LabelCorrelation(None, None, None, responses, unusable, reason, by_candidate)
+        return LabelCorrelation(None, None, None, None, responses, unusable, reason, by_candidate)
 
     _, places = np.unique(cells.rows, return_inverse=True)
     ranked = _Cells(cells.rows, cells.columns, ranks(cells.scores), ranks(cells.labels))
@@ -88,6 +90,10 @@ def label_correlation(
         ),
         kendall=sure(
             _tau(cells.scores, cells.labels), _kendall_draws(cells, places, bootstrap, seed)
+        ),
+        rmse=sure(
+            math.sqrt(float(np.mean((cells.scores - cells.labels) ** 2))),
+            _rmse_draws(cells, places, bootstrap, seed),
         ),
         responses=responses,
         unusable=unusable,
@@ -140,6 +146,13 @@ def _pearson_draws(cells: _Cells, places: Places, times: int, seed: int) -> Floa
         drawn[varies] = (n * sxy - sx * sy)[varies] / np.sqrt(spread[varies])
         blocks.append(drawn)
     return np.concatenate(blocks)
+
+
+def _rmse_draws(cells: _Cells, places: Places, times: int, seed: int) -> Floats:
+    errors = (cells.scores - cells.labels) ** 2
+    squared = np.bincount(places, weights=errors).astype(np.float64)[:, None]
+    counts = np.bincount(places).astype(np.float64)[:, None]
+    return np.sqrt(ratio_draws(squared, counts, times=times, seed=seed)[:, 0])
 
 
 def _kendall_draws(cells: _Cells, places: Places, times: int, seed: int) -> Floats:

@@ -15,13 +15,19 @@ VERBS = {
     "init": "Write a small benchmark and a config to start from.",
     "doctor": "Examine a judge before it is paid for: will it do?",
     "plan": "Say what a run would ask, cost and take, before it is started.",
-    "run": "Do everything: load, checklist, grade, score, rank, audit, report.",
+    "run": "Do everything: load, checklist, grade, score, rank, audit, explain, report.",
     "checklist": "Load the benchmark and give every query its checklist.",
     "grade": "Let the judge answer every checklist item that is still unanswered.",
     "score": "Turn judgments into scores.",
     "rank": "Turn scores into ratings and ranks with intervals.",
     "audit": "Compare the scores with votes, labels and reference ratings.",
+    "explain": "Say where a candidate loses against its neighbours, and what each item adds.",
     "report": "Write report.html.",
+    "scorers": "Compare kinds of scorers on the run's labels or votes.",
+    "compare": "Say whether one candidate is better than another, and how sure that is.",
+    "estimate": "Estimate mean labels from a few labels and all scores.",
+    "advise": "Choose which responses to label next, and say what that buys.",
+    "ensemble": "Combine runs of several judges into one ranking.",
 }
 
 

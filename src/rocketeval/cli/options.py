@@ -19,6 +19,14 @@ _CONFIG = click.argument(
     "config", type=click.Path(path_type=Path, dir_okay=False), default=Path("rocketeval.yaml")
 )
 _NAME = click.option("--name", help="Name of the run; overrides the config's.")
+LEVEL = click.option(
+    "--level",
+    type=click.FloatRange(0.5, 0.999),
+    default=0.95,
+    show_default=True,
+    help="Confidence level of the intervals.",
+)
+"""For verbs that say how sure something is."""
 _OVERRIDES = (
     click.option(
         "--limit",
@@ -43,8 +51,8 @@ def with_run(verb: Verb) -> Verb:
     """Give the verb the run that CONFIG and --name describe."""
 
     @wraps(verb)
-    def command(config: Path, name: str | None) -> Any:
-        return verb(Run(_override(load_config(config), name=name)))
+    def command(config: Path, name: str | None, **own: Any) -> Any:
+        return verb(Run(_override(load_config(config), name=name)), **own)
 
     return _CONFIG(_NAME(command))
 

@@ -9,7 +9,7 @@ from rocketeval.cli.drive import INCOMPLETE, drive
 from rocketeval.cli.options import with_settings
 from rocketeval.cli.plan import show_dry_run
 from rocketeval.cli.progress import make_observer
-from rocketeval.cli.show import show_audit, show_gaps, show_ranking
+from rocketeval.cli.show import show_audit, show_gaps, show_learned, show_ranking
 from rocketeval.config import RunConfig
 from rocketeval.pipeline import Run
 
@@ -31,6 +31,7 @@ def command(settings: RunConfig, quiet: bool, dry_run: bool) -> int:
     run = Run(settings, observer=make_observer(settings, quiet=quiet))
     outcome = drive(run, run.all)
     if not quiet:
+        show_learned(outcome.stages["score"])
         show_ranking(outcome.ranking)
         show_audit(outcome.audit)
         show_bill(outcome.stages["grade"]["bill"])

@@ -6,6 +6,7 @@ import click
 
 from rocketeval.cli.drive import INCOMPLETE
 from rocketeval.cli.options import with_run
+from rocketeval.cli.show import show_learned
 from rocketeval.pipeline import Run
 
 
@@ -18,4 +19,5 @@ def command(run: Run) -> int:
         f"{facts['scores']} scores, {facts['without_score']} responses without one, "
         f"{facts['missing_answers']} of {facts['answers']} answers missing"
     )
+    show_learned(facts)
     return INCOMPLETE if facts["without_score"] or facts["missing_answers"] else 0

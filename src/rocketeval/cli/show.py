@@ -13,17 +13,20 @@ from rich.text import Text
 
 from rocketeval.audit.audit import Audit
 from rocketeval.audit.correlation import Coefficient, Correlation
+from rocketeval.audit.label_correlation import LabelCorrelation
+from rocketeval.audit.training import Refused
 from rocketeval.cli.words import counted, printable
 from rocketeval.ranking.rank import Ranking
+from rocketeval.ranking.words import separation_in_words
 from rocketeval.records import Interval
 
 PIPE_WIDTH = 1000
 
 
-def show_ranking(ranking: Ranking) -> None:
-    """Print the leaderboard."""
+def show_ranking(ranking: Ranking, title: str = "Ranking") -> None:
+    """Print the leaderboard, and in words which candidates it cannot tell apart."""
     incomplete = any(row.missing for row in ranking.rows)
-    table = _table(f"Ranking over {counted(ranking.queries, 'query', 'queries')}")
+    table = make_table(f"{title} over {counted(ranking.queries, 'query', 'queries')}")
     table.add_column("rank", no_wrap=True)
     table.add_column("group", justify="right", no_wrap=True)
     table.add_column("candidate", overflow="fold")
@@ -41,28 +44,37 @@ def show_ranking(ranking: Ranking) -> None:
             figure(row.mean_score, ".2f"),
             *([str(row.missing)] if incomplete else []),
         )
-    console = _console()
+    console = make_console()
     console.print(table)
+    for sentence in separation_in_words(ranking.rows):
+        console.print(printable(sentence), markup=False, highlight=False)
     for name in ranking.unranked:
         console.print(f"not ranked, no score: {printable(name)}", markup=False)
     if ranking.islands > 1:
         console.print(f"{ranking.islands} sets of candidates share no query: do not compare them")
+    anchored = (
+        f" Ratings are differences to {printable(ranking.anchor)}, which is held at "
+        f"{ranking.anchor_rating:g}."
+        if ranking.anchor is not None
+        else ""
+    )
     console.print(
-        "Candidates in a group cannot be told apart from its first. "
-        f"{ranking.level:.0%} intervals from {ranking.bootstrap} resamples of the queries.",
+        f"{ranking.level:.0%} intervals from {ranking.bootstrap} resamples of the queries."
+        + anchored,
         style="dim",
+        markup=False,
         highlight=False,
     )
 
 
 def show_audit(audit: Audit) -> None:
     """Print how far people agree with the scores."""
-    console = _console()
+    console = make_console()
     if audit.agreement:
         votes = next(iter(audit.agreement.values()))
         whole = f" of {votes.votes}" if votes.unusable else ""
         title = f"Agreement with {votes.used}{whole} {'vote' if votes.votes == 1 else 'votes'}"
-        table = _table(title)
+        table = make_table(title)
         table.add_column("method")
         table.add_column("with ties", justify="right")
         table.add_column("without ties", justify="right")
@@ -77,18 +89,55 @@ def show_audit(audit: Audit) -> None:
             console.print(
                 f"{votes.unusable} votes could not be used: a score is missing, or a name unknown."
             )
-    if audit.labels:
-        pearson = audit.labels.pearson
-        console.print(
-            f"Labels: Pearson {figure(pearson, '.2f')} over {audit.labels.responses} responses"
-            if pearson
-            else f"Labels: {audit.labels.reason}",
-            highlight=False,
-        )
+    for part, methods in audit.labels.items():
+        console.print(_label_table(part, methods))
+    _show_refused(audit.refused)
     if audit.ratings:
         console.print(f"Reference ratings: {_correlation(audit.ratings)}", highlight=False)
     if not (audit.agreement or audit.labels or audit.ratings):
         console.print("Nothing to audit against: the benchmark has no votes, labels or ratings.")
+
+
+def _label_table(part: str, methods: Mapping[str, LabelCorrelation]) -> Table:
+    found = next(iter(methods.values()))
+    table = make_table(f"Against {part} ({found.responses} responses)")
+    for column in ("", "Pearson", "Spearman", "RMSE"):
+        table.add_column(column)
+    for method, row in methods.items():
+        shown = [figure(value, ".2f") for value in (row.pearson, row.spearman, row.rmse)]
+        table.add_row(method, *shown if row.reason is None else [f"none: {row.reason}"])
+    return table
+
+
+def _show_refused(refused: Refused) -> None:
+    """Say loudly what the scores were not held against."""
+    for count, what in ((refused.labels, "labels"), (refused.votes, "votes")):
+        if count:
+            Console(stderr=True).print(
+                f"Refused: {count} {what} were learned from by the fit that made these scores. "
+                "Holding the scores against them would flatter the scorer. Audit it on other "
+                f"{what}, or fit one here: what it learns from is then scored out of fold.",
+                style="red",
+                highlight=False,
+            )
+
+
+def show_learned(score: Mapping[str, Any]) -> None:
+    """Print what the scorer learned from and what was kept from it; nothing if it did not learn."""
+    learned = score.get("learned") or {}
+    console = make_console()
+    if "fitted" in learned:
+        labels, votes = learned["labels"], learned["votes"]
+        gold = counted(labels, "label", "labels") if labels else counted(votes, "vote", "votes")
+        held_out = ", ".join(map(printable, learned["held_out"][:5]))
+        more = f", and {len(learned['held_out']) - 5} more" if len(learned["held_out"]) > 5 else ""
+        kept = f"; held out: {held_out}{more}" if held_out else ""
+        names = counted(len(learned["fitted"]), "candidate", "candidates")
+        console.print(f"The scorer learned from {gold} on {names}{kept}.", highlight=False)
+    if learned.get("queries_by_mean"):
+        reasons = "; ".join(f"{n} x {printable(why)}" for why, n in learned["reasons"].items())
+        by_mean = counted(learned["queries_by_mean"], "query", "queries")
+        console.print(f"Scored by the mean after all: {by_mean} ({reasons}).", highlight=False)
 
 
 def show_gaps(stages: Mapping[str, Any]) -> int:
@@ -114,12 +163,13 @@ def show_gaps(stages: Mapping[str, Any]) -> int:
     return sum(gaps.values())
 
 
-def _console() -> Console:
+def make_console() -> Console:
     """Return a console that wraps for people and never for pipes."""
     return Console() if sys.stdout.isatty() else Console(width=PIPE_WIDTH)
 
 
-def _table(title: str) -> Table:
+def make_table(title: str) -> Table:
+    """Return an empty table without lines."""
     return Table(title=title, title_justify="left", box=None, pad_edge=False)
 
 

@@ -3,6 +3,9 @@
 Queries are drawn, with everything measured on them, because they are what a benchmark samples.
 The comparisons of one query are not independent: resampling them makes intervals several times too
 narrow. A given seed always draws the same queries.
+
+Where several rows belong to one query (one a judge), `queries` numbers each row's query from 0,
+and the rows of a query are drawn together.
 """
 
 from __future__ import annotations
@@ -24,6 +27,7 @@ from rocketeval.ranking.bradley_terry import (
 from rocketeval.records import Interval
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 
 EXACT_CANDIDATES = 30
 """Up to this many, an incomplete grid is refitted on every resample."""
@@ -43,13 +47,31 @@ def resample_queries(queries: int, times: int, seed: int) -> Iterator[Floats]:
         yield rng.multinomial(queries, chances, size=size).astype(np.float64)
 
 
-def ratio_draws(numerators: Floats, denominators: Floats, *, times: int, seed: int) -> Floats:
+def resample_rows(
+    rows: int, times: int, seed: int, queries: Ints | None = None
+) -> Iterator[Floats]:
+    """Blocks of how often each row was drawn; a row is a query of its own without `queries`."""
+    if queries is None:
+        yield from resample_queries(rows, times, seed)
+        return
+    for counts in resample_queries(int(queries.max()) + 1, times, seed):
+        yield counts[:, queries]
+
+
+def ratio_draws(
+    numerators: Floats,
+    denominators: Floats,
+    *,
+    times: int,
+    seed: int,
+    queries: Ints | None = None,
+) -> Floats:
     """Per resample and column, the sum of numerators over the sum of denominators.
 
-    Both have one row a query. NaN where a resample's denominators sum to zero.
+    NaN where a resample's denominators sum to zero.
     """
     blocks = []
-    for counts in resample_queries(len(numerators), times, seed):
+    for counts in resample_rows(len(numerators), times, seed, queries):
         below = counts @ denominators
         share = np.full(below.shape, np.nan)
         np.divide(counts @ numerators, below, out=share, where=below > 0)
@@ -58,20 +80,32 @@ def ratio_draws(numerators: Floats, denominators: Floats, *, times: int, seed: i
 
 
 def strength_draws(
-    wins: Floats, present: NDArray[np.bool_], strengths: Floats, *, times: int, seed: int
+    wins: Floats,
+    present: NDArray[np.bool_],
+    strengths: Floats,
+    *,
+    times: int,
+    seed: int,
+    queries: Ints | None = None,
 ) -> Floats:
-    """Per resample, the strengths: `wins` are per query, `strengths` is the fit to all of them.
+    """Per resample, the strengths: `wins` are per row, `strengths` is the fit to all of them.
 
     One Newton step is enough when nothing is missing or candidates are many. With few candidates
     and gaps a step can be too short, and refitting is cheap, so there every resample is refitted.
     """
     few = present.shape[1] <= EXACT_CANDIDATES
     draw = exact_draws if few and not present.all() else one_step_draws
-    return draw(wins, present, strengths, times=times, seed=seed)
+    return draw(wins, present, strengths, times=times, seed=seed, queries=queries)
 
 
 def one_step_draws(
-    wins: Floats, present: NDArray[np.bool_], strengths: Floats, *, times: int, seed: int
+    wins: Floats,
+    present: NDArray[np.bool_],
+    strengths: Floats,
+    *,
+    times: int,
+    seed: int,
+    queries: Ints | None = None,
 ) -> Floats:
     """Per resample, one Newton step away from the full fit: one matrix serves all resamples.
 
@@ -85,7 +119,7 @@ def one_step_draws(
     curvature = information(strengths, _meetings(here, np.ones(len(here))))
     virtual = VIRTUAL_TIES / 4.0
     blocks = []
-    for counts in resample_queries(len(wins), times, seed):
+    for counts in resample_rows(len(wins), times, seed, queries):
         scale = np.sqrt((counts @ known + virtual) / (known.sum(axis=0) + virtual))
         slope = (counts - 1.0) @ surplus
         blocks.append(np.linalg.solve(curvature, (slope / scale).T).T / scale)
@@ -93,14 +127,20 @@ def one_step_draws(
 
 
 def exact_draws(
-    wins: Floats, present: NDArray[np.bool_], strengths: Floats, *, times: int, seed: int
+    wins: Floats,
+    present: NDArray[np.bool_],
+    strengths: Floats,
+    *,
+    times: int,
+    seed: int,
+    queries: Ints | None = None,
 ) -> Floats:
     """Per resample, the strengths fitted anew, starting from the full fit."""
     here = present.astype(np.float64)
     return np.array(
         [
             fit(draw @ wins, _meetings(here, draw), start=strengths)
-            for counts in resample_queries(len(wins), times, seed)
+            for counts in resample_rows(len(wins), times, seed, queries)
             for draw in counts
         ]
     )

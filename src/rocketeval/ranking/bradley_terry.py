@@ -50,13 +50,6 @@ def fit(
     )
 
 
-def elo(strengths: Floats, anchor: float = 1000.0, anchor_candidate: int | None = None) -> Floats:
-    """Strengths on the Elo scale: their mean, or the anchor candidate, is put at `anchor`."""
-    zero = strengths.mean() if anchor_candidate is None else strengths[anchor_candidate]
-    ratings: Floats = anchor + ELO_PER_STRENGTH * (strengths - zero)
-    return ratings
-
-
 def centred(strengths: Floats) -> Floats:
     """Strengths shifted to sum to zero along the last axis."""
     shifted: Floats = strengths - strengths.mean(axis=-1, keepdims=True)

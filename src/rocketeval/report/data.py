@@ -72,6 +72,23 @@ class ReportResponse:
 
 
 @dataclass(frozen=True, slots=True)
+class ReportItem:
+    """What one item adds to its query's scores."""
+
+    weight: float
+    learned: bool
+    """Whether a scorer learned the weight; otherwise it is the same for all items."""
+    mean: float | None
+    """Mean probability of yes; None without answers."""
+    spread: float | None
+    """Standard deviation over the responses."""
+    correlation: float | None
+    """With the scores; None where either does not vary."""
+    dead: str | None
+    """Why it tells nobody apart; None if it does."""
+
+
+@dataclass(frozen=True, slots=True)
 class ReportQuery:
     """One query with its checklist and every response to it."""
 
@@ -83,6 +100,8 @@ class ReportQuery:
     items: tuple[str, ...]
     """Empty when the query has no checklist."""
     responses: tuple[ReportResponse, ...]
+    figures: tuple[ReportItem, ...] = ()
+    """One per item, over all responses; empty when they were not computed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +122,45 @@ class ReportRow:
     """Queries the candidate should have a score for."""
     missing: int
     """How many of them have none."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReportWins:
+    """Who wins against whom."""
+
+    candidates: tuple[str, ...]
+    """Best first."""
+    shares: tuple[tuple[float | None, ...], ...]
+    """Row's share of wins over column; None where two never meet, and on the diagonal."""
+    left_out: int = 0
+    """Candidates further down the ranking."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReportLoss:
+    """One item that costs a candidate points its neighbours get."""
+
+    query_id: str
+    item: int
+    """Its number in the checklist, from 1."""
+    text: str
+    p_yes: float
+    neighbours_p_yes: float
+    points: float
+    """On the query's score."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReportExplained:
+    """Where one candidate loses against its neighbours in the ranking."""
+
+    candidate: str
+    place: int
+    """Row of the leaderboard, from 1."""
+    points: Interval | None
+    """Lost a query; negative if it gains; None when nothing could be compared."""
+    losses: tuple[ReportLoss, ...]
+    """Largest first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +195,12 @@ class ReportData:
     """Those shown in the drill-down."""
     queries_omitted: int = 0
     """Queries left out of the drill-down to keep the file small."""
+    separation: tuple[str, ...] = ()
+    """Which candidates cannot be told apart, in sentences."""
+    wins: ReportWins | None = None
+    """None when there are too many candidates."""
+    explained: tuple[ReportExplained, ...] = ()
+    """By place in the ranking; empty when nothing was explained."""
     counts: Mapping[str, int] = field(default_factory=dict)
     """How much there was, and how much of it is missing; see `SIZES`."""
     agreement: tuple[ReportFigure, ...] = ()

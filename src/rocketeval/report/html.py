@@ -13,11 +13,12 @@ from typing import Any
 
 from rocketeval.errors import RocketEvalError
 from rocketeval.records import Interval, Status, Turn
-from rocketeval.report import sections
+from rocketeval.report import losses, sections, wins
 from rocketeval.report.data import (
     STATUS_TEXT,
     ReportAnswer,
     ReportData,
+    ReportItem,
     ReportQuery,
     ReportResponse,
     ReportRow,
@@ -47,6 +48,8 @@ def build_report(data: ReportData) -> str:
             "lead": sections.lead(data),
             "notice": sections.notice(data),
             "leaderboard": sections.leaderboard(data),
+            "wins": wins.wins(data.wins),
+            "losses": losses.losses(data),
             "trust": sections.trust(data.agreement),
             "counts": sections.counts(data),
             "cost": sections.definitions(data.cost) or "<p>Not recorded.</p>",
@@ -125,7 +128,19 @@ def _query(query: ReportQuery) -> dict[str, Any]:
         "reference": query.reference,
         "category": query.category,
         "items": list(query.items),
+        "figures": [_item(figure) for figure in query.figures],
         "responses": [_response(response) for response in query.responses],
+    }
+
+
+def _item(figure: ReportItem) -> dict[str, Any]:
+    return {
+        "weight": _stored(figure.weight),
+        "learned": figure.learned,
+        "mean": _stored(figure.mean),
+        "spread": _stored(figure.spread),
+        "correlation": _stored(figure.correlation),
+        "dead": figure.dead,
     }
 
 
@@ -176,6 +191,11 @@ def _numbers(data: ReportData) -> Iterator[tuple[str, float]]:
             yield from ((f"candidate {row.candidate!r}", end) for end in _ends(interval))
     for figure in data.agreement:
         yield from ((f"figure {figure.name!r}", end) for end in _ends(figure.value))
+    for found in data.explained:
+        yield from ((f"candidate {found.candidate!r}", end) for end in _ends(found.points))
+        for loss in found.losses:
+            owner = f"item {loss.item} of query {loss.query_id!r}, candidate {found.candidate!r}"
+            yield from ((owner, n) for n in (loss.points, loss.p_yes, loss.neighbours_p_yes))
     for query in data.queries:
         for response in query.responses:
             owner = f"the response of {response.candidate!r} to query {query.id!r}"

@@ -88,8 +88,13 @@ def leaderboard(data: ReportData) -> str:
         f'<th scope="col" class="number">Missing</th></tr></thead>{"".join(bodies)}</table>'
         '<p class="legend">Lines and ranges are intervals; the methods below say how they were '
         "made. A bracket with \N{ALMOST EQUAL TO} joins candidates that cannot be told apart: "
-        "their order is not a finding.</p>"
+        f"their order is not a finding.</p>{_separation(data.separation)}"
     )
+
+
+def _separation(sentences: Iterable[str]) -> str:
+    lines = "".join(f"<li>{text(sentence)}</li>" for sentence in sentences)
+    return f'<ul class="separation">{lines}</ul>' if lines else ""
 
 
 def _group(rows: list[ReportRow], axes: tuple[Axis, Axis]) -> str:

@@ -59,7 +59,7 @@ class AnswerTable:
                 start = row
 
     def _block(self, start: int, stop: int) -> QueryBlock:
-        lengths = self.items[start:stop]
+        lengths = np.diff(self.offsets[start : stop + 1])
         items = int(lengths.max(initial=0))
         if bool((lengths == items).all()):
             flat = self.p_yes[self.offsets[start] : self.offsets[stop]]

@@ -77,6 +77,12 @@ SCORERS: Registry[Scorer] = Registry(
     {
         "mean": "rocketeval.scoring.mean:MeanScorer",
         "hard": "rocketeval.scoring.mean:HardMeanScorer",
+        "extra_trees": "rocketeval.scoring.per_query:ExtraTreesScorer",
+        "random_forest": "rocketeval.scoring.per_query:RandomForestScorer",
+        "pooled_ridge": "rocketeval.scoring.pooled_ridge:PooledRidgeScorer",
+        "pooled_logistic": "rocketeval.scoring.pooled_logistic:PooledLogisticScorer",
+        "isotonic": "rocketeval.scoring.isotonic:IsotonicScorer",
+        "select": "rocketeval.scoring.select:SelectScorer",
     },
 )
 

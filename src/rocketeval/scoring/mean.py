@@ -8,8 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rocketeval.config import NoOptions, ScorerConfig, parse_options
+from rocketeval.errors import ArtifactError
 from rocketeval.records import Gold
 from rocketeval.scoring.answers import AnswerTable, sum_rows
+from rocketeval.scoring.base import State
 
 
 class MeanScorer:
@@ -44,6 +46,17 @@ class MeanScorer:
         low, high = self.scale
         scores: NDArray[np.float64] = low + (high - low) * mean
         return scores
+
+    def state(self) -> State:
+        """Return nothing: nothing was learned."""
+        return State({}, {})
+
+    @classmethod
+    def restore(cls, config: ScorerConfig, state: State) -> Self:
+        """Return the scorer again; ArtifactError when something was learned after all."""
+        if state.header or state.arrays:
+            raise ArtifactError(f"The saved state is not that of a {config.kind} scorer.")
+        return cls.create(config)
 
     def _values(self, p_yes: NDArray[np.float64]) -> NDArray[np.float64]:
         return p_yes

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from rocketeval.scoring.answers import AnswerTable
+from rocketeval.scoring.crossfit import Scored
 
 
 def align_answers(
@@ -55,15 +55,14 @@ def count_statuses(
     return dict(sorted(counts.items()))
 
 
-def score_table(
-    answers: AnswerTable, scores: NDArray[np.float64], keys: Sequence[str | None]
-) -> pa.Table:
+def score_table(answers: AnswerTable, scored: Scored, keys: Sequence[str | None]) -> pa.Table:
     """Return the scores as the table that is written to disk."""
     return pa.table(
         {
             "query_id": pa.array(answers.query_ids, pa.string()),
             "candidate": pa.array(answers.candidates, pa.string()),
-            "score": pa.array(scores, from_pandas=True),
+            "score": pa.array(scored.scores, from_pandas=True),
+            "basis": pa.array(scored.basis, pa.string()),
             "items": pa.array(answers.items, pa.int32()),
             "answered": pa.array(answers.answered, pa.int32()),
             "judgment": pa.array(keys, pa.string()),

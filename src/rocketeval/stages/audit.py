@@ -5,9 +5,12 @@ from __future__ import annotations
 from dataclasses import asdict
 
 from rocketeval.audit.audit import Audit, audit
-from rocketeval.config import RunConfig
-from rocketeval.records import Gold
-from rocketeval.stages.score import hard_grid, read_grid
+from rocketeval.audit.training import gold_cells
+from rocketeval.config import RunConfig, ScorerConfig
+from rocketeval.grid import ScoreGrid
+from rocketeval.records import Basis, Gold
+from rocketeval.scoring.base import create_scorer
+from rocketeval.stages.score import read_answers, read_grid
 from rocketeval.store.run import RunStore
 
 
@@ -24,7 +27,36 @@ def audit_run(store: RunStore, config: RunConfig) -> Audit:
     }
     ranking = store.load_json("ranking", "rank")
     ratings = {row["candidate"]: row["rating"]["value"] for row in ranking["rows"]}
-    hard = hard_grid(store, config.scorer) if voted else grid
-    found = audit(grid, hard, lengths, ratings, gold, config.ranking)
+    rivals = _rivals(store, config.scorer) if gold.votes or gold.labels else {}
+    found = audit(grid, rivals, lengths, ratings, gold, _basis(store, gold), config.ranking)
     store.save_json("audit", asdict(found))
     return found
+
+
+def _rivals(store: RunStore, config: ScorerConfig) -> dict[str, ScoreGrid]:
+    """Return the same judgments scored by simpler means than the run's scorer."""
+    answers, _ = read_answers(store)
+    simpler = {name: kind for name, kind in _SIMPLER.items() if kind != config.kind}
+
+    def grid(kind: str) -> ScoreGrid:
+        settings = ScorerConfig(kind=kind, scale=config.scale, missing=config.missing)
+        scores = create_scorer(settings).predict(answers).tolist()
+        return ScoreGrid.from_columns(answers.query_ids, answers.candidates, scores)
+
+    return {name: grid(kind) for name, kind in simpler.items()}
+
+
+def _basis(store: RunStore, gold: Gold) -> dict[tuple[str, str], Basis]:
+    """Return what the score of every response with gold rests on."""
+    cells = gold_cells(gold)
+    if not cells:
+        return {}
+    columns = (store.scores()[name].to_pylist() for name in ("query_id", "candidate", "basis"))
+    return {
+        (query_id, candidate): Basis(basis)
+        for query_id, candidate, basis in zip(*columns, strict=True)
+        if (query_id, candidate) in cells
+    }
+
+
+_SIMPLER = {"mean of answers": "mean", "hard yes/no": "hard"}

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from rocketeval._version import __version__
 from rocketeval.config import RunConfig
 from rocketeval.grid import ScoreGrid
+from rocketeval.ranking.words import separation_in_words
 from rocketeval.records import Judgment, Query, Response
 from rocketeval.report.data import (
     ReportAnswer,
@@ -23,6 +24,9 @@ from rocketeval.report.data import (
     ReportRow,
 )
 from rocketeval.report.html import build_report
+from rocketeval.stages.explain import item_weights
+from rocketeval.stages.rank import read_ranking
+from rocketeval.stages.report_explain import explained, report_items, wins
 from rocketeval.stages.report_figures import cost, counts, figures, methods, read_interval
 from rocketeval.stages.score import read_grid
 from rocketeval.store.run import RunStore
@@ -38,6 +42,7 @@ def write_report(store: RunStore, config: RunConfig) -> Path:
     ranking, audit = store.load_json("ranking", "rank"), store.load_json("audit", "audit")
     stages = store.manifest().get("stages", {})
     queries = _queries(store, grid)
+    ranked = read_ranking(store)
     judge = store.judge()
     data = ReportData(
         run_name=config.name,
@@ -48,6 +53,9 @@ def write_report(store: RunStore, config: RunConfig) -> Path:
         scale=config.scorer.scale,
         queries=queries,
         queries_omitted=len(grid.query_ids) - len(queries),
+        separation=tuple(separation_in_words(ranked.rows)),
+        wins=wins(ranked),
+        explained=explained(store.json_if_made("explain")),
         counts=counts(stages, ranking, audit),
         agreement=figures(audit),
         methods=methods(ranking, config.scorer.kind),
@@ -87,12 +95,13 @@ def _queries(store: RunStore, grid: ScoreGrid) -> tuple[ReportQuery, ...]:
         cell = cells[response.query_id, response.candidate]
         judgment = judgments.get(cell["judgment"])
         responses[response.query_id].append(_response(response, cell["score"], judgment))
-    checklists = store.inputs.checklists()
+    checklists, weights = store.inputs.checklists(), item_weights(store)
     return tuple(
         _query(
             store.inputs.queries[query_id],
             checklists[query_id].items if query_id in checklists else (),
             tuple(found),
+            weights.get(query_id),
         )
         for query_id, found in responses.items()
     )
@@ -111,10 +120,20 @@ def _most_divisive(grid: ScoreGrid, sizes: Mapping[str, int]) -> list[str]:
 
 
 def _query(
-    query: Query, items: tuple[str, ...], responses: tuple[ReportResponse, ...]
+    query: Query,
+    items: tuple[str, ...],
+    responses: tuple[ReportResponse, ...],
+    weights: list[float] | None,
 ) -> ReportQuery:
     return ReportQuery(
-        query.id, query.text, query.history, query.reference, query.category, items, responses
+        query.id,
+        query.text,
+        query.history,
+        query.reference,
+        query.category,
+        items,
+        responses,
+        report_items(items, responses, weights),
     )
 
 

@@ -48,6 +48,8 @@ def counts(
         "responses without a score": score.get("without_score", 0),
         "candidates without any score": len(ranking["unranked"]),
         "unusable votes": votes.get("unusable", 0),
+        "labels refused: the scorer was fitted to them": audit["refused"]["labels"],
+        "votes refused: the scorer was fitted to them": audit["refused"]["votes"],
     }
 
 
@@ -74,11 +76,13 @@ def figures(audit: Mapping[str, Any]) -> tuple[ReportFigure, ...]:
                     unit="share",
                 )
             )
-    if audit["labels"]:
-        note = audit["labels"]["reason"] or f"{audit['labels']['responses']} labelled responses"
-        figures.append(
-            ReportFigure("Pearson with labels", read_interval(audit["labels"]["pearson"]), note)
-        )
+    for part, methods in audit["labels"].items():
+        for method, found in methods.items():
+            note = found["reason"] or f"{found['responses']} labelled responses"
+            judge = method == "judge"
+            name = f"Pearson with {part}" if judge else method
+            value = read_interval(found["pearson"])
+            figures.append(ReportFigure(name, value, note, baseline=not judge))
     if audit["ratings"]:
         figures.append(_rating_figure(audit["ratings"]))
     return tuple(figures)
@@ -98,11 +102,14 @@ def _rating_figure(found: Mapping[str, Any]) -> ReportFigure:
 def methods(ranking: Mapping[str, Any], scorer: str) -> tuple[str, ...]:
     """Return how the figures were made, in words."""
     level = f"{ranking['level']:.0%}"
+    rating = f"{ranking.get('anchor_rating', 1000.0):g}"
+    anchor = ranking.get("anchor")
     return (
         "An item's answer is p(Yes) / (p(Yes) + p(No)), from the judge's log-probabilities.",
         _SCORERS.get(scorer, f"Scores are made by the scorer {scorer!r}."),
         "Ratings are a Bradley-Terry fit to all pairs of scores on each query, on the Elo scale "
-        f"around 1000; scores closer than {ranking['tie_margin']:g} are a tie.",
+        + (f"around {rating}; " if anchor is None else f"with {anchor} held at {rating}; ")
+        + f"scores closer than {ranking['tie_margin']:g} are a tie.",
         f"Intervals hold {level} of {ranking['bootstrap']} resamples of the queries.",
         "Candidates in one group cannot be told apart from the group's first.",
     )

@@ -6,31 +6,36 @@ from typing import Any
 
 import numpy as np
 
-from rocketeval.config import RunConfig, ScorerConfig
+from rocketeval.config import RunConfig
 from rocketeval.grading.schedule import cells
 from rocketeval.grid import ScoreGrid
 from rocketeval.records import Gold
 from rocketeval.scoring.answers import AnswerTable
-from rocketeval.scoring.base import create_scorer
+from rocketeval.scoring.crossfit import score_answers
 from rocketeval.scoring.score import align_answers, count_statuses, score_table
+from rocketeval.stages.learned import apply_saved, keep_scorer, learned_facts
 from rocketeval.store.run import RunStore
 
 
 def score_responses(store: RunStore, config: RunConfig) -> dict[str, Any]:
-    """Write the scores; return how many there are and how many are missing."""
+    """Write the scores; return how many there are, what they rest on, and how many are missing."""
     store.drop_from("score")
     answers, keys = read_answers(store)
-    scorer = create_scorer(config.scorer).fit(
-        answers, Gold(store.inputs.labels(), store.inputs.votes())
-    )
-    scores = scorer.predict(answers)
-    store.save_scores(score_table(answers, scores, keys))
+    if config.scorer.fitted is None:
+        gold = Gold(store.inputs.labels(), store.inputs.votes())
+        scored = score_answers(answers, gold, config.scorer)
+        keep_scorer(store, config.scorer, scored, answers, keys)
+    else:
+        scored = apply_saved(store, config.scorer, answers, keys)
+    store.save_scores(score_table(answers, scored, keys))
     return {
-        "scores": int(np.isfinite(scores).sum()),
-        "without_score": int(np.isnan(scores).sum()),
+        "scores": int(np.isfinite(scored.scores).sum()),
+        "without_score": int(np.isnan(scored.scores).sum()),
         "answers": int(answers.items.sum()),
         "missing_answers": int((answers.items - answers.answered).sum()),
         "statuses": count_statuses(keys, store.judgments(["key"]), store.judgments(["status"])),
+        "basis": scored.counts(),
+        "learned": learned_facts(scored),
     }
 
 
@@ -50,14 +55,4 @@ def read_grid(store: RunStore) -> ScoreGrid:
     scores = store.scores()
     return ScoreGrid.from_columns(
         scores["query_id"].to_pylist(), scores["candidate"].to_pylist(), scores["score"].to_pylist()
-    )
-
-
-def hard_grid(store: RunStore, config: ScorerConfig) -> ScoreGrid:
-    """Return the scores the run would have if only yes or no counted."""
-    answers, _ = read_answers(store)
-    hard = create_scorer(config.model_copy(update={"kind": "hard", "options": {}}))
-    scores = hard.predict(answers)
-    return ScoreGrid.from_columns(
-        list(answers.query_ids), list(answers.candidates), scores.tolist()
     )

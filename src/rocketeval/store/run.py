@@ -7,7 +7,8 @@ inputs/          snapshot of queries, responses, checklists, labels, votes
 ledger/          judgments: journal and Parquet parts
 failures.jsonl   tasks that could not be finished, to be tried again
 scores.parquet   one row per response (and scores.jsonl when it is not too long)
-ranking.json, ranking.csv, audit.json, report.html
+scorer.npz       the fitted scorer as data, when there was something to learn; item_weights.json
+ranking.json, ranking.csv, audit.json, explain.json, report.html
 """
 
 from __future__ import annotations
@@ -48,9 +49,10 @@ JSONL_ROWS = 200_000
 
 
 _MADE = {
-    "score": ("scores.parquet", "scores.jsonl"),
+    "score": ("scores.parquet", "scores.jsonl", "scorer.npz", "item_weights.json"),
     "rank": ("ranking.json", "ranking.csv"),
     "audit": ("audit.json",),
+    "explain": ("explain.json",),
     "report": ("report.html",),
 }
 """Files that rest on the stages before them."""
@@ -294,6 +296,11 @@ class RunStore:
         """Return the scores; StageMissing before the score stage."""
         return pq.read_table(self._stage_file("scores.parquet", "score"))
 
+    @property
+    def scorer_path(self) -> Path:
+        """Where the fitted scorer of the run is kept."""
+        return self.path / "scorer.npz"
+
     def save_json(self, name: str, content: Any) -> None:
         """Write `<name>.json`."""
         write_json(self.path / f"{name}.json", content)
@@ -301,6 +308,11 @@ class RunStore:
     def load_json(self, name: str, stage: str) -> Any:
         """Return `<name>.json`; StageMissing before `stage`."""
         return read_json(self._stage_file(f"{name}.json", stage))
+
+    def json_if_made(self, name: str) -> Any | None:
+        """Return `<name>.json`; None when no stage made it."""
+        path = self.path / f"{name}.json"
+        return read_json(path) if path.exists() else None
 
     def save_text(self, name: str, content: str) -> Path:
         """Write a text file and return its path."""

@@ -173,6 +173,20 @@ function itemLine(item, answer) {
   return make("li", {}, question, bar(answer), make("span", { class: mood }, describe(answer)));
 }
 
+function itemFigures(figure, items) {
+  if (!figure) return null;
+  const equal = ` (learned; equal would be ${(1 / items).toFixed(2)})`;
+  const shown = [
+    `weight ${figure.weight.toFixed(2)}${figure.learned ? equal : ""}`,
+    figure.mean === null ? "no answers" : `mean ${figure.mean.toFixed(2)}`,
+    figure.spread === null ? null : `spread ${figure.spread.toFixed(2)}`,
+    figure.correlation === null ? null : `correlation with score ${figure.correlation.toFixed(2)}`,
+  ];
+  const words = make("small", {}, shown.filter((part) => part !== null).join(" \u00b7 "));
+  const dead = figure.dead === null ? null : make("span", { class: "tag" }, figure.dead);
+  return make("span", { class: "measures" }, words, dead);
+}
+
 function checklist(query, lines) {
   if (!query.items.length) return make("p", {}, loud("This query has no checklist."));
   return make("ol", { class: "items" }, lines);
@@ -266,7 +280,10 @@ function queryView(id) {
   const query = queries.get(id);
   if (!query) return notFound(`There is no query \u201c${id}\u201d.`);
   const best = [...query.responses].sort((a, b) => (b.score ?? -1e9) - (a.score ?? -1e9));
-  const items = query.items.map((item) => make("li", { dir: "auto" }, item));
+  const items = query.items.map((item, place) => {
+    const question = make("span", { class: "question", dir: "auto" }, item);
+    return make("li", {}, question, itemFigures(query.figures[place], query.items.length));
+  });
   const lines = paged(make("div", { class: "list" }), best, (response) => {
     const label = labelled(response.candidate, null, response.text);
     const summary = [scoreText(response.score), label, strip(query, response)];

@@ -1,4 +1,4 @@
-"""One BLAS thread for the matrix sizes of a ranking."""
+"""One BLAS thread for small matrices."""
 
 from __future__ import annotations
 

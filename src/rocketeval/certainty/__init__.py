@@ -1,0 +1,1 @@
+"""How sure a difference is, what few labels say of many scores, and which labels to get next."""

@@ -1,0 +1,94 @@
+"""`rocketeval advise`"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+import orjson
+
+from rocketeval.certainty.advise import Advice, Wanted
+from rocketeval.cli.options import LEVEL, with_run
+from rocketeval.cli.target import same_choice, told, with_choice
+from rocketeval.cli.words import counted
+from rocketeval.pipeline import Run
+from rocketeval.stages.certainty import Choice
+
+STDOUT = "-"
+
+
+@click.command()
+@with_run
+@with_choice(strata=3)
+@click.option(
+    "--more",
+    type=click.IntRange(min=1),
+    default=20,
+    show_default=True,
+    metavar="N",
+    help="Queries to choose.",
+)
+@click.option("--out", metavar="FILE", help="Write the wanted labels there, as JSON lines; - here.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the draw.")
+@LEVEL
+@click.option("--json", "as_json", is_flag=True, help="Print everything as JSON.")
+def command(
+    run: Run, choice: Choice, more: int, out: str | None, seed: int, level: float, as_json: bool
+) -> None:
+    """Choose which responses of CONFIG's run to label next, and say what that buys.
+
+    \b
+      rocketeval advise --candidate NEW --out labels_wanted.jsonl
+      rocketeval advise --candidate NEW --against OLD --more 50 --out labels_wanted.jsonl
+      rocketeval advise --top 3 --out labels_wanted.jsonl
+
+    Queries are drawn at random within groups by score, more of them where scores have missed the
+    labels by most. Label in the given order and stop where you like, add the labels to the
+    benchmark's labels, run it again (nothing is judged twice), then `rocketeval estimate` with the
+    same options.
+    """
+    advice = run.advise(choice, more=more, seed=seed, level=level)
+    if out is not None and out != STDOUT:
+        Path(out).write_bytes(_lines(advice.wanted))
+    if as_json:
+        click.echo(orjson.dumps(asdict(advice), option=orjson.OPT_INDENT_2))
+    elif out == STDOUT:
+        click.echo(_lines(advice.wanted), nl=False)
+    else:
+        _show(advice, choice, out)
+
+
+def _lines(wanted: tuple[Wanted, ...]) -> bytes:
+    return b"".join(orjson.dumps(asdict(row)) + b"\n" for row in wanted)
+
+
+def _show(advice: Advice, choice: Choice, out: str | None) -> None:
+    who = ", ".join(told(name, advice.target.against) for name in advice.target.candidates)
+    click.echo(f"Mean label of {who}: {advice.labelled} of {advice.queries} queries are labelled")
+    click.echo(f"{'labelled':>8}   {'width with scores':>17}   {'labels alone':>12}")
+    for forecast in advice.forecasts:
+        click.echo(
+            f"{forecast.labelled:>8}   {_width(forecast.with_scores):>17}   "
+            f"{_width(forecast.labels_only):>12}"
+        )
+    if advice.assumed:
+        click.echo("Too few labels to know: assumes labels spread like scores, correlation 0.5.")
+    click.echo(f"Expected widths of {advice.level:.0%} intervals.")
+    queries = len({row.query_id for row in advice.wanted})
+    labels = counted(len(advice.wanted), "label", "labels")
+    chosen = f"{labels} on {counted(queries, 'query', 'queries')}"
+    if not advice.wanted:
+        click.echo("Every query is labelled.")
+    elif out is None:
+        click.echo(f"Chosen: {chosen}; --out FILE writes which.")
+    else:
+        click.echo(f"Wrote {chosen}: {out}")
+        click.echo(
+            f"Once they are labelled: rocketeval estimate {same_choice(choice, advice.target)}"
+        )
+
+
+def _width(value: float) -> str:
+    return "-" if math.isnan(value) else f"{value:.2f}"

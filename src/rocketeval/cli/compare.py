@@ -1,0 +1,147 @@
+"""`rocketeval compare`"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import asdict
+
+import click
+import orjson
+
+from rocketeval.certainty.compare import Comparison, Verdict
+from rocketeval.certainty.power import POWER
+from rocketeval.cli.options import LEVEL, with_run
+from rocketeval.cli.words import counted, printable
+from rocketeval.pipeline import Run
+from rocketeval.records import Interval
+
+GATE_FAILED = 7
+"""Exit code: the comparison is what --fail-if names."""
+COLOURS = {Verdict.BETTER: "green", Verdict.WORSE: "red"}
+
+
+@click.command()
+@click.argument("first")
+@click.argument("second")
+@with_run
+@click.option(
+    "--min-effect",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="X",
+    help="The smallest mean difference that matters: less, for sure, is `equal enough`.",
+)
+@click.option(
+    "--fail-if",
+    type=click.Choice(["worse", "maybe-worse", "not-better", "never"]),
+    default="worse",
+    show_default=True,
+    help="When to end with exit code 7.",
+)
+@LEVEL
+@click.option("--json", "as_json", is_flag=True, help="Print everything as JSON.")
+def command(
+    run: Run,
+    first: str,
+    second: str,
+    min_effect: float | None,
+    fail_if: str,
+    level: float,
+    as_json: bool,
+) -> int:
+    """Say whether candidate FIRST is better than SECOND in CONFIG's scored run.
+
+    Both are compared query by query. The verdict is better, worse, equal enough (with
+    --min-effect) or can't tell; better and worse need both an interval without zero and a small
+    p-value. When it can't tell, it says how many queries it would take.
+
+    As a gate in CI, with the new version first:
+
+    \b
+      rocketeval compare NEW OLD                          fails if NEW is worse
+      rocketeval compare NEW OLD --fail-if maybe-worse --min-effect 0.2
+                                     fails unless NEW is at most 0.2 worse, for sure
+      rocketeval compare NEW OLD --fail-if not-better     fails unless NEW is better
+
+    Exit codes: 0 passed, 2 a mistake in the names or the config, 5 there are no scores yet, 7 the
+    gate failed.
+    """
+    if fail_if == "maybe-worse" and min_effect is None:
+        raise click.UsageError("--fail-if maybe-worse needs --min-effect: how much worse matters?")
+    found = run.compare(first, second, min_effect=min_effect, level=level)
+    if as_json:
+        click.echo(orjson.dumps(asdict(found), option=orjson.OPT_INDENT_2))
+    else:
+        _show(found)
+    return GATE_FAILED if _fails(found, fail_if) else 0
+
+
+def _fails(found: Comparison, fail_if: str) -> bool:
+    if fail_if == "maybe-worse":
+        # An unknown bound (NaN) is no proof, and fails.
+        return not found.effect.low >= -(found.min_effect or 0.0)
+    failing = {
+        "worse": found.verdict is Verdict.WORSE,
+        "not-better": found.verdict is not Verdict.BETTER,
+    }
+    return failing.get(fail_if, False)
+
+
+def _show(found: Comparison) -> None:
+    names = f"{printable(found.first)} against {printable(found.second)}: "
+    verdict = click.style(str(found.verdict), fg=COLOURS.get(found.verdict), bold=True)
+    click.echo(names + verdict)
+    for title, text in _lines(found):
+        click.echo(f"{title:12}{text}".rstrip())
+
+
+def _lines(found: Comparison) -> Iterator[tuple[str, str]]:
+    yield "difference", f"{_effect(found.effect)} in mean score, p {_p_value(found.p_value)}"
+    both = counted(found.queries, "query", "queries")
+    left_out = f", {found.missing:,} left out for want of a score" if found.missing else ""
+    yield "queries", f"{both} with both scores{left_out}"
+    outcome = f"{found.wins} won, {found.ties} tied, {found.losses} lost"
+    yield "outcome", f"{outcome} (a tie is closer than {found.tie_margin:g})"
+    if math.isnan(found.effect.low):
+        yield "", "Too few queries for an interval: they prove nothing either way."
+    elif found.verdict is Verdict.UNKNOWN:
+        yield "needed", _needed(found)
+    if not math.isnan(found.detectable):
+        least = f"{_rounded(found.detectable)} or more"
+        yield "power", f"so many queries tell a difference of {least}, {POWER:.0%} of the time"
+    yield "", f"{found.level:.0%} interval from {found.bootstrap} resamples of the queries."
+
+
+def _needed(found: Comparison) -> str:
+    if found.queries_needed is None:
+        return "the difference seen is too close to zero to say how many queries would tell it"
+    more = max(found.queries_needed - found.queries, 0)
+    if not more:
+        return "interval and p-value disagree at this level; a few more queries would settle it"
+    return (
+        f"about {_two_digits(found.queries_needed):,} queries ({_two_digits(more):,} more) to tell "
+        f"a difference of {_rounded(abs(found.effect.value))}, an estimate"
+    )
+
+
+def _effect(effect: Interval) -> str:
+    if math.isnan(effect.low):
+        return f"{effect.value:+.2g} (unknown)"
+    width = effect.high - effect.low
+    # Two digits of the width are all that an interval has to tell.
+    places = max(0, 1 - math.floor(math.log10(width))) if width > 0.0 else 2
+    value, low, high = (f"{x:+.{places}f}" for x in (effect.value, effect.low, effect.high))
+    return f"{value} ({low} to {high})"
+
+
+def _p_value(value: float) -> str:
+    return "< 0.001" if value < 0.001 else f"{value:.3f}"
+
+
+def _rounded(value: float) -> str:
+    return f"{value:.2g}"
+
+
+def _two_digits(number: int) -> int:
+    """Return the number with the digits an estimate has."""
+    return int(float(f"{number:.2g}"))

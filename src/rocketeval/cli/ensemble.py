@@ -1,0 +1,118 @@
+"""`rocketeval ensemble`"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+from rich.text import Text
+
+from rocketeval.audit.correlation import Coefficient
+from rocketeval.cli.show import figure, make_console, make_table, share, show_ranking
+from rocketeval.cli.words import counted, printable
+from rocketeval.ranking.ensemble import Missing
+from rocketeval.ranking.names import listed
+from rocketeval.stages.ensemble import Ensemble, make_ensemble, save_ensemble
+from rocketeval.stages.judged_runs import open_run
+
+
+@click.command()
+@click.argument(
+    "runs", metavar="RUN RUN...", nargs=-1, required=True, type=click.Path(path_type=Path)
+)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False),
+    required=True,
+    metavar="FOLDER",
+    help="Where to write the rankings.",
+)
+@click.option(
+    "--missing",
+    type=click.Choice(["drop", "skip"]),
+    default="drop",
+    show_default=True,
+    help="A response that not every judge scored: drop it from the mean, or skip those judges.",
+)
+def command(runs: tuple[Path, ...], out: Path, missing: Missing) -> None:
+    """Combine several judges' runs of the same benchmark into one ranking, in two ways.
+
+    Each RUN is a run directory or its config file. The mean averages the judges' scores; pooled
+    matches rate candidates from every comparison by every judge. Settings of the ranking are those
+    of the first RUN. Nothing is asked of any judge.
+    """
+    opened = [open_run(path) for path in runs]
+    settings = opened[0].config.ranking
+    found = make_ensemble(opened, settings, missing)
+    save_ensemble(found, out)
+    show_ranking(found.mean, f"Mean of {len(opened)} judges")
+    show_ranking(found.pooled, f"Pooled matches of {len(opened)} judges")
+    _show_gold(found)
+    _show_left_out(found)
+    others = [run for run in opened if run.config.ranking != settings]
+    if others:
+        names = listed((printable(str(run.store.path)) for run in others), most=5)
+        click.echo(f"Ranking settings are those of {opened[0].store.path}; others: {names}")
+    click.echo(f"Written: {out}")
+
+
+def _show_gold(found: Ensemble) -> None:
+    """Print each judge and both ensembles beside votes and reference ratings."""
+    methods = list(found.agreement or found.ratings)
+    if not methods:
+        return
+    table = make_table("Against votes and reference ratings")
+    table.add_column("method", overflow="fold")
+    if found.agreement:
+        for name in ("votes", "with ties", "without ties"):
+            table.add_column(name, justify="right", no_wrap=True)
+    if found.ratings:
+        table.add_column("Spearman", justify="right", no_wrap=True)
+        table.add_column("Kendall", justify="right", no_wrap=True)
+    for method in methods:
+        table.add_row(
+            Text(printable(method)), *_vote_cells(found, method), *_rating_cells(found, method)
+        )
+    make_console().print(table)
+
+
+def _vote_cells(found: Ensemble, method: str) -> list[str]:
+    if not found.agreement:
+        return []
+    votes = found.agreement[method]
+    return [str(votes.used), share(votes.with_ties), share(votes.without_ties)]
+
+
+def _rating_cells(found: Ensemble, method: str) -> list[str]:
+    if not found.ratings:
+        return []
+    ratings = found.ratings[method]
+    return [_coefficient(ratings.spearman), _coefficient(ratings.kendall)]
+
+
+def _coefficient(found: Coefficient | None) -> str:
+    if found is None:
+        return "-"
+    return f"{found.value:.2f}" if found.interval is None else figure(found.interval, ".2f")
+
+
+def _show_left_out(found: Ensemble) -> None:
+    """Print what the ensemble does not rest on."""
+    if found.queries_left_out:
+        queries = counted(found.queries_left_out, "query", "queries")
+        click.echo(f"{queries} left out: not in every run")
+    if found.candidates_left_out:
+        names = printable(listed(found.candidates_left_out, most=10))
+        click.echo(f"Candidates left out, not in every run: {names}")
+    if found.partly_scored:
+        responses = counted(found.partly_scored, "response", "responses")
+        click.echo(f"{responses} scored by some judges only: {_MISSING[found.missing]}")
+    if found.refused.votes:
+        votes = counted(found.refused.votes, "vote", "votes")
+        click.echo(f"{votes} refused: a run's scorer was fitted to them")
+
+
+_MISSING = {
+    "drop": "the mean leaves them out (--missing drop)",
+    "skip": "the mean is of the judges that scored them (--missing skip)",
+}

@@ -1,0 +1,31 @@
+"""Candidate names in messages: the ones a user may have meant, and long lists cut short."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+
+
+def did_you_mean(name: str, known: Sequence[str]) -> str:
+    """A hint with the known names closest to `name`, or with a few of them all.
+
+    >>> did_you_mean("solit", ["solid", "brief"])
+    "Did you mean 'solid'?"
+    >>> did_you_mean("xyz", ["solid", "brief"])
+    "There are: 'solid', 'brief'."
+    """
+    close = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
+    if close:
+        return f"Did you mean {' or '.join(map(repr, close))}?"
+    return f"There are: {listed(map(repr, known), most=10)}."
+
+
+def listed(names: Iterable[str], *, most: int) -> str:
+    """The first `most` names, and how many more there are.
+
+    >>> listed("abcde", most=3)
+    'a, b, c and 2 more'
+    """
+    every = list(names)
+    shown = ", ".join(every[:most])
+    return shown if len(every) <= most else f"{shown} and {len(every) - most:,} more"

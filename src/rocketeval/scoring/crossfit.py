@@ -1,0 +1,59 @@
+"""Scores that never rest on their own gold.
+
+A learning scorer is fitted once to all the gold it may learn from, for whatever it has not seen.
+What it has seen is cut into folds, and each fold is scored by a fit to the other folds: folds of
+candidates when it learns from labels, folds of queries when it learns from votes.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rocketeval.config import ScorerConfig
+from rocketeval.records import Basis, Gold
+from rocketeval.scoring.answers import AnswerTable
+from rocketeval.scoring.base import Learner, Scorer, create_scorer
+from rocketeval.scoring.held_out import held_out_scores
+from rocketeval.scoring.split import Split, split_gold
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Scored:
+    """Scores of an answer table, and what each rests on."""
+
+    scores: Floats
+    """One per response; NaN where there is none."""
+    basis: tuple[Basis, ...]
+    """What each score rests on."""
+    scorer: Scorer
+    """Fitted to all the gold it may learn from; for responses it has not seen."""
+    split: Split | None
+    """None when the scorer learns nothing."""
+
+    def counts(self) -> dict[str, int]:
+        """How many scores rest on what."""
+        pairs = zip(self.basis, np.isfinite(self.scores).tolist(), strict=True)
+        return dict(sorted(Counter(basis.value for basis, scored in pairs if scored).items()))
+
+
+def score_answers(answers: AnswerTable, gold: Gold, config: ScorerConfig) -> Scored:
+    """Return a score for every response, none by a fit that saw that response's gold."""
+    scorer = create_scorer(config)
+    if not isinstance(scorer, Learner):
+        scores = scorer.fit(answers, Gold()).predict(answers)
+        return Scored(scores, (Basis.UNSUPERVISED,) * len(answers), scorer, None)
+    split = split_gold(gold, set(answers.candidates), config)
+    held_out = held_out_scores(config, answers, split.learned)
+    seen = held_out.rows
+    scorer.fit(answers.take(np.flatnonzero(seen)), split.learned)
+    unseen = np.flatnonzero(~seen)
+    scores = held_out.scores.copy()
+    scores[unseen] = scorer.predict(answers.take(unseen))
+    basis = tuple(Basis.OUT_OF_FOLD if row else Basis.UNSEEN for row in seen.tolist())
+    return Scored(scores, basis, scorer, split)

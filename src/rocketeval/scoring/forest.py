@@ -1,0 +1,143 @@
+"""A forest of regression trees as plain arrays: grown by scikit-learn, read by numpy.
+
+A forest is data: it can be written to a file without pickle, and a read-back forest gives the same
+numbers to the last bit, whatever version of scikit-learn is there, because it is not asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rocketeval.errors import ArtifactError
+
+Floats = NDArray[np.float64]
+
+LEAF = -1
+"""In place of the item that a node asks about."""
+
+_BLOCK_CELLS = 10_000
+# The places of all walks down the trees stay in the processor's cache.
+
+
+@dataclass(frozen=True, eq=False)
+class Forest:
+    """Trees one after the other, each in depth-first order: a node's left child comes next."""
+
+    roots: NDArray[np.int32]
+    """Place of each tree's first node."""
+    item: NDArray[np.int16]
+    """The item a node asks about, or `LEAF`."""
+    right: NDArray[np.int32]
+    """The child for answers above the threshold; a leaf's own place."""
+    number: Floats
+    """A node's threshold; a leaf's value."""
+
+    def predict(self, p_yes: Floats) -> Floats:
+        """Return the mean over the trees for each row of answers.
+
+        Thresholds are held against answers in single precision, as they were when the trees grew.
+        """
+        rows, trees, nodes = len(p_yes), len(self.roots), len(self.item)
+        by_item = p_yes.astype(np.float32).astype(np.float64).T.ravel()
+        leaf = self.item == LEAF
+        # No answer is below a leaf's threshold, so a walk that has arrived stays at its leaf.
+        threshold = np.where(leaf, -np.inf, self.number)
+        column = np.where(leaf, 0, self.item).astype(np.intp) * rows
+        child = np.stack([self.right.astype(np.intp), np.arange(1, nodes + 1)], axis=1).ravel()
+        values, depth = np.empty((trees, rows)), self._depth()
+        block = max(1, _BLOCK_CELLS // max(rows, 1))
+        for start in range(0, trees, block):
+            roots = self.roots[start : start + block].astype(np.intp)
+            node, row = np.repeat(roots, rows), np.tile(np.arange(rows), len(roots))
+            for _ in range(depth):
+                below = by_item.take(column.take(node) + row) <= threshold.take(node)
+                node = child.take(2 * node + below)
+            values[start : start + block] = self.number.take(node).reshape(len(roots), rows)
+        means: Floats = values.sum(axis=0) / trees
+        return means
+
+    def _depth(self) -> int:
+        """How many steps the longest walk takes."""
+        depth, level = -1, self.roots
+        while level.size:
+            depth += 1
+            inner = level[self.item[level] != LEAF]
+            level = np.concatenate([inner + 1, self.right[inner]])
+        return depth
+
+    def check(self, items: int) -> None:
+        """Raise ArtifactError unless every walk ends at a leaf and asks about one of the items."""
+        if not (self._has_sound_nodes(items) and self._has_one_parent_each()):
+            raise ArtifactError(
+                "A tree of the saved scorer is not a tree.",
+                hint="The file is damaged: fit the scorer again, or take another copy.",
+            )
+
+    def _has_sound_nodes(self, items: int) -> bool:
+        nodes = len(self.item)
+        if not (nodes == len(self.right) == len(self.number) and nodes and len(self.roots)):
+            return False
+        places, leaf = np.arange(nodes), self.item == LEAF
+        return bool(
+            leaf[-1]
+            and ((self.roots >= 0) & (self.roots < nodes)).all()
+            and ((self.item >= LEAF) & (self.item < items)).all()
+            # Children come later than their parent, so that no walk can turn in a circle.
+            and np.where(leaf, self.right == places, self.right > places).all()
+            and (self.right < nodes).all()
+            and np.isfinite(self.number).all()
+        )
+
+    def _has_one_parent_each(self) -> bool:
+        """Whether no two nodes share a child, which would let a few nodes hold countless walks."""
+        inner = np.flatnonzero(self.item != LEAF)
+        children = np.concatenate([inner + 1, self.right[inner], self.roots])
+        return bool((np.bincount(children, minlength=len(self.item)) == 1).all())
+
+
+Grower = Callable[[NDArray[np.float32], Floats, np.random.RandomState], Any]
+"""Grows one tree of scikit-learn from answers, labels and a source of chance."""
+
+
+def grow_forest(
+    p_yes: Floats, labels: Floats, grower: Grower, trees: int, random: np.random.RandomState
+) -> tuple[Forest, Floats]:
+    """Return a forest and the importance of each item in it, which sum to one (or are all zero).
+
+    The trees share one source of chance: seeding one for each costs more than growing them.
+    """
+    import sklearn
+
+    x, y = p_yes.astype(np.float32), labels[:, None]
+    with sklearn.config_context(skip_parameter_validation=True, assume_finite=True):
+        grown = [grower(x, y, random).tree_ for _ in range(trees)]
+    importance = np.mean([tree.compute_feature_importances() for tree in grown], axis=0)
+    total = importance.sum()
+    return _forest(grown), importance / total if total > 0 else importance
+
+
+def _forest(grown: list[Any]) -> Forest:
+    sizes = [tree.node_count for tree in grown]
+    starts = np.concatenate([[0], np.cumsum(sizes)])
+    first = np.repeat(starts[:-1], sizes)
+    places = np.arange(starts[-1])
+    left = np.concatenate([tree.children_left for tree in grown])
+    leaf = left == LEAF
+    if not bool((leaf | (left + first == places + 1)).all()):
+        raise RuntimeError("scikit-learn no longer grows trees depth first")
+    right = np.concatenate([tree.children_right for tree in grown]) + first
+    threshold = np.concatenate([tree.threshold for tree in grown])
+    value = np.concatenate([tree.value.ravel() for tree in grown])
+    return Forest(
+        roots=starts[:-1].astype(np.int32),
+        item=np.where(leaf, LEAF, np.concatenate([tree.feature for tree in grown])).astype(
+            np.int16
+        ),
+        right=np.where(leaf, places, right).astype(np.int32),
+        number=np.where(leaf, value, threshold),
+    )

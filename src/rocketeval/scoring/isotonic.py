@@ -1,0 +1,111 @@
+"""The mean put on the labelers' own scale: a rising curve from mean answer to label.
+
+The curve is the isotonic regression of all labels on the mean `p_yes`, whatever the query. Isotonic
+regression is a staircase, and a staircase makes ties of scores that differ, so the curve runs
+straight from the middle of each step to the middle of the next. Beyond the outermost steps it would
+still be level; a hundredth of the mean itself is mixed in, and so the order of the mean is kept
+everywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Self
+
+import numpy as np
+
+from rocketeval.config import NoOptions, ScorerConfig, parse_options
+from rocketeval.records import Gold
+from rocketeval.scoring.answers import AnswerTable
+from rocketeval.scoring.base import State
+from rocketeval.scoring.features import Floats
+from rocketeval.scoring.labelled import label_column
+from rocketeval.scoring.learning import (
+    read_reasons,
+    reading_state,
+    refuse_votes,
+    split_numbers,
+    why_too_few,
+)
+from rocketeval.scoring.mean import MeanScorer
+
+SHARE_OF_MEAN = 0.01
+"""How much of the mean is mixed into the curve."""
+
+
+class IsotonicScorer:
+    """The mean score, bent so that it follows the labels."""
+
+    def __init__(self, scale: tuple[float, float] = (1.0, 10.0), missing: str = "skip") -> None:
+        self.scale = scale
+        self.missing = missing
+
+    @classmethod
+    def create(cls, config: ScorerConfig) -> Self:
+        """Return an unfitted scorer; ConfigError when it is told to learn from votes."""
+        refuse_votes(config)
+        parse_options(config.options, NoOptions, "scorer.options")
+        return cls(config.scale, config.missing)
+
+    def fit(self, answers: AnswerTable, gold: Gold) -> Self:
+        """Learn the curve from every label; with too few, or all alike, become the mean."""
+        labels = label_column(answers, gold.labels, self.scale)
+        means = self._means(answers)
+        given = ~np.isnan(labels) & ~np.isnan(means)
+        reason = why_too_few(labels[given])
+        self.means_, self.labels_ = np.array(self.scale), np.array(self.scale)
+        if reason is None:
+            self.means_, self.labels_ = _step_middles(means[given], labels[given])
+        queries = dict.fromkeys(answers.query_ids)
+        self.fallbacks_ = {} if reason is None else dict.fromkeys(queries, reason)
+        return self
+
+    def predict(self, answers: AnswerTable) -> Floats:
+        """Return the curve at each response's mean; NaN where no answer can be used."""
+        means = self._means(answers)
+        curve = np.interp(means, self.means_, self.labels_)
+        mixed: Floats = (1.0 - SHARE_OF_MEAN) * curve + SHARE_OF_MEAN * means
+        # A mix of two numbers on the scale can leave it by a rounding.
+        return np.asarray(np.clip(mixed, *self.scale), dtype=np.float64)
+
+    def fallbacks(self) -> Mapping[str, str]:
+        """Return every query when there was too little to learn from, else none."""
+        return dict(self.fallbacks_)
+
+    def item_weights(self) -> Mapping[str, Floats]:
+        """Return nothing: all items weigh the same."""
+        return {}
+
+    def state(self) -> State:
+        """Return the points that the curve runs through."""
+        points = {"means": self.means_, "labels": self.labels_}
+        return State({"points": len(self.means_), "fallbacks": self.fallbacks_}, points)
+
+    @classmethod
+    def restore(cls, config: ScorerConfig, state: State) -> Self:
+        """Return the fitted scorer again."""
+        scorer = cls.create(config)
+        with reading_state(config.kind):
+            sizes = [int(state.header["points"])]
+            means = split_numbers(state.arrays["means"], sizes)[0]
+            labels = split_numbers(state.arrays["labels"], sizes)[0]
+            if not (len(means) and (np.diff(means) > 0).all() and (np.diff(labels) > 0).all()):
+                raise ValueError("its curve does not rise")
+            scorer.means_, scorer.labels_ = means, labels
+            scorer.fallbacks_ = read_reasons(state.header["fallbacks"])
+        return scorer
+
+    def _means(self, answers: AnswerTable) -> Floats:
+        return MeanScorer(self.scale, self.missing).predict(answers)
+
+
+def _step_middles(means: Floats, labels: Floats) -> tuple[Floats, Floats]:
+    """Return the mean and the label at the middle of each step of the isotonic regression."""
+    from scipy.optimize import isotonic_regression
+
+    places, place, counts = np.unique(means, return_inverse=True, return_counts=True)
+    levels = np.bincount(place, weights=labels) / counts
+    stairs = isotonic_regression(levels, weights=counts)
+    steps = stairs.blocks[:-1]
+    middles = np.add.reduceat(counts * places, steps) / np.add.reduceat(counts, steps)
+    return middles, stairs.x[steps]

@@ -1,0 +1,77 @@
+"""What scorers that learn over all queries share: refusals, reasons, and reading a saved state."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rocketeval.config import ScorerConfig
+from rocketeval.errors import ArtifactError, ConfigError
+
+Floats = NDArray[np.float64]
+
+FEWEST_LABELS = 5
+"""Labels without which a scorer that pools over queries is the mean."""
+
+
+def refuse_votes(config: ScorerConfig) -> None:
+    """ConfigError when a scorer that learns from labels is told to learn from votes."""
+    if config.learn_from == "votes":
+        raise ConfigError(
+            f"A scorer of kind {config.kind!r} learns from labels, not from votes.",
+            hint="Votes can fit kind pooled_logistic; or set `scorer.learn_from: labels`.",
+        )
+
+
+def refuse_labels(config: ScorerConfig) -> None:
+    """ConfigError when a scorer that learns from votes is told to learn from labels."""
+    if config.learn_from == "labels":
+        raise ConfigError(
+            f"A scorer of kind {config.kind!r} learns from votes, not from labels.",
+            hint="Set `scorer.learn_from: votes`; labels can fit kind pooled_ridge.",
+        )
+
+
+def why_too_few(labels: Floats) -> str | None:
+    """A reason not to learn from these labels, or None."""
+    if len(labels) < FEWEST_LABELS:
+        return f"{len(labels)} labels over all queries; {FEWEST_LABELS} are needed"
+    if np.ptp(labels) == 0.0:
+        return f"all {len(labels)} labels are {labels[0]:g}"
+    return None
+
+
+@contextmanager
+def reading_state(kind: str) -> Iterator[None]:
+    """Turn whatever a damaged state runs into into an ArtifactError."""
+    try:
+        yield
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise ArtifactError(
+            f"The saved {kind} scorer does not fit together ({error}).",
+            hint="The file is damaged: fit the scorer again, or take another copy.",
+        ) from None
+
+
+def split_numbers(array: NDArray[Any], sizes: Sequence[int]) -> list[Floats]:
+    """Return a saved array cut into parts; ValueError unless it is all finite and of that size."""
+    ends = np.cumsum([0, *(int(size) for size in sizes)])
+    if min(sizes, default=0) < 0 or array.dtype != np.float64 or array.shape != (ends[-1],):
+        raise ValueError(f"{array.shape} {array.dtype} where {ends[-1]} numbers are needed")
+    if not np.isfinite(array).all():
+        raise ValueError("not all of its numbers are finite")
+    return np.split(array, ends[1:-1]) if len(sizes) else []
+
+
+def joined(parts: Sequence[Floats]) -> Floats:
+    """Return parts of any number, none included, as one column."""
+    return np.concatenate([np.zeros(0), *parts])
+
+
+def read_reasons(given: Any) -> dict[str, str]:
+    """Return a saved mapping of queries to reasons."""
+    return {str(query_id): str(reason) for query_id, reason in given.items()}

@@ -1,0 +1,101 @@
+"""What the score stage keeps of a scorer that learned, and the use of one that was kept."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from rocketeval.config import ScorerConfig
+from rocketeval.errors import ArtifactError
+from rocketeval.records import Basis, Gold
+from rocketeval.scoring.answers import AnswerTable
+from rocketeval.scoring.artifact import load_scorer, save_scorer
+from rocketeval.scoring.base import Learner, Saveable, create_scorer
+from rocketeval.scoring.crossfit import Scored
+from rocketeval.scoring.provenance import Provenance
+from rocketeval.scoring.split import split_gold
+from rocketeval.store.run import RunStore
+
+
+def check_learnable(store: RunStore, config: ScorerConfig) -> None:
+    """Raise, before anything is paid for, if the scorer will find nothing to learn from."""
+    if config.fitted is not None:
+        load_scorer(config.fitted)
+    elif isinstance(create_scorer(config), Learner):
+        candidates = {head.candidate for head in store.inputs.heads()}
+        split_gold(Gold(store.inputs.labels(), store.inputs.votes()), candidates, config)
+
+
+def keep_scorer(
+    store: RunStore,
+    config: ScorerConfig,
+    scored: Scored,
+    answers: AnswerTable,
+    keys: Sequence[str | None],
+) -> None:
+    """Write the fitted scorer and its item weights into the run, if it learned anything."""
+    if scored.split is None:
+        return
+    if isinstance(scored.scorer, Saveable):
+        used = _learned_keys(scored.split.learned, answers, keys)
+        # The run's own time, so that scoring again writes the same bytes.
+        created = store.manifest()["created"]
+        checklists = _checklist_hashes(store)
+        provenance = Provenance.from_keys(store.judge(), used, checklists, created)
+        save_scorer(scored.scorer, config, store.scorer_path, provenance=provenance)
+    if isinstance(scored.scorer, Learner):
+        weights = scored.scorer.item_weights()
+        store.save_json("item_weights", {query: found.tolist() for query, found in weights.items()})
+
+
+def apply_saved(
+    store: RunStore, config: ScorerConfig, answers: AnswerTable, keys: Sequence[str | None]
+) -> Scored:
+    """Return the scores that the saved scorer gives; those it learned from are marked as fitted."""
+    assert config.fitted is not None
+    loaded = load_scorer(config.fitted)
+    loaded.provenance.check_judge(store.judge())
+    loaded.provenance.check_checklists(_checklist_hashes(store))
+    if loaded.config.scale != config.scale:
+        raise ArtifactError(
+            f"{config.fitted} gives scores from {loaded.config.scale[0]:g} to "
+            f"{loaded.config.scale[1]:g}; the run's scale is {config.scale[0]:g} to "
+            f"{config.scale[1]:g}.",
+            hint="Set `scorer.scale` to that of the saved scorer.",
+        )
+    fitted = loaded.provenance.learned_from(keys)
+    basis = tuple(Basis.FITTED if seen else Basis.UNSEEN for seen in fitted.tolist())
+    return Scored(loaded.scorer.predict(answers), basis, loaded.scorer, None)
+
+
+def learned_facts(scored: Scored) -> dict[str, Any]:
+    """Return what was learned from, and where nothing could be, for the manifest."""
+    facts: dict[str, Any] = {}
+    if scored.split is not None:
+        learned = scored.split.learned
+        facts |= {
+            "labels": len(learned.labels),
+            "votes": len(learned.votes),
+            "fitted": list(scored.split.fitted),
+            "held_out": list(scored.split.held_out),
+        }
+    if isinstance(scored.scorer, Learner):
+        fallbacks = scored.scorer.fallbacks()
+        facts["queries_by_mean"] = len(fallbacks)
+        facts["reasons"] = dict(Counter(fallbacks.values()).most_common(5))
+    return facts
+
+
+def _checklist_hashes(store: RunStore) -> dict[str, str]:
+    checklists = store.inputs.checklists()
+    return {query_id: made.content_hash.hex() for query_id, made in checklists.items()}
+
+
+def _learned_keys(gold: Gold, answers: AnswerTable, keys: Sequence[str | None]) -> list[str]:
+    """The judgments whose gold was learned from."""
+    cells = {(label.query_id, label.candidate) for label in gold.labels}
+    for vote in gold.votes:
+        cells |= {(vote.query_id, vote.candidate_a), (vote.query_id, vote.candidate_b)}
+    rows = zip(answers.query_ids, answers.candidates, keys, strict=True)
+    return [key for query, candidate, key in rows if key and (query, candidate) in cells]

@@ -1,0 +1,184 @@
+"""MT-Bench: does learning from labels or votes bring the scores closer to people?
+
+    rocketeval grade studies/mt_bench/labelled.yaml
+    python studies/mt_bench/supervised.py [--record]
+
+Scores the judgments of that run in several ways and holds each against the human votes on six
+candidates and the arena ratings of the official ones. A scorer learns from GPT-4's scores of other
+candidates, or from people's votes on other queries: no response is scored by a fit that saw its own
+gold. Agreement: tie margin 0.1, every vote counts once, intervals by resampling queries. `gain` is
+the agreement above the unsupervised mean's on the same resamples.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rocketeval.audit.agreement import Agreement, agreement_with_votes, human_agreement
+from rocketeval.audit.correlation import Correlation, correlate
+from rocketeval.config import ScorerConfig, load_config
+from rocketeval.grid import ScoreGrid
+from rocketeval.ranking.bootstrap import interval, ratio_draws
+from rocketeval.ranking.pairwise import compare
+from rocketeval.ranking.rank import rank
+from rocketeval.records import Gold, Interval, Vote
+from rocketeval.scoring.answers import AnswerTable
+from rocketeval.scoring.crossfit import score_answers
+from rocketeval.stages.score import read_answers
+from rocketeval.store.run import RunStore
+
+HERE = Path(__file__).parent
+MARGIN = 0.1
+RESAMPLES = 2000
+SIGNS = {"a": 1, "tie": 0, "b": -1}
+
+Method = tuple[str, Mapping[str, Any]]
+METHODS: tuple[Method, ...] = (
+    ("mean (unsupervised)", {"kind": "mean"}),
+    ("  without normalized score", {"kind": "hard"}),
+    ("Extra Trees, KL weight", {"kind": "extra_trees"}),
+    ("  without KL weight", {"kind": "extra_trees", "options": {"weight": "none"}}),
+    ("  without normalized score", {"kind": "extra_trees", "options": {"answers": "hard"}}),
+    ("random forest, KL weight", {"kind": "random_forest"}),
+    ("pooled ridge", {"kind": "pooled_ridge"}),
+    ("isotonic", {"kind": "isotonic"}),
+    ("select, by labels", {"kind": "select"}),
+    ("votes of other queries", {"kind": "pooled_logistic", "learn_from": "votes"}),
+)
+
+
+@dataclass(frozen=True)
+class Line:
+    """One way to score, held against people."""
+
+    method: str
+    agreement: Agreement
+    gain: Interval
+    """Agreement with ties above the mean's, resampling queries together."""
+    ratings: Correlation
+
+
+@dataclass(frozen=True)
+class Material:
+    """The judgments of the run, and what people say."""
+
+    answers: AnswerTable
+    gold: Gold
+    votes: list[Vote]
+
+    @classmethod
+    def read(cls, config: Path, queries: int | None) -> Material:
+        """Return the material of the run, or of its first queries."""
+        settings = load_config(config)
+        store = RunStore(settings.run_path)
+        answers, _ = read_answers(store)
+        wanted = set(list(dict.fromkeys(answers.query_ids))[:queries])
+        rows = [row for row, query_id in enumerate(answers.query_ids) if query_id in wanted]
+        gold = Gold(store.inputs.labels(), store.inputs.votes(), store.inputs.ratings())
+        votes = [vote for vote in gold.votes if vote.query_id in wanted]
+        return cls(answers.take(rows), gold, votes)
+
+    def grid(self, settings: Mapping[str, Any]) -> ScoreGrid:
+        """Return the scores that a scorer gives."""
+        config = ScorerConfig.model_validate({"hold_out": 0.0, **settings})
+        scores = score_answers(self.answers, self.gold, config).scores.tolist()
+        return ScoreGrid.from_columns(self.answers.query_ids, self.answers.candidates, scores)
+
+    def line(self, name: str, grid: ScoreGrid, mean: ScoreGrid) -> Line:
+        """Hold one grid against the votes and the ratings."""
+        ratings = {
+            row.candidate: row.rating.value
+            for row in rank(grid, tie_margin=MARGIN, bootstrap=50).rows
+        }
+        agreement = agreement_with_votes(grid, self.votes, tie_margin=MARGIN, bootstrap=RESAMPLES)
+        return Line(name, agreement, self._gain(grid, mean), correlate(ratings, self.gold.ratings))
+
+    def _gain(self, grid: ScoreGrid, mean: ScoreGrid) -> Interval:
+        """How much more often the grid agrees than the mean, vote by vote."""
+        hits = _hits(grid, self.votes) - _hits(mean, self.votes)
+        places = {query_id: row for row, query_id in enumerate(grid.query_ids)}
+        rows = [places[vote.query_id] for vote in self.votes]
+        totals = np.bincount(rows, weights=hits, minlength=len(places)).astype(np.float64)
+        counts = np.bincount(rows, minlength=len(places)).astype(np.float64)
+        draws = ratio_draws(totals[:, None], counts[:, None], times=RESAMPLES, seed=0)[:, 0]
+        return interval(float(hits.mean()), draws, queries=len(places), level=0.95)
+
+
+def _hits(grid: ScoreGrid, votes: Sequence[Vote]) -> np.ndarray[Any, np.dtype[np.float64]]:
+    rows = {query_id: row for row, query_id in enumerate(grid.query_ids)}
+    columns = {name: column for column, name in enumerate(grid.candidates)}
+    at = [rows[vote.query_id] for vote in votes]
+    first = grid.scores[at, [columns[vote.candidate_a] for vote in votes]]
+    second = grid.scores[at, [columns[vote.candidate_b] for vote in votes]]
+    outcome = compare(first, second, MARGIN)
+    return (outcome == np.array([SIGNS[vote.winner] for vote in votes])).astype(np.float64)
+
+
+def percent(found: Interval | None, digits: int = 1) -> str:
+    """Return a share with its interval."""
+    if found is None:
+        return "-"
+    value, low, high = (f"{100 * x:.{digits}f}" for x in (found.value, found.low, found.high))
+    return f"{value} ({low} to {high})"
+
+
+def show(material: Material, lines: Sequence[Line]) -> str:
+    """Return the table, and who learned from what."""
+    labelled = {label.candidate for label in material.gold.labels}
+    labelled &= set(material.answers.candidates)
+    labels = sum(label.candidate in labelled for label in material.gold.labels)
+    rated = lines[0].ratings.n
+    out = [
+        f"{len(set(material.answers.query_ids))} queries, {len(material.votes)} votes on six "
+        f"candidates; {rated} candidates with an arena rating; {labels} labels of "
+        f"{len(labelled)} other candidates to learn from.",
+        "",
+        f"{'':30}{'votes, with ties':24}{'gain over the mean':24}{'without ties':24}"
+        f"{'Spearman':>9}{'Kendall':>9}",
+    ]
+    for line in lines:
+        spearman, kendall = line.ratings.spearman, line.ratings.kendall
+        out.append(
+            f"{line.method:30}{percent(line.agreement.with_ties):24}{percent(line.gain):24}"
+            f"{percent(line.agreement.without_ties):24}"
+            f"{spearman.value if spearman else float('nan'):>9.3f}"
+            f"{kendall.value if kendall else float('nan'):>9.3f}"
+        )
+    people = human_agreement(material.votes, bootstrap=RESAMPLES)
+    if people is not None:
+        out.append(
+            f"{'another voter':30}{percent(people.with_ties):24}{'':24}"
+            f"{percent(people.without_ties):24}"
+        )
+    return "\n".join(out)
+
+
+def main() -> None:
+    """Print the table, and record it if asked."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("--config", type=Path, default=HERE / "labelled.yaml")
+    parser.add_argument("--queries", type=int, help="only the first N")
+    parser.add_argument("--record", action="store_true", help="write recorded/supervised.*")
+    options = parser.parse_args()
+    material = Material.read(options.config, options.queries)
+    grids = [(name, material.grid(settings)) for name, settings in METHODS]
+    lines = [material.line(name, grid, grids[0][1]) for name, grid in grids]
+    text = show(material, lines)
+    print(text)
+    if options.record:
+        (HERE / "recorded" / "supervised.txt").write_text(text + "\n", encoding="utf-8")
+        found = json.dumps([asdict(line) for line in lines], indent=1)
+        (HERE / "recorded" / "supervised.json").write_text(found + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Scorers on recorded judge probabilities, held against what people said."""

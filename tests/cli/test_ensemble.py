@@ -1,0 +1,65 @@
+"""`rocketeval ensemble` as a person uses it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from support.make import write_benchmark
+
+CONFIG = """\
+name: {name}
+benchmark: {{path: benchmark}}
+judge: {{engine: scripted, model: {name}}}
+ranking: {{bootstrap: 50}}
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two finished runs by two judges."""
+    folder = tmp_path_factory.mktemp("ensemble")
+    write_benchmark(folder / "benchmark")
+    for name in ("first", "second"):
+        (folder / f"{name}.yaml").write_text(CONFIG.format(name=name))
+        cli(folder, "run", f"{name}.yaml", "--quiet")
+    return folder
+
+
+def cli(folder: Path, *args: str, code: int = 0) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "rocketeval.cli.main", *args]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120)
+    assert done.returncode == code, done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
+    return done
+
+
+def test_both_rankings_are_printed_and_written(folder: Path) -> None:
+    """A run directory and a config are both runs; each method has its table and its files."""
+    shown = cli(folder, "ensemble", "runs/first", "second.yaml", "--out", "both").stdout
+    assert "Mean of 2 judges over 3 queries" in shown
+    assert "Pooled matches of 2 judges over 3 queries" in shown
+    for method in ("first", "second", "mean of judges", "pooled matches"):
+        assert f"\n{method} " in shown
+    assert "Written: both" in shown
+    assert (folder / "both" / "pooled" / "ranking.csv").exists()
+
+
+def test_what_is_left_out_is_told(folder: Path) -> None:
+    """A shorter run and other settings do not go unmentioned."""
+    cli(folder, "run", "second.yaml", "--limit", "2", "--quiet")
+    other = (folder / "second.yaml").read_text().replace("bootstrap: 50", "bootstrap: 60")
+    (folder / "other.yaml").write_text(other.replace("name: second", "name: second-first-2"))
+    shown = cli(folder, "ensemble", "first.yaml", "other.yaml", "--out", "short").stdout
+    assert "1 query left out: not in every run" in shown
+    assert "Ranking settings are those of" in shown
+
+
+def test_runs_and_a_folder_are_needed(folder: Path) -> None:
+    """What is missing is named."""
+    assert "--out" in cli(folder, "ensemble", "runs/first", code=2).stderr
+    one = cli(folder, "ensemble", "runs/first", "--out", "alone", code=2)
+    assert "Give two runs or more" in one.stderr

@@ -1,0 +1,107 @@
+"""`rocketeval scorers` as a person uses it."""
+
+from __future__ import annotations
+
+import json
+import random
+import subprocess
+import sys
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from support.make import write_jsonl
+
+CONFIG = """\
+name: {name}
+benchmark: {{path: {benchmark}}}
+judge: {{engine: scripted, model: scripted}}
+ranking: {{bootstrap: 50}}
+scorer: {{learn_from: {learn_from}, folds: 2}}
+"""
+QUERIES = [f"q{number}" for number in range(6)]
+CANDIDATES = [f"c{number}" for number in range(6)]
+
+
+def write_benchmark(folder: Path, *, labels: bool) -> None:
+    """Six queries, six candidates and votes; labels if wanted."""
+    chance = random.Random(0)
+    write_jsonl(folder / "queries.jsonl", [{"id": q, "text": f"Why {q}?"} for q in QUERIES])
+    for name in CANDIDATES:
+        rows = [{"query_id": q, "text": f"{name} on {q}"} for q in QUERIES]
+        write_jsonl(folder / "responses" / f"{name}.jsonl", rows)
+    items = ["Is it right?", "Is it clear?"]
+    write_jsonl(folder / "checklists.jsonl", [{"query_id": q, "items": items} for q in QUERIES])
+    votes = [
+        {"query_id": q, "candidate_a": a, "candidate_b": b, "winner": chance.choice("ab")}
+        for q in QUERIES
+        for a, b in pairwise(CANDIDATES)
+    ]
+    write_jsonl(folder / "votes.jsonl", votes)
+    if labels:
+        given = [
+            {"query_id": q, "candidate": name, "value": chance.randint(1, 10)}
+            for q in QUERIES
+            for name in CANDIDATES
+        ]
+        write_jsonl(folder / "labels.jsonl", given)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Graded runs: with labels and votes, and with votes alone."""
+    folder = tmp_path_factory.mktemp("scorers")
+    for name, labels in (("both", True), ("voted", False)):
+        write_benchmark(folder / name, labels=labels)
+        for learn_from in ("labels", "votes"):
+            text = CONFIG.format(name=name, benchmark=name, learn_from=learn_from)
+            (folder / f"{name}-{learn_from}.yaml").write_text(text)
+        cli(folder, "grade", f"{name}-votes.yaml", "--quiet")
+    return folder
+
+
+def cli(folder: Path, *args: str, code: int = 0) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "rocketeval.cli.main", *args]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120)
+    assert done.returncode == code, done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
+    return done
+
+
+def test_labels_give_one_line_a_scorer_and_a_sentence(folder: Path) -> None:
+    """Held-out candidates stay out, so 24 of 36 labels are used; nothing in the run is touched."""
+    before = {path: path.stat().st_mtime_ns for path in (folder / "runs").rglob("*")}
+    shown = cli(folder, "scorers", "both-labels.yaml", "--among", "mean, isotonic").stdout
+    assert {path: path.stat().st_mtime_ns for path in (folder / "runs").rglob("*")} == before
+    assert "Scorers on 24 labels, 6 queries" in shown
+    lines = shown.splitlines()
+    for kind in ("mean", "isotonic", "select"):
+        assert sum(line.startswith(f"{kind} ") for line in lines) == 1
+    for heading in ("Pearson", "Spearman", "RMSE", "chosen"):
+        assert heading in shown
+    assert sum(line.startswith("Take ") for line in lines) == 1
+    assert "2-fold cross-validation" in shown
+
+
+def test_votes_are_compared_by_agreement_as_json(folder: Path) -> None:
+    """The default choice for votes; every figure can be read by a program."""
+    found = json.loads(cli(folder, "scorers", "voted-votes.yaml", "--json").stdout)
+    assert found["learn_from"] == "votes"
+    assert [row["kind"] for row in found["rows"]] == ["mean", "pooled_logistic", "select"]
+    assert 0.0 <= found["rows"][0]["with_ties"]["value"] <= 1.0
+    assert found["take"] in ("mean", "pooled_logistic")
+    assert (found["gold"], found["folds"]) == (30, 2)
+
+
+def test_a_run_without_that_gold_says_what_it_has(folder: Path) -> None:
+    """No labels, but votes: the error names the setting that would use them."""
+    said = cli(folder, "scorers", "voted-labels.yaml", code=2).stderr
+    assert "The run has no labels" in said
+    assert "It has 30 votes: set `scorer.learn_from: votes`." in said
+
+
+def test_an_unknown_kind_is_refused(folder: Path) -> None:
+    """With the nearest that there is."""
+    said = cli(folder, "scorers", "both-labels.yaml", "--among", "mean,isotonc", code=2).stderr
+    assert "Did you mean 'isotonic'?" in said

@@ -1,0 +1,45 @@
+"""What a ranking does not settle is said in words, with names, and not for ever."""
+
+from __future__ import annotations
+
+from rocketeval.ranking.rank import RankedCandidate
+from rocketeval.ranking.words import MOST_SENTENCES, separation_in_words
+from rocketeval.records import Interval
+
+ANY = Interval(0.0, 0.0, 0.0)
+
+
+def row(name: str, group: int, beats_next: bool | None) -> RankedCandidate:
+    return RankedCandidate(name, 1, 1, 1, ANY, ANY, 9, 0, group, 1, beats_next)
+
+
+def test_members_of_a_group_are_named_with_its_first() -> None:
+    """A group is defined by its first candidate, so the sentence says so."""
+    rows = [row("a", 1, False), row("b", 1, False), row("c", 1, True), row("d", 2, None)]
+    assert separation_in_words(rows) == ["Group 1: b, c cannot be told apart from a."]
+
+
+def test_neighbours_across_a_border_are_named_when_nothing_parts_them() -> None:
+    """The last of a group and the first of the next may be inseparable, and that is said."""
+    rows = [row("a", 1, False), row("b", 1, False), row("c", 2, None)]
+    assert separation_in_words(rows) == [
+        "Group 1: b cannot be told apart from a.",
+        "b and c stand in different groups, yet cannot be told apart from each other.",
+    ]
+
+
+def test_a_clean_ranking_says_so() -> None:
+    """Silence could mean anything."""
+    rows = [row("a", 1, True), row("b", 2, None)]
+    assert separation_in_words(rows) == ["Every candidate is told apart from the next."]
+    assert separation_in_words(rows[:1]) == []
+
+
+def test_long_rankings_are_cut_with_a_count() -> None:
+    """A thousand candidates do not make a thousand sentences, nor a sentence of a thousand."""
+    pairs = [row(f"{side}{n}", n, side == "b") for n in range(500) for side in "ab"]
+    sentences = separation_in_words(pairs)
+    assert len(sentences) == MOST_SENTENCES + 1
+    assert sentences[-1] == "488 more sentences like these are left out."
+    (sentence,) = separation_in_words([row(f"c{n}", 1, False) for n in range(1000)])
+    assert "and 991 more" in sentence

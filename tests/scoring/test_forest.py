@@ -1,0 +1,142 @@
+"""Forests as arrays: the same numbers as scikit-learn's, and no shape that could hang a walk."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
+from sklearn.tree import ExtraTreeRegressor
+
+from rocketeval.errors import ArtifactError
+from rocketeval.scoring.forest import LEAF, Forest, _forest, grow_forest
+
+RNG = np.random.default_rng(0)
+
+
+def grown(labels: int = 40, trees: int = 7) -> Forest:
+    """A small forest on six items, the same every time."""
+    random = np.random.default_rng(1)
+    forest, _ = grow_forest(
+        random.random((labels, 6)),
+        random.integers(1, 11, labels).astype(float),
+        lambda x, y, random: ExtraTreeRegressor(random_state=random).fit(x, y),
+        trees,
+        np.random.RandomState(0),
+    )
+    return forest
+
+
+@pytest.mark.parametrize("kind", [ExtraTreesRegressor, RandomForestRegressor])
+@pytest.mark.parametrize("rows", [1, 3, 257])
+def test_it_predicts_what_scikit_learn_predicts(kind: type, rows: int) -> None:
+    """To the last bit, whatever the number of rows: also for answers of 0, 1 and a half."""
+    p_yes = RNG.random((50, 8)).round(1)
+    model = kind(30, random_state=1).fit(p_yes, RNG.integers(1, 11, 50).astype(float))
+    asked = np.vstack([RNG.random((rows, 8)), np.zeros((1, 8)), np.ones((1, 8)), p_yes[:5]])
+    forest = _forest([tree.tree_ for tree in model.estimators_])
+    assert forest.predict(asked).tobytes() == model.predict(asked).tobytes()
+
+
+def test_a_row_does_not_depend_on_the_rows_beside_it() -> None:
+    """One row alone, or among thousands, gets the same number."""
+    forest, asked = grown(), RNG.random((2000, 6))
+    together = forest.predict(asked)
+    assert [forest.predict(asked[[row]])[0] for row in (0, 7, 1999)] == [
+        together[0],
+        together[7],
+        together[1999],
+    ]
+
+
+def test_importances_are_those_of_scikit_learn() -> None:
+    """The mean over the trees of what each item explains."""
+    p_yes, labels = RNG.random((60, 5)), RNG.random(60)
+    labels += 3.0 * p_yes[:, 2]
+    random = np.random.RandomState(3)
+    trees = [ExtraTreeRegressor(random_state=random).fit(p_yes, labels) for _ in range(20)]
+    expected = np.mean([tree.feature_importances_ for tree in trees], axis=0)
+    queue = iter(trees)
+    _, importance = grow_forest(
+        p_yes, labels, lambda x, y, r: next(queue), 20, np.random.RandomState(0)
+    )
+    assert importance == pytest.approx(expected)
+    assert importance.sum() == pytest.approx(1.0)
+    assert importance.argmax() == 2
+
+
+def test_a_tree_without_a_split_is_one_leaf() -> None:
+    """Labels that are all alike give their value and no importance."""
+    forest, importance = grow_forest(
+        RNG.random((5, 3)),
+        np.full(5, 4.0),
+        lambda x, y, random: ExtraTreeRegressor(random_state=random).fit(x, y),
+        2,
+        np.random.RandomState(0),
+    )
+    assert forest.predict(RNG.random((4, 3))).tolist() == [4.0] * 4
+    assert importance.tolist() == [0.0, 0.0, 0.0]
+    forest.check(3)
+
+
+def broken(field: str, place: int, value: float) -> Forest:
+    """A sound forest with one number replaced."""
+    forest = grown()
+    array = getattr(forest, field).copy()
+    array[place] = value
+    return replace(forest, **{field: array})
+
+
+def inner(forest: Forest) -> int:
+    """The place of a node that is no leaf."""
+    return int(np.flatnonzero(forest.item != LEAF)[0])
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("roots", 10**6),
+        ("roots", -1),
+        ("item", 6),
+        ("item", -2),
+        ("right", 0),
+        ("right", 10**6),
+        ("number", np.nan),
+        ("number", np.inf),
+    ],
+)
+def test_a_shape_that_is_no_tree_is_refused(field: str, value: float) -> None:
+    """Out of range, backwards or not a number: never a walk without end."""
+    forest = grown()
+    forest.check(6)
+    place = 0 if field == "roots" else inner(forest)
+    with pytest.raises(ArtifactError, match="not a tree"):
+        broken(field, place, value).check(6)
+
+
+def test_a_leaf_that_leads_on_is_refused() -> None:
+    """A leaf's right child is itself."""
+    leaf = int(np.flatnonzero(grown().item == LEAF)[0])
+    with pytest.raises(ArtifactError):
+        broken("right", leaf, leaf + 1).check(6)
+
+
+def test_shared_children_are_refused() -> None:
+    """Forty nodes that share children hold a trillion walks; none of them is taken."""
+    nodes = 41
+    shared = Forest(
+        roots=np.zeros(1, np.int32),
+        item=np.array([0] * (nodes - 1) + [LEAF], np.int16),
+        right=np.minimum(np.arange(1, nodes + 1), nodes - 1).astype(np.int32),
+        number=np.full(nodes, 0.5),
+    )
+    with pytest.raises(ArtifactError, match="not a tree"):
+        shared.check(6)
+
+
+def test_arrays_of_different_lengths_are_refused() -> None:
+    """Nodes come whole."""
+    forest = grown()
+    with pytest.raises(ArtifactError):
+        replace(forest, number=forest.number[:-1]).check(6)

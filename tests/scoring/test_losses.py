@@ -1,0 +1,75 @@
+"""Which scorer the left-out gold speaks for."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from rocketeval.records import Gold, Label, Vote
+from rocketeval.scoring.losses import Losses, disagreements, simplest_of_the_best, squared_errors
+from support.made_runs import answer_table
+
+NAN = float("nan")
+TABLE = answer_table([("q", "a", [0.5]), ("q", "b", [0.5]), ("r", "a", [0.5]), ("r", "b", [])])
+
+
+def test_squared_errors_are_summed_by_query() -> None:
+    """Several labels of a response count as their mean; one without a score costs nothing."""
+    gold = Gold(
+        [Label("q", "a", 4.0), Label("q", "a", 6.0), Label("q", "b", 2.0), Label("r", "b", 9.0)]
+    )
+    found = squared_errors(TABLE, np.array([7.0, 3.0, 1.0, NAN]), gold, (1.0, 10.0))
+    assert found.totals.tolist() == [4.0 + 1.0, 0.0]
+    assert found.counts.tolist() == [2.0, 0.0]
+    assert found.mean == 2.5
+
+
+def test_a_vote_is_lost_when_the_scores_say_otherwise() -> None:
+    """A difference of the margin wins, a smaller one ties; a missing score costs nothing."""
+    scores = np.array([7.3, 7.2, 5.0, NAN])
+    votes = [Vote("q", "a", "b", winner) for winner in ("a", "b", "tie")]
+    votes += [Vote("r", "a", "b", "a"), Vote("elsewhere", "a", "b", "a")]
+    assert disagreements(TABLE, scores, votes, 0.1).totals.tolist() == [2.0, 0.0]
+    assert disagreements(TABLE, scores, votes[:1], 0.1).mean == 0.0
+    assert disagreements(TABLE, scores, votes[2:3], 0.11).mean == 0.0
+    assert disagreements(TABLE, scores, votes, 0.1).counts.tolist() == [3.0, 0.0]
+    assert disagreements(TABLE, np.full(4, 3.0), votes[2:3], 0.0).mean == 0.0
+
+
+def losses(*totals: float) -> Losses:
+    """The losses of queries with one label each."""
+    return Losses(np.array(totals), np.ones(len(totals)))
+
+
+def test_the_simpler_stays_within_a_standard_error() -> None:
+    """The difference is 0.1 a query; its standard error decides."""
+    steady = losses(1.0, 1.1, 0.9, 1.0), losses(0.9, 1.0, 0.8, 0.9)
+    noisy = losses(1.0, 1.1, 0.9, 1.0), losses(0.2, 1.7, 0.1, 1.6)
+    assert simplest_of_the_best(steady) == 1
+    assert simplest_of_the_best(noisy) == 0
+
+
+def test_the_standard_error_is_that_of_paired_queries() -> None:
+    """With one label a query it is the textbook one: just inside stays, just outside goes."""
+    random = np.random.default_rng(0)
+    first = random.uniform(1.0, 2.0, size=30)
+    gaps = random.normal(size=30)
+    gaps -= gaps.mean()
+    error = gaps.std(ddof=1) / np.sqrt(30)
+    for factor, expected in ((0.99, 0), (1.01, 1)):
+        second = first + gaps - factor * error
+        assert simplest_of_the_best([losses(*first), losses(*second)]) == expected
+
+
+def test_labels_of_one_query_are_not_independent() -> None:
+    """Ten queries that each say the same a hundred times are ten, not a thousand."""
+    gaps = np.array([0.3, -0.25] * 5)
+    once = [losses(*np.ones(10)), losses(*(1.0 - gaps))]
+    often = [Losses(found.totals * 100, found.counts * 100) for found in once]
+    assert simplest_of_the_best(once) == simplest_of_the_best(often) == 0
+
+
+@pytest.mark.parametrize("given", [[losses(2.0), losses(1.0)], [losses(), losses()]])
+def test_too_little_evidence_keeps_the_first(given: list[Losses]) -> None:
+    """From one query, or none, nothing can be told."""
+    assert simplest_of_the_best(given) == 0

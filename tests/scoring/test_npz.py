@@ -1,0 +1,99 @@
+"""Arrays in a file: plain data in, the same data out, and nothing else gets through."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Mapping
+from io import BytesIO
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from rocketeval.scoring import npz
+
+
+def zipped(members: Mapping[str, bytes], how: int = zipfile.ZIP_STORED) -> bytes:
+    """A zip of members as they are."""
+    buffer = BytesIO()
+    with zipfile.ZipFile(buffer, "w", how) as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    return buffer.getvalue()
+
+
+def member(array: NDArray[Any]) -> bytes:
+    """An array as a .npy file."""
+    buffer = BytesIO()
+    np.lib.format.write_array(buffer, array, (1, 0))
+    return buffer.getvalue()
+
+
+def test_a_zip_bomb_is_refused_unopened() -> None:
+    """Compressed members are refused by their entry: ten megabytes are never unfolded."""
+    bomb = zipped({"header.npy": member(np.zeros(10**7, np.uint8))}, zipfile.ZIP_DEFLATED)
+    assert len(bomb) < 20_000
+    with pytest.raises(ValueError, match=r"'header\.npy' is compressed"):
+        npz.unpack(bomb)
+
+
+@pytest.mark.parametrize(
+    ("claim", "words"),
+    [
+        (b"'<f8', 'fortran_order': False, 'shape': (99999999999,)", "not as large as it claims"),
+        (b"'<f8', 'fortran_order': False, 'shape': (-8,)", "not plain numbers"),
+        (b"'<f8', 'fortran_order': True, 'shape': (8,)", "not plain numbers"),
+        (b"'<f8', 'fortran_order': False, 'shape': (4 * 2,)", "not plain numbers"),
+        (b"'|O8', 'fortran_order': False, 'shape': (8,)", "not plain numbers"),
+        (b"'<f8', 'fortran_order': False, 'shape': ((8,)", "not plain numbers"),
+        (b"'<U0', 'fortran_order': False, 'shape': (8,)", "not as large as it claims"),
+        (b"'<f7', 'fortran_order': False, 'shape': (8,)", "damaged"),
+        (b"'<U999999999', 'fortran_order': False, 'shape': (8,)", "claims|damaged"),
+    ],
+)
+def test_an_array_cannot_claim_what_it_is_not(claim: bytes, words: str) -> None:
+    """Huge shapes, objects, columns: refused before memory is asked for."""
+    honest = member(np.zeros(8))
+    told = b"'<f8', 'fortran_order': False, 'shape': (8,)"
+    assert npz.unpack(zipped({"a.npy": honest}))["a"].tolist() == [0.0] * 8
+    with pytest.raises(ValueError, match=words):
+        npz.unpack(zipped({"a.npy": honest.replace(told, claim)}))
+
+
+@pytest.mark.parametrize("name", ["../a.npy", "/a.npy", "a/b.npy", "a", ".npy", "a b.npy", "ä.npy"])
+def test_names_are_plain(name: str) -> None:
+    """No folders, no empty names, nothing but arrays."""
+    with pytest.raises(ValueError, match="not the plain name of an array"):
+        npz.unpack(zipped({name: member(np.zeros(1))}))
+
+
+def test_two_arrays_of_one_name_are_refused() -> None:
+    """Which of the two would count is not left to chance."""
+    content = zipped({"a.npy": member(np.zeros(1)), "b.npy": member(np.ones(1))})
+    with pytest.raises(ValueError, match="the same name"):
+        npz.unpack(content.replace(b"b.npy", b"a.npy"))
+
+
+@pytest.mark.parametrize(
+    "array",
+    [
+        np.zeros((2, 0, 3)),
+        np.array(1.5),
+        np.array(["ä", "", "long name"]),
+        np.array([b"x\0y"]),
+        np.arange(6, dtype=">i4").reshape(2, 3),
+        np.asfortranarray(np.arange(6.0).reshape(2, 3)),
+        np.array([np.nan, -0.0, np.inf, 5e-324]),
+        np.array([True, False]),
+        np.float32([0.1]),
+    ],
+    ids=lambda array: f"{array.dtype}{array.shape}",
+)
+def test_arrays_come_back_as_they_were(array: NDArray[Any]) -> None:
+    """Empty, single, text, other byte orders and layouts: same values, own memory."""
+    found = npz.unpack(npz.pack({"a": array}))["a"]
+    assert found.shape == array.shape
+    assert found.dtype == array.dtype.newbyteorder("=")
+    assert found.astype(array.dtype).tobytes() == array.tobytes()
+    assert found.flags.writeable

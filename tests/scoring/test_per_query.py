@@ -1,0 +1,218 @@
+"""A forest for every query: what it learns, where it cannot, and what it leaves to the mean."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from sklearn.ensemble import ExtraTreesRegressor
+
+from rocketeval.config import ScorerConfig
+from rocketeval.errors import ArtifactError, ConfigError
+from rocketeval.records import Gold, Label
+from rocketeval.scoring.answers import AnswerTable
+from rocketeval.scoring.base import SCORERS, State, create_scorer
+from rocketeval.scoring.mean import MeanScorer
+from rocketeval.scoring.per_query import ExtraTreesScorer, ForestOptions
+from rocketeval.scoring.weight import LabelScale, label_weight
+from rocketeval.testing import check_scorer
+
+KINDS = ("extra_trees", "random_forest")
+
+
+def table(blocks: dict[str, NDArray[np.float64]]) -> AnswerTable:
+    """Candidates c0, c1, ... with the given answers to each query."""
+    query_ids = [query for query, rows in blocks.items() for _ in rows]
+    names = [f"c{number}" for rows in blocks.values() for number in range(len(rows))]
+    lengths = [rows.shape[1] for rows in blocks.values() for _ in rows]
+    flat = np.concatenate([rows.ravel() for rows in blocks.values()])
+    return AnswerTable(query_ids, names, flat, np.concatenate([[0], np.cumsum(lengths)]))
+
+
+def labels(query: str, values: Sequence[float]) -> list[Label]:
+    """Labels of c0, c1, ..."""
+    return [Label(query, f"c{number}", value) for number, value in enumerate(values)]
+
+
+def example(candidates: int = 40) -> tuple[AnswerTable, Gold]:
+    """Two queries; in each, one item alone decides the label of every candidate."""
+    random = np.random.default_rng(5)
+    first, second = random.random((candidates, 6)), random.random((candidates, 4))
+    gold = labels("q1", (1 + np.round(9 * first[:, 3])).tolist())
+    gold += labels("q2", (1 + np.round(9 * second[:, 0])).tolist())
+    return table({"q1": first, "q2": second}), Gold(gold)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("missing", ["skip", "drop"])
+@pytest.mark.parametrize("scale", [(1.0, 10.0), (0.0, 12.0)])
+def test_contract(kind: str, missing: str, scale: tuple[float, float]) -> None:
+    """Both forests pass the public check."""
+    config = ScorerConfig(kind=kind, missing=missing, scale=scale)
+    check_scorer(SCORERS.get(kind), config)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_it_finds_the_item_that_decides(kind: str) -> None:
+    """Labels follow one item: it gets the weight, and strangers are scored better than by mean."""
+    answers, gold = example()
+    known = Gold([label for label in gold.labels if int(label.candidate[1:]) < 25])
+    scorer = create_scorer(ScorerConfig(kind=kind)).fit(answers, known)
+    weights = scorer.item_weights()  # type: ignore[attr-defined]
+    assert weights["q1"].argmax() == 3
+    assert weights["q2"].argmax() == 0
+    assert weights["q1"].sum() == pytest.approx(1.0)
+    truth = np.array([label.value for label in gold.labels])
+    strangers = np.array([int(name[1:]) >= 25 for name in answers.candidates])
+    learned = np.abs(scorer.predict(answers) - truth)[strangers].mean()
+    mean = np.abs(MeanScorer().predict(answers) - truth)[strangers].mean()
+    assert learned < 0.7 * mean
+
+
+def test_the_score_is_the_blend_of_the_paper() -> None:
+    """(1 - alpha) * mean + alpha * forest, held against scikit-learn's own forest."""
+    answers, gold = example()
+    first = answers.take(range(40))
+    values = np.array([label.value for label in gold.labels[:40]])
+    options = ForestOptions(trees=400)
+    scores = ExtraTreesScorer(options=options).fit(first, gold).predict(first)
+    alone = ExtraTreesScorer(options=ForestOptions(trees=400, weight="none"))
+    forest = alone.fit(first, gold).predict(first)
+    alpha = label_weight(values, LabelScale(1.0, 10.0, 10))
+    assert 0.5 < alpha < 1.0
+    mean = MeanScorer().predict(first)
+    assert scores == pytest.approx((1 - alpha) * mean + alpha * forest)
+    asked = np.random.default_rng(0).random((200, 6))
+    theirs = ExtraTreesRegressor(400, random_state=0).fit(first.p_yes.reshape(40, 6), values)
+    ours = alone.forests_["q1"].predict(asked)
+    assert np.abs(ours - theirs.predict(asked)).max() < 0.5
+    assert np.corrcoef(ours, theirs.predict(asked))[0, 1] > 0.99
+
+
+def test_few_or_equal_labels_leave_the_mean_and_say_so() -> None:
+    """Every reason is told by query, and the scores are the mean's to the last bit."""
+    random = np.random.default_rng(1)
+    answers = table({"few": random.random((6, 3)), "same": random.random((6, 3))})
+    gold = Gold(labels("few", [3.0, 9.0, 4.0]) + labels("same", [8.0] * 6))
+    scorer = ExtraTreesScorer().fit(answers, gold)
+    assert scorer.fallbacks() == {"few": "3 labels; 4 are needed", "same": "all 6 labels are 8"}
+    assert scorer.predict(answers) == pytest.approx(MeanScorer().predict(answers), abs=1e-12)
+    assert scorer.item_weights() == {}
+
+
+def test_without_any_label_everything_is_the_mean() -> None:
+    """No labels: no forests, no failure."""
+    answers, _ = example()
+    scorer = ExtraTreesScorer().fit(answers, Gold())
+    assert set(scorer.fallbacks()) == {"q1", "q2"}
+    assert scorer.predict(answers) == pytest.approx(MeanScorer().predict(answers), abs=1e-12)
+
+
+def test_gold_about_others_is_left_alone() -> None:
+    """Labels of unknown queries and candidates change nothing."""
+    answers, gold = example()
+    strange = Gold([*gold.labels, Label("elsewhere", "c0", 1.0), Label("q1", "stranger", 1.0)])
+    assert (
+        ExtraTreesScorer().fit(answers, strange).predict(answers).tobytes()
+        == ExtraTreesScorer().fit(answers, gold).predict(answers).tobytes()
+    )
+
+
+@pytest.mark.parametrize(
+    ("scale", "values"),
+    [
+        ((0.0, 1.0), [0.0, 1.0, 1.0, 0.0, 1.0]),
+        ((0.0, 1.0), [0.125, 0.5, 0.333, 0.9, 0.75]),
+        ((1.0, 5.0), [1.0, 5.0, 3.0, 2.0, 2.5]),
+    ],
+)
+def test_any_label_scale_works(scale: tuple[float, float], values: list[float]) -> None:
+    """Binary, fractional and whole labels; several labels of one response are averaged."""
+    answers = table({"q": np.random.default_rng(2).random((5, 4))})
+    gold = Gold([*labels("q", values), Label("q", "c0", values[0], "another labeler")])
+    scorer = create_scorer(ScorerConfig(kind="extra_trees", scale=scale)).fit(answers, gold)
+    scores = scorer.predict(answers)
+    assert ((scores >= scale[0]) & (scores <= scale[1])).all()
+
+
+def test_a_query_is_not_moved_by_another() -> None:
+    """The forest of a query is the same whichever other queries there are."""
+    answers, gold = example()
+    both = ExtraTreesScorer(seed=3).fit(answers, gold).predict(answers)
+    alone = answers.take(range(40, 80))
+    assert ExtraTreesScorer(seed=3).fit(alone, gold).predict(alone).tobytes() == both[40:].tobytes()
+
+
+def test_hard_answers_ignore_how_sure_the_judge_was() -> None:
+    """The ablation: all that counts is which side of a half an answer is on."""
+    answers, gold = example()
+    pushed = AnswerTable(
+        answers.query_ids,
+        answers.candidates,
+        np.where(answers.p_yes >= 0.5, 0.9, 0.1),
+        answers.offsets,
+    )
+    config = ScorerConfig(kind="extra_trees", options={"answers": "hard", "weight": "none"})
+    soft = create_scorer(config).fit(answers, gold).predict(answers)
+    hard = create_scorer(config).fit(pushed, gold).predict(pushed)
+    assert soft == pytest.approx(hard)
+
+
+def test_a_label_off_the_scale_is_refused() -> None:
+    """It names the query, the candidate and the scale."""
+    answers, _ = example()
+    with pytest.raises(ConfigError) as caught:
+        ExtraTreesScorer().fit(answers, Gold([Label("q1", "c7", 11.0)]))
+    assert "label 11 of query 'q1', candidate 'c7' is not on the scale 1 to 10" in str(caught.value)
+
+
+def test_votes_are_refused_with_the_kind_that_takes_them() -> None:
+    """A forest needs labels; the error says who learns from votes."""
+    with pytest.raises(ConfigError, match="pooled_logistic"):
+        create_scorer(ScorerConfig(kind="extra_trees", learn_from="votes"))
+
+
+def test_another_checklist_is_refused() -> None:
+    """A forest asked about more items than it grew on would read the wrong ones."""
+    answers, gold = example()
+    scorer = ExtraTreesScorer().fit(answers, gold)
+    with pytest.raises(ArtifactError, match="'q1' has 7 items; the scorer was fitted to 6"):
+        scorer.predict(table({"q1": np.random.default_rng(0).random((2, 7))}))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_state_restores_the_same_scores(kind: str) -> None:
+    """To the last bit, with weights and reasons."""
+    answers, gold = example()
+    config = ScorerConfig(kind=kind, seed=2)
+    scorer = SCORERS.get(kind).create(config).fit(answers, gold)
+    again = SCORERS.get(kind).restore(config, scorer.state())  # type: ignore[attr-defined]
+    assert again.predict(answers).tobytes() == scorer.predict(answers).tobytes()
+    assert again.fallbacks() == scorer.fallbacks()  # type: ignore[attr-defined]
+    assert again.item_weights()["q1"].tolist() == scorer.item_weights()["q1"].tolist()  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("part", ["roots", "item", "right", "number", "importances"])
+def test_a_state_that_does_not_fit_together_is_refused(part: str) -> None:
+    """A missing, shortened or retyped array is told in plain words."""
+    answers, gold = example()
+    state = ExtraTreesScorer().fit(answers, gold).state()
+    config = ScorerConfig(kind="extra_trees")
+    for wrong in (state.arrays[part][:-1], state.arrays[part].astype(np.complex128)):
+        with pytest.raises(ArtifactError, match="does not fit together"):
+            ExtraTreesScorer.restore(config, State(state.header, {**state.arrays, part: wrong}))
+    without = {name: array for name, array in state.arrays.items() if name != part}
+    with pytest.raises(ArtifactError, match=part):
+        ExtraTreesScorer.restore(config, State(state.header, without))
+
+
+@pytest.mark.parametrize("weight", [-0.1, 1.5, float("nan")])
+def test_a_weight_that_is_no_share_is_refused(weight: float) -> None:
+    """A blend outside the mean and the forest would leave the scale."""
+    answers, gold = example()
+    state = ExtraTreesScorer().fit(answers, gold).state()
+    header = {**state.header, "weights": [weight, weight]}
+    with pytest.raises(ArtifactError, match="not between 0 and 1"):
+        ExtraTreesScorer.restore(ScorerConfig(kind="extra_trees"), State(header, state.arrays))

@@ -1,0 +1,97 @@
+"""Who is learned from and who is kept for the test."""
+
+from __future__ import annotations
+
+import pytest
+
+from rocketeval.config import ScorerConfig
+from rocketeval.errors import ConfigError
+from rocketeval.records import Gold, Label, Vote
+from rocketeval.scoring.split import split_gold
+
+NAMES = [f"c{number}" for number in range(10)]
+GOLD = Gold([Label(q, name, 1.0 + place) for q in "xy" for place, name in enumerate(NAMES)])
+
+
+def config(**settings: object) -> ScorerConfig:
+    """Settings of a scorer that learns."""
+    return ScorerConfig.model_validate({"kind": "extra_trees", **settings})
+
+
+def test_three_of_ten_are_held_out_by_default() -> None:
+    """Their labels are not learned from, and they spread over the range."""
+    split = split_gold(GOLD, NAMES, config())
+    assert len(split.held_out) == 3
+    assert sorted(split.fitted + split.held_out) == NAMES
+    assert {label.candidate for label in split.learned.labels} == set(split.fitted)
+    places = [int(name[1:]) for name in split.held_out]
+    assert min(places) <= 3
+    assert max(places) >= 7
+
+
+def test_the_seed_decides_and_the_order_of_labels_does_not() -> None:
+    """The same seed gives the same split; another one gives another."""
+    backwards = Gold(GOLD.labels[::-1])
+    assert (
+        split_gold(GOLD, NAMES, config()).held_out
+        == split_gold(backwards, NAMES, config()).held_out
+    )
+    assert len({split_gold(GOLD, NAMES, config(seed=seed)).held_out for seed in range(9)}) > 1
+
+
+def test_nothing_is_held_out_when_told_so() -> None:
+    """hold_out 0: everything is learned from, and tested out of fold."""
+    assert split_gold(GOLD, NAMES, config(hold_out=0.0)).held_out == ()
+
+
+def test_named_candidates_are_learned_from() -> None:
+    """fit_on decides, and the others with labels are held out."""
+    split = split_gold(GOLD, NAMES, config(fit_on=["c1", "c2", "c3"]))
+    assert split.fitted == ("c1", "c2", "c3")
+    assert len(split.held_out) == 7
+
+
+def test_labels_of_strangers_are_left_alone() -> None:
+    """A label of a candidate outside the run is neither learned from nor held out."""
+    gold = Gold([*GOLD.labels, Label("x", "stranger", 3.0)])
+    split = split_gold(gold, NAMES, config())
+    assert "stranger" not in split.fitted + split.held_out
+
+
+def test_three_labelled_candidates_leave_two_to_learn_from() -> None:
+    """However few there are, two are learned from and one is kept."""
+    gold = Gold([Label("x", name, 5.0) for name in NAMES[:3]])
+    split = split_gold(gold, NAMES, config(hold_out=0.9))
+    assert (len(split.fitted), len(split.held_out)) == (2, 1)
+
+
+def test_votes_are_learned_from_without_holding_any_out() -> None:
+    """Only votes among candidates of the run, or among those named."""
+    votes = [
+        Vote("x", "c1", "c2", "a"),
+        Vote("y", "c2", "c3", "b"),
+        Vote("y", "c1", "stranger", "a"),
+        Vote("z", "c8", "c9", "tie"),
+    ]
+    split = split_gold(Gold(votes=votes), NAMES, config(learn_from="votes"))
+    assert (len(split.learned.votes), split.held_out) == (3, ())
+    named = config(learn_from="votes", fit_on=["c1", "c2", "c3"])
+    assert split_gold(Gold(votes=votes), NAMES, named).fitted == ("c1", "c2", "c3")
+
+
+@pytest.mark.parametrize(
+    ("settings", "gold", "words"),
+    [
+        ({"fit_on": ["c1", "c22"]}, GOLD, "'c22', which is no candidate"),
+        ({"fit_on": ["c1", "c9"]}, Gold([Label("x", "c1", 2.0)]), "without a label: c9"),
+        ({}, Gold(), "there are 0 labelled candidates to learn from"),
+        ({}, Gold([Label("x", "c1", 2.0)]), "there are 1 labelled candidates"),
+        ({"learn_from": "votes"}, GOLD, "there are 0 queries with votes"),
+    ],
+)
+def test_what_cannot_be_learned_from_is_said(
+    settings: dict[str, object], gold: Gold, words: str
+) -> None:
+    """A person's next step is in the error: which name, or which scorer needs no gold."""
+    with pytest.raises(ConfigError, match=words):
+        split_gold(gold, NAMES, config(**settings))

@@ -1,0 +1,151 @@
+"""Votes with ties: the likelihood, its slope, and the threshold that follows from it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.optimize import approx_fprime, brentq
+
+from rocketeval.scoring.vote_model import (
+    Ballots,
+    TieCurve,
+    davidson_loss,
+    fit_ties,
+    fit_weights,
+    tie_loss,
+)
+
+
+def make_ballots(votes: int = 60, features: int = 3, seed: int = 0) -> Ballots:
+    """Random differences with random outcomes."""
+    random = np.random.default_rng(seed)
+    return Ballots(
+        random.normal(size=(votes, features)),
+        random.integers(-1, 2, size=votes).astype(np.int8),
+        [f"q{vote % 10}" for vote in range(votes)],
+    )
+
+
+def drawn(
+    weights: list[float], ties: TieCurve, votes: int, seed: int
+) -> tuple[Ballots, np.ndarray, np.ndarray]:
+    """Votes drawn from the model itself, with the two latent qualities' difference and mean."""
+    random = np.random.default_rng(seed)
+    first, second = random.normal(size=(2, votes, len(weights)))
+    difference, level = (first - second) @ weights, (first + second) @ weights / 2.0
+    tie = ties.at_zero - ties.fade * np.abs(difference) + ties.by_level * level
+    odds = np.exp(np.stack([-difference / 2, tie, difference / 2]))
+    below = np.cumsum(odds / odds.sum(axis=0), axis=0)
+    outcomes = (random.uniform(size=votes) > below[:2]).sum(axis=0) - 1
+    queries = [f"q{vote % 50}" for vote in range(votes)]
+    return Ballots(first - second, outcomes.astype(np.int8), queries), difference, level
+
+
+def test_the_likelihood_is_davidsons() -> None:
+    """Three votes, written out by hand."""
+    ballots = Ballots(
+        np.array([[1.0], [2.0], [-1.0]]), np.array([1, 0, 1], np.int8), ["a", "b", "c"]
+    )
+    weight, tie = 0.8, -0.3
+    chances = []
+    for difference, outcome in ((0.8, "a"), (1.6, "tie"), (-0.8, "a")):
+        odds = {"a": np.exp(difference / 2), "b": np.exp(-difference / 2), "tie": np.exp(tie)}
+        chances.append(odds[outcome] / sum(odds.values()))
+    loss, _ = davidson_loss(np.array([weight, tie]), ballots, np.array([0.5, 0.0]))
+    assert loss == pytest.approx(-np.log(chances).mean() + 0.25 * weight**2)
+
+
+def test_slopes_are_those_of_finite_differences() -> None:
+    """The analytic gradients of both likelihoods, at random points."""
+    random = np.random.default_rng(1)
+    ballots, held = make_ballots(), np.array([0.1, 0.3, 0.0, 0.2])
+    level = random.normal(size=60)
+    for _ in range(5):
+        point = random.normal(size=4)
+        numeric = approx_fprime(point, lambda x: davidson_loss(x, ballots, held)[0], 1e-7)
+        np.testing.assert_allclose(davidson_loss(point, ballots, held)[1], numeric, atol=1e-5)
+        known = (ballots.differences[:, 0], level, ballots.outcomes)
+        numeric = approx_fprime(point[:3], lambda x, known=known: tie_loss(x, *known)[0], 1e-7)
+        np.testing.assert_allclose(tie_loss(point[:3], *known)[1], numeric, atol=1e-5)
+
+
+def test_it_does_not_matter_which_response_a_vote_calls_a() -> None:
+    """Turning every other vote around leaves the weights where they were."""
+    ballots, *_ = drawn([1.5, -0.5], TieCurve(0.2, 0.0, 0.0), 400, seed=2)
+    turn = np.where(np.arange(400) % 2, -1, 1)
+    turned = Ballots(
+        ballots.differences * turn[:, None],
+        (ballots.outcomes * turn).astype(np.int8),
+        ballots.query_ids,
+    )
+    np.testing.assert_allclose(
+        fit_weights(turned, 0)[0], fit_weights(ballots, 0)[0], rtol=1e-3, atol=1e-3
+    )
+
+
+def test_the_weights_that_made_the_votes_are_found() -> None:
+    """Many votes from known weights give them back."""
+    ballots, *_ = drawn([1.5, -0.8, 0.0], TieCurve(0.1, 0.0, 0.0), 20_000, seed=3)
+    weights, penalty = fit_weights(ballots, 0)
+    np.testing.assert_allclose(weights, [1.5, -0.8, 0.0], atol=0.08)
+    assert penalty == 0.001
+
+
+def test_features_that_say_nothing_are_held_at_nothing() -> None:
+    """With few votes and one telling feature, the strongest penalties are chosen."""
+    ballots, *_ = drawn([1.5, *[0.0] * 8], TieCurve(0.1, 0.0, 0.0), 120, seed=4)
+    weights, penalty = fit_weights(ballots, 0)
+    assert penalty >= 0.1
+    assert np.abs(weights[1:]).max() < 0.15 * weights[0]
+
+
+def test_the_tie_curve_that_made_the_votes_is_found() -> None:
+    """All three of its parameters, from many votes."""
+    made = TieCurve(0.6, 0.4, -0.5)
+    ballots, difference, level = drawn([1.0, 1.0], made, 40_000, seed=5)
+    found = fit_ties(difference, level, ballots.outcomes)
+    assert found.at_zero == pytest.approx(made.at_zero, abs=0.08)
+    assert found.fade == pytest.approx(made.fade, abs=0.08)
+    assert found.by_level == pytest.approx(made.by_level, abs=0.08)
+
+
+@pytest.mark.parametrize("curve", [TieCurve(0.7, 0.0, 0.0), TieCurve(0.5, 0.6, -0.4)])
+def test_at_the_threshold_a_tie_is_as_likely_as_a_win(curve: TieCurve) -> None:
+    """The closed form against the root of the two log-odds."""
+    for level in (-1.0, 0.0, 1.0):
+        root = brentq(
+            lambda gap, level=level: (
+                curve.at_zero - curve.fade * gap + curve.by_level * level - gap / 2
+            ),
+            0.0,
+            50.0,
+        )
+        assert curve.threshold(np.array([level]))[0] == pytest.approx(root)
+
+
+def test_the_threshold_agrees_with_most_votes() -> None:
+    """On votes from the model, no constant threshold beats the curve's own."""
+    curve = TieCurve(0.8, 0.3, -0.6)
+    ballots, difference, level = drawn([1.0], curve, 40_000, seed=6)
+
+    def agreement(threshold: np.ndarray | float) -> float:
+        said = np.where(np.abs(difference) < threshold, 0, np.sign(difference))
+        return float((said == ballots.outcomes).mean())
+
+    own = agreement(curve.threshold(level))
+    assert all(own > agreement(constant) + 0.005 for constant in np.linspace(0, 4, 41))
+
+
+def test_a_tie_that_is_never_likeliest_has_no_threshold() -> None:
+    """Two equal responses, and still either win is likelier: the threshold is zero."""
+    assert TieCurve(-0.4, 0.2, 0.0).threshold(np.array([-1.0, 0.0, 9.0])).tolist() == [0, 0, 0]
+
+
+def test_votes_that_never_tie_or_never_contradict_stay_finite() -> None:
+    """The weak penalty holds what the votes would send to infinity."""
+    differences = np.linspace(-2, 2, 40)[:, None]
+    outcomes = np.sign(differences[:, 0]).astype(np.int8)
+    weights, _ = fit_weights(Ballots(differences, outcomes, [str(n % 8) for n in range(40)]), 0)
+    ties = fit_ties(differences[:, 0], np.zeros(40), outcomes)
+    assert 0 < weights[0] < 50
+    assert -50 < ties.at_zero < 0
