@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from support.command import cli
 from support.make import write_benchmark
 
 CONFIG = """\
@@ -26,15 +27,6 @@ def folder(tmp_path: Path) -> Path:
     write_benchmark(tmp_path / "benchmark")
     (tmp_path / "rocketeval.yaml").write_text(CONFIG)
     return tmp_path
-
-
-def cli(folder: Path, *args: str, code: int = 0) -> subprocess.CompletedProcess[str]:
-    """Run the command in `folder`; the exit code must be `code`."""
-    command = [sys.executable, "-m", "rocketeval.cli.main", *args]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120)
-    assert done.returncode == code, done.stdout + done.stderr
-    assert "Traceback" not in done.stderr
-    return done
 
 
 def test_help_lists_every_verb_in_order() -> None:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from support.command import cli
 from support.make import write_benchmark
 
 CONFIG = """\
@@ -27,14 +26,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (folder / f"{name}.yaml").write_text(CONFIG.format(name=name))
         cli(folder, "run", f"{name}.yaml", "--quiet")
     return folder
-
-
-def cli(folder: Path, *args: str, code: int = 0) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "rocketeval.cli.main", *args]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120)
-    assert done.returncode == code, done.stdout + done.stderr
-    assert "Traceback" not in done.stderr
-    return done
 
 
 def test_both_rankings_are_printed_and_written(folder: Path) -> None:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import random
-import subprocess
-import sys
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
+from support.command import cli
 from support.make import write_jsonl
 
 CONFIG = """\
@@ -59,14 +58,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
             (folder / f"{name}-{learn_from}.yaml").write_text(text)
         cli(folder, "grade", f"{name}-votes.yaml", "--quiet")
     return folder
-
-
-def cli(folder: Path, *args: str, code: int = 0) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "rocketeval.cli.main", *args]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120)
-    assert done.returncode == code, done.stdout + done.stderr
-    assert "Traceback" not in done.stderr
-    return done
 
 
 def test_labels_give_one_line_a_scorer_and_a_sentence(folder: Path) -> None:

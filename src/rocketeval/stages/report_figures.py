@@ -13,6 +13,14 @@ from rocketeval.report.data import ReportFigure
 _SCORERS = {
     "mean": "A score is the mean of its answers, on the label scale.",
     "hard": "A score is the share of items answered yes, on the label scale.",
+    "extra_trees": "A score blends the mean of its answers with the query's own forest of extra "
+    "trees, the more so the more evenly the query's labels spread over the scale.",
+    "random_forest": "A score blends the mean of its answers with the query's own random forest, "
+    "the more so the more evenly the query's labels spread over the scale.",
+    "pooled_ridge": "A score is a regression over all queries, bent by each query's own labels.",
+    "isotonic": "A score is the mean of its answers, bent onto the level of the labels.",
+    "pooled_logistic": "A score follows what voters preferred on other queries.",
+    "select": "A score is made by the scorer that did best in cross-validation.",
 }
 
 
@@ -99,20 +107,37 @@ def _rating_figure(found: Mapping[str, Any]) -> ReportFigure:
     return ReportFigure(name, read_interval(bounds), note)
 
 
-def methods(ranking: Mapping[str, Any], scorer: str) -> tuple[str, ...]:
+def methods(ranking: Mapping[str, Any], scorer: str, score: Mapping[str, Any]) -> tuple[str, ...]:
     """Return how the figures were made, in words."""
     level = f"{ranking['level']:.0%}"
-    rating = f"{ranking.get('anchor_rating', 1000.0):g}"
-    anchor = ranking.get("anchor")
+    anchor, rating = ranking["anchor"], f"{ranking['anchor_rating']:g}"
+    placed = f"around {rating}" if anchor is None else f"with {anchor} held at {rating}"
     return (
         "An item's answer is p(Yes) / (p(Yes) + p(No)), from the judge's log-probabilities.",
         _SCORERS.get(scorer, f"Scores are made by the scorer {scorer!r}."),
+        *_learned(score.get("learned") or {}),
         "Ratings are a Bradley-Terry fit to all pairs of scores on each query, on the Elo scale "
-        + (f"around {rating}; " if anchor is None else f"with {anchor} held at {rating}; ")
-        + f"scores closer than {ranking['tie_margin']:g} are a tie.",
+        f"{placed}; scores closer than {ranking['tie_margin']:g} are a tie.",
         f"Intervals hold {level} of {ranking['bootstrap']} resamples of the queries.",
         "Candidates in one group cannot be told apart from the group's first.",
     )
+
+
+def _learned(learned: Mapping[str, Any]) -> list[str]:
+    """Return what the scorer learned from, and what was kept from it."""
+    if "fitted" not in learned:
+        return []
+    gold = f"{learned['labels']} labels" if learned["labels"] else f"{learned['votes']} votes"
+    held_out = ", ".join(learned["held_out"])
+    said = [
+        f"The scorer learned from {gold} on {len(learned['fitted'])} candidates; these were scored "
+        "by fits that did not see their own gold."
+    ]
+    if held_out:
+        said.append(f"Kept from it, to test it on: {held_out}.")
+    if learned.get("queries_by_mean"):
+        said.append(f"{learned['queries_by_mean']} queries had too little to learn from.")
+    return said
 
 
 def cost(stages: Mapping[str, Any]) -> dict[str, str]:
@@ -125,7 +150,7 @@ def cost(stages: Mapping[str, Any]) -> dict[str, str]:
             shown[f"{stage} requests"] = f"{usage['requests']:,}"
             shown[f"{stage} prompt tokens"] = f"{usage['prompt_tokens']:,}"
             if usage["cost"] is not None:
-                shown[f"{stage} cost"] = shown_money(usage["cost"], usage["currency"])
+                shown[f"{stage} cost"] = shown_money(usage["cost"], usage.get("currency", ""))
     reused = stages.get("grade", {})
     shown["judgments paid for earlier"] = (
         f"{reused.get('finished_earlier', 0) + reused.get('from_cache', 0):,}"
