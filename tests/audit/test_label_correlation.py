@@ -119,3 +119,14 @@ def test_kendalls_interval_is_left_out_for_many_responses(
     assert np.isnan(found.kendall.low)
     assert found.pearson is not None
     assert not np.isnan(found.pearson.low)
+
+
+def test_equal_scores_have_a_distance_from_labels_though_no_correlation() -> None:
+    """The RMSE needs no spread; the reason speaks of the coefficients."""
+    grid = ScoreGrid(("q1", "q2", "q3"), ("c",), np.full((3, 1), 5.0))
+    labels = [Label(f"q{number}", "c", 5.0 + number) for number in (1, 2, 3)]
+    found = label_correlation(grid, labels, bootstrap=50)
+    assert found.pearson is None
+    assert found.reason is not None
+    assert found.rmse is not None
+    assert found.rmse.value == pytest.approx(np.sqrt(14 / 3))

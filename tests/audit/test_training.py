@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rocketeval.audit.audit import Audit, audit
-from rocketeval.audit.training import honest_gold
+from rocketeval.audit.training import honest_gold, labels_by_basis
 from rocketeval.config import RankingConfig
 from rocketeval.grid import ScoreGrid
 from rocketeval.records import Basis, Gold, Label, Vote
@@ -61,3 +61,14 @@ def test_one_fitted_side_is_enough_to_refuse_a_vote() -> None:
     honest, refused = honest_gold(gold(), {("q0", "newest"): Basis.FITTED})
     assert refused.votes == 1
     assert "q0" not in {vote.query_id for vote in honest.votes}
+
+
+def test_labels_of_strangers_make_no_part_of_their_own() -> None:
+    """A label of a response that the run does not have is counted beside the first part."""
+    known = [Label("q1", "old", 5.0), Label("q1", "new", 5.0)]
+    found = labels_by_basis([Label("q1", "nobody", 5.0), *known], basis(Basis.OUT_OF_FOLD))
+    assert {part: len(labels) for part, labels in found.items()} == {
+        "labels out of fold": 2,
+        "held-out labels": 1,
+    }
+    assert list(labels_by_basis(known, {})) == ["all labels"]

@@ -136,3 +136,9 @@ def test_mistakes_name_the_way_out() -> None:
         compare(grid, "a", "a")
     with pytest.raises(ConfigError, match="no query on which both"):
         compare(grid, "a", "b")
+
+
+def test_differences_of_rounding_are_none() -> None:
+    """0.3 against 0.1 + 0.2 on every query: no difference, and no small p-value either."""
+    found = compare(grid_of(np.full(20, 0.3), np.full(20, 0.1) + 0.2), "a", "b", bootstrap=50)
+    assert (found.effect.low, found.effect.high, found.p_value) == (0.0, 0.0, 1.0)

@@ -126,3 +126,14 @@ def test_satterthwaite_of_equal_parts_adds_up() -> None:
     """Equal variances add their freedom; one that dominates keeps its own."""
     assert satterthwaite(np.array([2.0, 2.0]), np.array([5.0, 5.0])) == pytest.approx(10.0)
     assert satterthwaite(np.array([9.0, 0.0]), np.array([4.0, 0.0])) == pytest.approx(4.0)
+
+
+@pytest.mark.parametrize("score", [0.1, 3.3, 7.3])
+def test_equal_scores_of_the_labelled_give_no_slope(score: float) -> None:
+    """Their mean is off by a rounding, which must not become a slope that predicts the others."""
+    sample = sample_of(0, 12, 60)
+    scores = np.where(sample.labelled, score, sample.scores)
+    fit = fit_mean(replace(sample, scores=scores), sample.strata)
+    alone = fit_mean(sample, sample.strata, use_scores=False)
+    assert fit.slope == 0.0
+    assert (fit.value, fit.variance, fit.freedom) == (alone.value, alone.variance, alone.freedom)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rocketeval.certainty.sample import Target, label_cells, samples
+from rocketeval.certainty.sample import Target, samples
 from rocketeval.errors import ConfigError
 from rocketeval.grid import ScoreGrid
 from rocketeval.records import Label
+from rocketeval.scoring.labelled import label_cells
 
 NAN = float("nan")
 GRID = ScoreGrid(
@@ -24,14 +25,6 @@ LABELS = [
     Label("q9", "a", 1.0),
     Label("q1", "z", 1.0),
 ]
-
-
-def test_labels_are_averaged_and_strangers_counted() -> None:
-    """Two labels of a response become their mean; what the run does not have is counted."""
-    cells, unknown = label_cells(GRID, LABELS)
-    assert unknown == 2
-    assert cells[0, :2].tolist() == [3.0, 5.0]
-    assert int((~np.isnan(cells)).sum()) == 3
 
 
 def test_one_candidate_uses_all_its_scores() -> None:

@@ -96,3 +96,9 @@ def test_an_unknown_kind_is_refused(folder: Path) -> None:
     """With the nearest that there is."""
     said = cli(folder, "scorers", "both-labels.yaml", "--among", "mean,isotonc", code=2).stderr
     assert "Did you mean 'isotonic'?" in said
+
+
+def test_a_run_that_was_not_graded_says_so(folder: Path) -> None:
+    """Not that it has no labels, which nobody has read yet."""
+    said = cli(folder, "scorers", "both-labels.yaml", "--name", "never", code=5).stderr
+    assert "Run `rocketeval grade` first." in said

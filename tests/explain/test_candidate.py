@@ -153,3 +153,26 @@ def test_a_hundred_thousand_responses_take_seconds_of_cpu() -> None:
     found = explain_candidates(graded, names, most=5)
     assert time.process_time() - before < 10.0
     assert {len(one.losses) for one in found} == {5}
+
+
+def test_equal_answers_are_neither_loss_nor_strength() -> None:
+    """Means of equal answers differ from them in the last bits; that is no gap."""
+    rng = np.random.default_rng(0)
+    names = [f"c{number:02d}" for number in range(12)]
+    answers = {f"q{number}": rng.random(3).tolist() for number in range(8)}
+    graded = make_graded({q: dict.fromkeys(names, own) for q, own in answers.items()}, names)
+    for found in explain_candidates(graded, names, most=5, bootstrap=10):
+        assert (found.losses, found.strengths) == ((), ())
+        assert found.compared == 24
+
+
+def test_weights_of_a_query_without_any_judgment_do_no_harm() -> None:
+    """A saved scorer can know a query that nobody was judged on here."""
+    graded = make_graded(
+        {"q": {"a": [0.5, 0.9], "b": [0.6, 0.2]}, "r": {"a": [], "b": []}},
+        ["a", "b"],
+        weights={"q": [0.3, 0.7]},
+    )
+    known = {**graded.checklists, "r": Checklist("r", ("One?", "Two?"))}
+    graded = replace(graded, checklists=known, weights={"q": [0.3, 0.7], "r": [0.5, 0.5]})
+    assert explain(graded, "a").compared == 2

@@ -76,7 +76,7 @@ def test_a_tree_without_a_split_is_one_leaf() -> None:
         np.random.RandomState(0),
     )
     assert forest.predict(RNG.random((4, 3))).tolist() == [4.0] * 4
-    assert importance.tolist() == [0.0, 0.0, 0.0]
+    assert importance.tolist() == [1.0 / 3.0] * 3
     forest.check(3)
 
 

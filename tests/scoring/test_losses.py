@@ -73,3 +73,11 @@ def test_labels_of_one_query_are_not_independent() -> None:
 def test_too_little_evidence_keeps_the_first(given: list[Losses]) -> None:
     """From one query, or none, nothing can be told."""
     assert simplest_of_the_best(given) == 0
+
+
+def test_the_last_bits_do_not_choose() -> None:
+    """Two scorers that say the same but for rounding: the first stays."""
+    exact = losses(0.3, 0.3, 0.3, 0.3)
+    rounded = losses(*[0.1 + 0.2 - 1e-16] * 4)
+    assert rounded.mean < exact.mean
+    assert simplest_of_the_best([exact, rounded]) == 0

@@ -216,3 +216,43 @@ def test_a_weight_that_is_no_share_is_refused(weight: float) -> None:
     header = {**state.header, "weights": [weight, weight]}
     with pytest.raises(ArtifactError, match="not between 0 and 1"):
         ExtraTreesScorer.restore(ScorerConfig(kind="extra_trees"), State(header, state.arrays))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_query_that_nobody_was_asked_about_has_no_score(kind: str) -> None:
+    """Without a checklist there are no answers: NaN, and no complaint about an empty mean."""
+    answers, gold = example(8)
+    bare = table({"q1": answers.p_yes[:48].reshape(8, 6), "q2": np.empty((8, 0))})
+    scorer = create_scorer(ScorerConfig(kind=kind, options={"trees": 3})).fit(bare, gold)
+    assert np.isnan(scorer.predict(bare)[8:]).all()
+    assert np.isfinite(scorer.predict(bare)[:8]).all()
+
+
+def test_a_fallback_is_the_mean_to_the_last_bit() -> None:
+    """Else a choice among scorers would tell the two apart by rounding."""
+    answers, gold = example(3)
+    scorer = ExtraTreesScorer().fit(answers, gold)
+    assert set(scorer.fallbacks()) == {"q1", "q2"}
+    assert scorer.predict(answers).tobytes() == MeanScorer().predict(answers).tobytes()
+
+
+def test_a_gap_among_hard_answers_is_filled_alike_in_fit_and_predict() -> None:
+    """The gap of a labelled response means the same when its forest is asked about it again."""
+    random = np.random.default_rng(3)
+    p_yes = random.random((12, 3))
+    p_yes[0] = [0.9, 0.1, np.nan]
+    answers = table({"q": p_yes})
+    gold = Gold(labels("q", [float(value) for value in random.integers(1, 11, 12)]))
+    options = ForestOptions(trees=1, weight="none", answers="hard")
+    hardened = table({"q": np.array([[1.0, 0.0, 0.5], *(p_yes[1:] >= 0.5).astype(float)])})
+    scorer = ExtraTreesScorer(options=options).fit(answers, gold)
+    as_probabilities = ForestOptions(trees=1, weight="none")
+    twin = ExtraTreesScorer(options=as_probabilities).fit(hardened, gold)
+    assert scorer.predict(answers).tolist() == twin.predict(hardened).tolist()
+
+
+def test_items_that_never_differ_share_the_weight() -> None:
+    """The trees ask nothing, so every item counts the same, and weights still sum to one."""
+    answers = table({"q": np.full((6, 4), 0.5)})
+    scorer = ExtraTreesScorer().fit(answers, Gold(labels("q", [1.0, 3.0, 5.0, 7.0, 9.0, 10.0])))
+    assert scorer.item_weights()["q"].tolist() == pytest.approx([0.25] * 4)

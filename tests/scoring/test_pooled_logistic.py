@@ -153,3 +153,14 @@ def test_one_response_without_an_answer_has_no_score() -> None:
     found = scorer.predict(answer_table([("new", "x", [0.9, 0.8]), ("new", "y", [])]))
     assert np.isfinite(found[0])
     assert np.isnan(found[1])
+
+
+def test_votes_that_cancel_out_give_the_mean() -> None:
+    """Every pair is preferred both ways: there is no quality to put on a scale."""
+    answers, _ = made_run(queries=12, candidates=2)
+    votes = [Vote(f"q{q:03d}", "c0", "c1", winner) for q in range(12) for winner in ("a", "b")]
+    scorer = PooledLogisticScorer().fit(answers, Gold(votes=votes))
+    assert set(scorer.fallbacks().values()) == {"the votes favour no answers over others"}
+    assert scorer.predict(answers).tobytes() == MeanScorer().predict(answers).tobytes()
+    again = PooledLogisticScorer.restore(CONFIG, scorer.state())
+    assert again.predict(answers).tobytes() == scorer.predict(answers).tobytes()

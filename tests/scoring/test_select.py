@@ -111,3 +111,17 @@ def test_a_wrong_choice_is_refused_at_once(settings: ScorerConfig, said: str) ->
     """Before anything is fitted, in words that say what is wrong."""
     with pytest.raises(ConfigError, match=said):
         create_scorer(settings)
+
+
+def test_gold_about_responses_without_a_score_chooses_nothing() -> None:
+    """Every labelled response lacks an answer and is dropped: the mean, a reason, a sound state."""
+    answers = answer_table(
+        [(f"q{q}", f"c{c}", [0.5, float("nan")]) for q in range(3) for c in range(4)]
+    )
+    gold = Gold([Label(f"q{q}", f"c{c}", 1.0 + q + c) for q in range(3) for c in range(4)])
+    scorer = SelectScorer.create(config().model_copy(update={"missing": "drop"})).fit(answers, gold)
+    assert scorer.chosen_ == "mean"
+    assert set(scorer.fallbacks().values()) == {
+        "none of the labels is about a response with a score"
+    }
+    json.dumps(dict(scorer.state().header), allow_nan=False)

@@ -162,6 +162,26 @@ async def test_a_damaged_saved_scorer_is_found_before_the_judge_is_asked(home: P
     assert not run.store.finished()
 
 
+async def test_labels_off_the_scale_are_found_before_the_judge_is_asked(home: Path) -> None:
+    """A wrong scale would teach nonsense; nothing is paid for finding out."""
+    run = Run(config(home, scale=[0, 1]))
+    with pytest.raises(ConfigError, match="is not on the scale 0 to 1"):
+        await run.all()
+    assert not run.store.finished()
+
+
+async def test_a_saved_scorer_brings_its_item_weights_and_its_rivals(home: Path) -> None:
+    """Explained by what it learned, and held against the mean, though the config names no kind."""
+    run = await finished(config(home))
+    again = Run(make_config(home, "again", scorer={"fitted": str(run / "scorer.npz")}))
+    outcome = await again.all()
+    kept = json.loads((outcome.path / "item_weights.json").read_text())
+    assert kept
+    assert kept == json.loads((run / "item_weights.json").read_text())
+    (methods,) = outcome.audit.labels.values()
+    assert list(methods) == ["judge", "mean of answers", "hard yes/no"]
+
+
 async def test_another_scorer_leaves_no_old_files(home: Path) -> None:
     """The mean learned nothing: no scorer and no weights of an earlier one stay behind."""
     run = await finished(config(home))

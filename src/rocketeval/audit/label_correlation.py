@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -20,6 +19,7 @@ from rocketeval.audit.correlation import (
 from rocketeval.grid import ScoreGrid
 from rocketeval.ranking.bootstrap import interval, ratio_draws, resample_queries
 from rocketeval.records import Interval, Label, Rating
+from rocketeval.scoring.labelled import label_cells
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.intp]
@@ -38,7 +38,7 @@ class LabelCorrelation:
     kendall: Interval | None
     """Tau-b; its bounds are NaN above `MOST_FOR_KENDALL_INTERVAL` responses."""
     rmse: Interval | None
-    """Root of the mean squared difference, on the label scale."""
+    """Root of the mean squared difference, on the label scale; None without responses."""
     responses: int
     """Labelled responses that have a score; several labels of one response are averaged."""
     unusable: int
@@ -72,15 +72,19 @@ def label_correlation(
     responses = len(cells.scores)
     by_candidate = _correlate_means(grid.candidates, cells, seed, level)
     reason = why_no_coefficient(cells.scores, cells.labels, "labelled responses")
-    if reason is not None:
-        return LabelCorrelation(None, None, None, None, responses, unusable, reason, by_candidate)
-
     _, places = np.unique(cells.rows, return_inverse=True)
-    ranked = _Cells(cells.rows, cells.columns, ranks(cells.scores), ranks(cells.labels))
 
     def sure(value: float, draws: Floats) -> Interval:
         return interval(value, draws, queries=int(places.max()) + 1, level=level)
 
+    rmse = None
+    if responses:
+        squared = (cells.scores - cells.labels) ** 2
+        draws = _root_mean_draws(squared, places, bootstrap, seed)
+        rmse = sure(math.sqrt(float(squared.mean())), draws)
+    if reason is not None:
+        return LabelCorrelation(None, None, None, rmse, responses, unusable, reason, by_candidate)
+    ranked = _Cells(cells.rows, cells.columns, ranks(cells.scores), ranks(cells.labels))
     return LabelCorrelation(
         pearson=sure(
             pearson(cells.scores, cells.labels), _pearson_draws(cells, places, bootstrap, seed)
@@ -91,10 +95,7 @@ def label_correlation(
         kendall=sure(
             _tau(cells.scores, cells.labels), _kendall_draws(cells, places, bootstrap, seed)
         ),
-        rmse=sure(
-            math.sqrt(float(np.mean((cells.scores - cells.labels) ** 2))),
-            _rmse_draws(cells, places, bootstrap, seed),
-        ),
+        rmse=rmse,
         responses=responses,
         unusable=unusable,
         reason=None,
@@ -104,19 +105,11 @@ def label_correlation(
 
 def _labelled_cells(grid: ScoreGrid, labels: Sequence[Label]) -> tuple[_Cells, int]:
     """The cells with a label and a score, and how many have a label only."""
-    rows = {query: row for row, query in enumerate(grid.query_ids)}
-    columns = {candidate: column for column, candidate in enumerate(grid.candidates)}
-    given: dict[tuple[str, str], list[float]] = defaultdict(list)
-    for label in labels:
-        given[label.query_id, label.candidate].append(label.value)
-    known = [key for key in given if key[0] in rows and key[1] in columns]
-    row = np.array([rows[query] for query, _ in known], dtype=np.intp)
-    column = np.array([columns[candidate] for _, candidate in known], dtype=np.intp)
-    means = np.array([np.mean(given[key]) for key in known], dtype=np.float64)
-    scores = grid.scores[row, column]
-    keep = ~np.isnan(scores)
-    cells = _Cells(row[keep], column[keep], scores[keep], means[keep])
-    return cells, len(given) - int(keep.sum())
+    laid_out, unknown = label_cells(grid, labels)
+    labelled = ~np.isnan(laid_out)
+    rows, columns = np.nonzero(labelled & ~np.isnan(grid.scores))
+    cells = _Cells(rows, columns, grid.scores[rows, columns], laid_out[rows, columns])
+    return cells, unknown + int(labelled.sum()) - len(rows)
 
 
 def _correlate_means(
@@ -148,11 +141,10 @@ def _pearson_draws(cells: _Cells, places: Places, times: int, seed: int) -> Floa
     return np.concatenate(blocks)
 
 
-def _rmse_draws(cells: _Cells, places: Places, times: int, seed: int) -> Floats:
-    errors = (cells.scores - cells.labels) ** 2
-    squared = np.bincount(places, weights=errors).astype(np.float64)[:, None]
+def _root_mean_draws(values: Floats, places: Places, times: int, seed: int) -> Floats:
+    totals = np.bincount(places, weights=values).astype(np.float64)[:, None]
     counts = np.bincount(places).astype(np.float64)[:, None]
-    return np.sqrt(ratio_draws(squared, counts, times=times, seed=seed)[:, 0])
+    return np.sqrt(ratio_draws(totals, counts, times=times, seed=seed)[:, 0])
 
 
 def _kendall_draws(cells: _Cells, places: Places, times: int, seed: int) -> Floats:

@@ -44,7 +44,7 @@ def majority_agreement(
 
 
 def _majority(first: Floats, second: Floats, tie_margin: float) -> NDArray[np.int8]:
-    """Of comparisons with one row a judge, the outcome that most of them give."""
+    """Of comparisons with one row a judge, the side that more of them prefer; ties do not count."""
     balance = compare(first, second, tie_margin).sum(axis=0, dtype=np.int64)
     outcome: NDArray[np.int8] = np.sign(balance).astype(np.int8)
     return outcome

@@ -11,17 +11,13 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
-import numpy as np
-
 from rocketeval.audit.agreement import agreement_with_votes
 from rocketeval.audit.label_correlation import label_correlation
 from rocketeval.config import RankingConfig, ScorerConfig
 from rocketeval.grid import ScoreGrid
-from rocketeval.ranking.bootstrap import interval, ratio_draws
 from rocketeval.records import Gold, Interval
 from rocketeval.scoring.answers import AnswerTable
 from rocketeval.scoring.held_out import HeldOut, gold_about, held_out_scores
-from rocketeval.scoring.losses import Losses, squared_errors
 from rocketeval.scoring.select import SelectScorer, choices
 
 LEVEL = 0.95
@@ -95,9 +91,7 @@ class _Measure:
             )
             return VoteFigures(kind, chosen, agreement.with_ties, agreement.without_ties)
         found = label_correlation(grid, self.gold.labels, bootstrap=times, seed=seed, level=LEVEL)
-        errors = squared_errors(answers, held.scores, self.gold, self.config.scale)
-        rmse = _root_mean(errors, times, seed)
-        return LabelFigures(kind, chosen, found.pearson, found.spearman, rmse)
+        return LabelFigures(kind, chosen, found.pearson, found.spearman, found.rmse)
 
 
 def compare_scorers(
@@ -122,12 +116,3 @@ def compare_scorers(
         gold=len(told),
         queries=len({each.query_id for each in told}),
     )
-
-
-def _root_mean(errors: Losses, bootstrap: int, seed: int) -> Interval | None:
-    used = errors.counts > 0
-    if not used.any():
-        return None
-    totals, counts = errors.totals[used, None], errors.counts[used, None]
-    draws = np.sqrt(ratio_draws(totals, counts, times=bootstrap, seed=seed)[:, 0])
-    return interval(float(np.sqrt(errors.mean)), draws, queries=int(used.sum()), level=LEVEL)

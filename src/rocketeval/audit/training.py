@@ -44,12 +44,20 @@ def labels_by_basis(labels: Sequence[Label], basis: Mapping[Cell, Basis]) -> dic
     """Return the labels in parts that answer different questions, named for people.
 
     Labels of candidates that the scorer never learned from test it on strangers; labels it learned
-    from elsewhere than in the scoring fit test it on candidates whose like it knows.
+    from elsewhere than in the scoring fit test it on candidates whose like it knows. Labels of
+    responses that the run does not have stand with the first part, to be counted there.
     """
     parts: dict[str, list[Label]] = {}
+    strangers = []
     for label in labels:
-        name = _PARTS[basis.get((label.query_id, label.candidate), Basis.UNSUPERVISED)]
-        parts.setdefault(name, []).append(label)
+        found = basis.get((label.query_id, label.candidate))
+        if found is None:
+            strangers.append(label)
+        else:
+            parts.setdefault(_PARTS[found], []).append(label)
+    if strangers:
+        first = next(iter(parts), _PARTS[Basis.UNSUPERVISED])
+        parts.setdefault(first, []).extend(strangers)
     return parts
 
 

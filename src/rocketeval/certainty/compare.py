@@ -96,7 +96,8 @@ def compare(
     """Whether `first` is better than `second` on queries like the grid's."""
     ours, theirs = _two_columns(grid, first, second)
     both = ~(np.isnan(ours) | np.isnan(theirs))
-    differences = (ours - theirs)[both]
+    # Equal differences in another order, or from 0.3 - 0.1, must not differ in the last bit.
+    differences = (ours - theirs)[both].round(_DIGITS)
     queries = len(differences)
     if queries == 0:
         raise ConfigError(
@@ -137,10 +138,9 @@ def _two_columns(grid: ScoreGrid, first: str, second: str) -> tuple[Floats, Floa
 
 
 def _effect(differences: Floats, times: int, seed: int, level: float) -> Interval:
-    # Equal differences in another order, or from 0.3 - 0.1, must not differ in the last bit.
-    rounded = differences.round(_DIGITS)[:, None]
-    draws = ratio_draws(rounded, np.ones_like(rounded), times=times, seed=seed)[:, 0]
-    return interval(float(rounded.mean()), draws, queries=len(rounded), level=level)
+    column = differences[:, None]
+    draws = ratio_draws(column, np.ones_like(column), times=times, seed=seed)[:, 0]
+    return interval(float(differences.mean()), draws, queries=len(differences), level=level)
 
 
 def _verdict(effect: Interval, p_value: float, min_effect: float | None, level: float) -> Verdict:

@@ -61,7 +61,9 @@ def fit_mean(sample: Sample, strata: Ints, *, use_scores: bool = True) -> Fit:
     x, x_means = centred(sample.scores[known])
     y, y_means = centred(sample.labels[known])
     x_squared = float(x @ x)
-    sloped = use_scores and x_squared > 0.0
+    # Equal scores less their mean are seldom exactly zero, and would give any slope.
+    rounding = _ROUNDING * max(1.0, float(np.abs(sample.scores).max()))
+    sloped = use_scores and x_squared > len(x) * rounding**2
     slope = float(x @ y) / x_squared if sloped else 0.0
     from_centre = sample.scores - x_means[strata]
     predicted: Floats = y_means[strata] + slope * from_centre

@@ -6,7 +6,6 @@ figure is a difference, taken on the queries where both are known.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -17,7 +16,6 @@ from rocketeval.certainty.strata import make_strata
 from rocketeval.errors import ConfigError
 from rocketeval.grid import ScoreGrid
 from rocketeval.ranking.names import did_you_mean
-from rocketeval.records import Label
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -69,26 +67,6 @@ def column_of(grid: ScoreGrid, candidate: str) -> int:
             hint=did_you_mean(candidate, grid.candidates),
         )
     return grid.candidates.index(candidate)
-
-
-def label_cells(grid: ScoreGrid, labels: Sequence[Label]) -> tuple[Floats, int]:
-    """The labels laid out like the grid's scores, and how many responses with one are not in it.
-
-    Several labels of one response are averaged.
-    """
-    rows = {query: row for row, query in enumerate(grid.query_ids)}
-    columns = {candidate: column for column, candidate in enumerate(grid.candidates)}
-    given: dict[tuple[str, str], list[float]] = defaultdict(list)
-    for label in labels:
-        given[label.query_id, label.candidate].append(label.value)
-    cells = np.full(grid.scores.shape, np.nan)
-    unknown = 0
-    for (query, candidate), values in given.items():
-        if query in rows and candidate in columns:
-            cells[rows[query], columns[candidate]] = np.mean(values)
-        else:
-            unknown += 1
-    return cells, unknown
 
 
 def samples(grid: ScoreGrid, labels: Floats, target: Target) -> tuple[Sample, ...]:

@@ -15,6 +15,9 @@ from rocketeval.scoring.answers import QueryBlock, sum_rows
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
+_ROUNDING = 1e-9
+# The mean of equal answers differs from them in the last bits, and is no gap.
+
 
 @dataclass(frozen=True, eq=False)
 class Gaps:
@@ -46,13 +49,17 @@ def find_gaps(graded: Graded, neighbours: int) -> Gaps:
     for block in answers.blocks():
         around = _neighbourhood(block, place, graded.scores, neighbours)
         neighbourhoods[block.query_id] = around
+        if not around.rows.size:
+            continue
         items = block.p_yes.shape[1]
         own = block.p_yes[around.rows - block.start]
         cells = answers.offsets[around.rows][:, None] + np.arange(items)
         others[cells] = mean_of_others(own, around.first, around.last)
         weights[cells] = graded.weights_of(block.query_id, items)
+    gaps = others - answers.p_yes
+    gaps[np.abs(gaps) < _ROUNDING] = 0.0
     low, high = graded.scale
-    points = (others - answers.p_yes) * weights * (high - low)
+    points = gaps * weights * (high - low)
     return Gaps(others, weights, points, neighbourhoods)
 
 

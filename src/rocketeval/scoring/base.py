@@ -44,7 +44,10 @@ class Learner(Protocol):
         ...
 
     def item_weights(self) -> Mapping[str, NDArray[np.float64]]:
-        """Return, for each query with weights of its own, one per item, summing to one."""
+        """Return, for each query with weights of its own, one per item; their sizes sum to one.
+
+        A weight is negative where a yes lowers the score.
+        """
         ...
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
 import numpy as np
 
 from rocketeval.errors import BenchmarkError, ConfigError
 from rocketeval.records import Label
+from rocketeval.scoring.labelled import mean_by_candidate
 
 
 def candidate_folds(labels: Iterable[Label], folds: int, seed: int) -> dict[str, int]:
@@ -20,11 +20,7 @@ def candidate_folds(labels: Iterable[Label], folds: int, seed: int) -> dict[str,
     >>> candidate_folds([Label("q", name, value) for name, value in zip("abcd", range(4))], 2, 0)
     {'a': 0, 'b': 1, 'c': 0, 'd': 1}
     """
-    values: dict[str, list[float]] = defaultdict(list)
-    for label in labels:
-        values[label.candidate].append(label.value)
-    # Sums are made in sorted order, so that the order of the labels cannot move a mean.
-    means = {name: float(np.mean(sorted(given))) for name, given in values.items()}
+    means = mean_by_candidate(labels)
     ordered = sorted(means, key=lambda name: (means[name], name))
     return _deal(ordered, folds, np.random.default_rng(seed), "labelled candidates")
 

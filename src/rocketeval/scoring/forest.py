@@ -107,8 +107,9 @@ Grower = Callable[[NDArray[np.float32], Floats, np.random.RandomState], Any]
 def grow_forest(
     p_yes: Floats, labels: Floats, grower: Grower, trees: int, random: np.random.RandomState
 ) -> tuple[Forest, Floats]:
-    """Return a forest and the importance of each item in it, which sum to one (or are all zero).
+    """Return a forest and the importance of each item in it, which sum to one.
 
+    Answers that are all alike grow trees that ask nothing, and then every item counts the same.
     The trees share one source of chance: seeding one for each costs more than growing them.
     """
     import sklearn
@@ -118,7 +119,8 @@ def grow_forest(
         grown = [grower(x, y, random).tree_ for _ in range(trees)]
     importance = np.mean([tree.compute_feature_importances() for tree in grown], axis=0)
     total = importance.sum()
-    return _forest(grown), importance / total if total > 0 else importance
+    shares = importance / total if total > 0 else np.full(len(importance), 1.0 / len(importance))
+    return _forest(grown), shares
 
 
 def _forest(grown: list[Any]) -> Forest:

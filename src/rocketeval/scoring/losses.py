@@ -15,7 +15,8 @@ from rocketeval.scoring.labelled import label_column
 
 _SIGN = {"a": 1, "tie": 0, "b": -1}
 _ROUNDING = 1e-9
-# 7.3 - 7.2 is 0.0999...96 in binary, and shall not tie at a margin of 0.1.
+# 7.3 - 7.2 is 0.0999...96 in binary, and shall not tie at a margin of 0.1; nor shall two scorers
+# that say the same be told apart by their last bits.
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +81,7 @@ def simplest_of_the_best(losses: Sequence[Losses]) -> int:
     return next(
         place
         for place, found in enumerate(losses)
-        if found.mean - best.mean <= _standard_error(found, best)
+        if found.mean - best.mean <= _standard_error(found, best) + _ROUNDING * best.mean
     )
 
 

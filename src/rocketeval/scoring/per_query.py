@@ -31,6 +31,7 @@ from rocketeval.scoring.learning import (
     refuse_votes,
     split_numbers,
 )
+from rocketeval.scoring.mean import MeanScorer
 from rocketeval.scoring.weight import LabelScale, label_weight
 
 Floats = NDArray[np.float64]
@@ -90,19 +91,19 @@ class PerQueryForest(ABC):
 
     def predict(self, answers: AnswerTable) -> Floats:
         """Return the blended score of each response; NaN where no answer can be used."""
-        low, high = self.scale
-        scores = np.full(len(answers), np.nan)
+        scores = MeanScorer(self.scale, self.missing).predict(answers)
         for block in answers.blocks():
-            p_yes, usable = filled_rows(block.p_yes, self.missing)
-            score = low + (high - low) * p_yes[usable].mean(axis=1)
             forest = self.forests_.get(block.query_id)
-            if forest is not None and usable.any():
-                self._refuse_other_checklist(block.query_id, p_yes.shape[1])
-                learned = forest.predict(self._values(p_yes[usable]))
-                weight = self.weights_[block.query_id]
-                score = (1.0 - weight) * score + weight * learned
+            if forest is None:
+                continue
+            p_yes, usable = filled_rows(self._values(block.p_yes), self.missing)
+            if not usable.any():
+                continue
+            self._refuse_other_checklist(block.query_id, p_yes.shape[1])
+            weight, own = self.weights_[block.query_id], scores[block.rows]
+            blend = (1.0 - weight) * own[usable] + weight * forest.predict(p_yes[usable])
             # A blend of two numbers on the scale can leave it by a rounding.
-            scores[block.rows][usable] = np.clip(score, low, high)
+            own[usable] = np.clip(blend, *self.scale)
         return scores
 
     def fallbacks(self) -> Mapping[str, str]:

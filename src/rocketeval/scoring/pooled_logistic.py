@@ -37,6 +37,7 @@ FEWEST_DECISIVE = 10
 _ANCHOR = FEATURES.index("log_odds")
 _ORDER = [_ANCHOR, *(place for place in range(len(FEATURES)) if place != _ANCHOR)]
 _SIGN = {"a": 1, "tie": 0, "b": -1}
+_SAME = 1e-9
 
 
 class VoteOptions(Section):
@@ -79,7 +80,7 @@ class PooledLogisticScorer:
         reason = _why_mean(features[first], features[second], outcomes, votes)
         if reason is None:
             query_ids = [vote.query_id for vote in votes]
-            self._learn(features, first, second, outcomes, query_ids)
+            reason = self._learn(features, first, second, outcomes, query_ids)
         queries = dict.fromkeys(answers.query_ids)
         self.fallbacks_ = {} if reason is None else dict.fromkeys(queries, reason)
         return self
@@ -133,20 +134,23 @@ class PooledLogisticScorer:
         second: NDArray[np.intp],
         outcomes: NDArray[np.int8],
         query_ids: Sequence[str],
-    ) -> None:
+    ) -> str | None:
+        """Learn weights and scale; return why the votes gave none, if so."""
         voted = features[np.unique(np.concatenate([first, second]))]
         self.centre_, spread = voted.mean(axis=0), voted.std(axis=0)
-        spread[spread < 1e-9] = np.inf
+        spread[spread < _SAME] = np.inf
         standard = (features / spread)[:, _ORDER]
         ballots = Ballots(standard[first] - standard[second], outcomes, query_ids)
         weights, penalty = fit_weights(ballots, self.seed)
         self.weights_ = np.empty(len(FEATURES))
         self.weights_[_ORDER] = weights
         self.weights_ /= spread
+        learned = self._quality(voted)
+        if np.ptp(learned) < _SAME:
+            return "the votes favour no answers over others"
         quality = self._quality(features)
         level = (quality[first] + quality[second]) / 2.0
         ties = fit_ties(quality[first] - quality[second], level, outcomes)
-        learned = self._quality(voted)
         self.curve_, narrowest = quality_scale(
             ties, float(learned.min()), float(learned.max()), self.scale, self.tie_margin
         )
@@ -156,6 +160,7 @@ class PooledLogisticScorer:
             "tie_log_odds": {"at_zero": ties.at_zero, "fade": ties.fade, "by_level": ties.by_level},
             "narrowest_tie": narrowest,
         }
+        return None
 
     def _quality(self, features: Floats) -> Floats:
         return weighted_rows(features - self.centre_, self.weights_)

@@ -37,8 +37,6 @@ from rocketeval.scoring.learning import (
 from rocketeval.scoring.own_part import OwnPart, own_columns, own_parts
 from rocketeval.scoring.partial_pooling import Design, fit_pooled
 
-NO_LABELS = "no labels: scored by what the other queries taught"
-
 
 class PooledRidgeScorer:
     """A partially pooled ridge regression of labels on answers."""
@@ -66,11 +64,8 @@ class PooledRidgeScorer:
         reason = why_too_few(labels[given])
         if reason is None:
             self._learn(answers, features, labels, given)
-        self.fallbacks_ = {
-            query_id: reason or NO_LABELS
-            for query_id in dict.fromkeys(answers.query_ids)
-            if query_id not in self.own_
-        }
+        queries = dict.fromkeys(answers.query_ids)
+        self.fallbacks_ = {} if reason is None else dict.fromkeys(queries, reason)
         return self
 
     def predict(self, answers: AnswerTable) -> Floats:
@@ -85,7 +80,7 @@ class PooledRidgeScorer:
         return scores
 
     def fallbacks(self) -> Mapping[str, str]:
-        """Return the queries without labels of their own, or all of them, with the reason."""
+        """Return every query when there was too little to learn from, else none."""
         return dict(self.fallbacks_)
 
     def item_weights(self) -> Mapping[str, Floats]:

@@ -8,6 +8,7 @@ choice really is, only a choice within each outer fold can tell (`audit.selectio
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Annotated, Any, Self
 
@@ -146,6 +147,8 @@ def _compare(
         found = [_losses(config, choice, answers, gold) for choice in listed]
     except BenchmarkError as error:
         return 0, {}, error.message
+    if any(math.isnan(loss.mean) for loss in found):
+        return 0, {}, f"none of the {config.learn_from} is about a response with a score"
     place = simplest_of_the_best(found)
     means = {choice.kind: loss.mean for choice, loss in zip(listed, found, strict=True)}
     return (

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
@@ -10,8 +9,9 @@ import numpy as np
 
 from rocketeval.config import ScorerConfig
 from rocketeval.errors import ConfigError
-from rocketeval.records import Gold, Label, Vote
+from rocketeval.records import Gold, Vote
 from rocketeval.registry import nearest
+from rocketeval.scoring.labelled import mean_by_candidate
 
 FEWEST_CANDIDATES = 2
 """Labelled candidates without which nothing can be learned and tested."""
@@ -42,9 +42,9 @@ def split_gold(gold: Gold, candidates: Collection[str], config: ScorerConfig) ->
         _refuse_too_few({vote.query_id for vote in votes}, "queries with votes", "votes", config)
         return Split(Gold(votes=votes), tuple(sorted(voted)), ())
     labels = [label for label in gold.labels if label.candidate in candidates]
-    by_candidate = _mean_labels(labels)
-    fitted = _fitted(by_candidate, config)
-    held_out = tuple(sorted(set(by_candidate) - set(fitted)))
+    means = mean_by_candidate(labels)
+    fitted = _fitted(means, config)
+    held_out = tuple(sorted(set(means) - fitted))
     learned = Gold(labels=[label for label in labels if label.candidate in fitted])
     return Split(learned, tuple(sorted(fitted)), held_out)
 
@@ -77,13 +77,6 @@ def _spread_choice(means: dict[str, float], share: float, seed: int) -> set[str]
     random = np.random.default_rng(seed)
     stretches = np.array_split(np.arange(len(ordered)), max(wanted, 1))
     return {ordered[int(random.choice(stretch))] for stretch in stretches[:wanted]}
-
-
-def _mean_labels(labels: Iterable[Label]) -> dict[str, float]:
-    values: dict[str, list[float]] = defaultdict(list)
-    for label in labels:
-        values[label.candidate].append(label.value)
-    return {name: float(np.mean(sorted(given))) for name, given in values.items()}
 
 
 def _votes_within(vote: Vote, fit_on: Sequence[str] | None, candidates: Collection[str]) -> bool:

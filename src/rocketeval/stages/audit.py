@@ -36,7 +36,8 @@ def audit_run(store: RunStore, config: RunConfig) -> Audit:
 def _rivals(store: RunStore, config: ScorerConfig) -> dict[str, ScoreGrid]:
     """Return the same judgments scored by simpler means than the run's scorer."""
     answers, _ = read_answers(store)
-    simpler = {name: kind for name, kind in _SIMPLER.items() if kind != config.kind}
+    own = config.kind if config.fitted is None else None
+    simpler = {name: kind for name, kind in _SIMPLER.items() if kind != own}
 
     def grid(kind: str) -> ScoreGrid:
         settings = ScorerConfig(kind=kind, scale=config.scale, missing=config.missing)

@@ -12,11 +12,12 @@ from numpy.typing import NDArray
 from rocketeval.certainty.advise import Advice, advise
 from rocketeval.certainty.compare import Comparison, compare
 from rocketeval.certainty.prediction_powered import Estimate, estimate
-from rocketeval.certainty.sample import Target, column_of, label_cells, samples
+from rocketeval.certainty.sample import Target, column_of, samples
 from rocketeval.config import RunConfig
 from rocketeval.errors import BenchmarkError, ConfigError, EvaluatedOnTraining
 from rocketeval.grid import ScoreGrid
 from rocketeval.records import Basis
+from rocketeval.scoring.labelled import label_cells
 from rocketeval.stages.score import read_grid
 from rocketeval.store.run import RunStore
 

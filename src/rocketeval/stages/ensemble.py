@@ -12,6 +12,7 @@ from rocketeval.audit.majority import majority_agreement
 from rocketeval.audit.training import Refused, honest_gold
 from rocketeval.config import RankingConfig
 from rocketeval.errors import ConfigError
+from rocketeval.grid import ScoreGrid
 from rocketeval.ranking.ensemble import Common, Missing, common_grids, ensemble_mean
 from rocketeval.ranking.rank import Ranking, rank, rank_pooled
 from rocketeval.records import Basis, Gold
@@ -81,7 +82,7 @@ def make_ensemble(
         missing=missing,
         mean=rankings[MEAN],
         pooled=rankings[POOLED],
-        agreement=_agreement(judges, common, missing, gold, ranking),
+        agreement=_agreement(judges, common, mean, gold, ranking),
         ratings={
             name: correlate(_ratings(found), gold.ratings, seed=ranking.seed)
             for name, found in rankings.items()
@@ -106,14 +107,11 @@ def save_ensemble(found: Ensemble, folder: Path) -> None:
 
 
 def _agreement(
-    judges: Sequence[str], common: Common, missing: Missing, gold: Gold, ranking: RankingConfig
+    judges: Sequence[str], common: Common, mean: ScoreGrid, gold: Gold, ranking: RankingConfig
 ) -> dict[str, Agreement]:
     if not gold.votes:
         return {}
-    grids = {
-        **dict(zip(judges, common.grids, strict=True)),
-        MEAN: ensemble_mean(common.grids, missing),
-    }
+    grids = {**dict(zip(judges, common.grids, strict=True)), MEAN: mean}
     margin, times, seed = ranking.tie_margin, ranking.bootstrap, ranking.seed
     return {
         **{

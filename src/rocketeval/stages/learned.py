@@ -13,18 +13,20 @@ from rocketeval.scoring.answers import AnswerTable
 from rocketeval.scoring.artifact import load_scorer, save_scorer
 from rocketeval.scoring.base import Learner, Saveable, create_scorer
 from rocketeval.scoring.crossfit import Scored
+from rocketeval.scoring.labelled import refuse_off_scale
 from rocketeval.scoring.provenance import Provenance
 from rocketeval.scoring.split import split_gold
 from rocketeval.store.run import RunStore
 
 
 def check_learnable(store: RunStore, config: ScorerConfig) -> None:
-    """Raise, before anything is paid for, if the scorer will find nothing to learn from."""
+    """Raise, before anything is paid for, if the scorer cannot learn from the run's gold."""
     if config.fitted is not None:
         load_scorer(config.fitted)
     elif isinstance(create_scorer(config), Learner):
         candidates = {head.candidate for head in store.inputs.heads()}
-        split_gold(Gold(store.inputs.labels(), store.inputs.votes()), candidates, config)
+        gold = Gold(store.inputs.labels(), store.inputs.votes())
+        refuse_off_scale(split_gold(gold, candidates, config).learned.labels, config.scale)
 
 
 def keep_scorer(
@@ -34,19 +36,25 @@ def keep_scorer(
     answers: AnswerTable,
     keys: Sequence[str | None],
 ) -> None:
-    """Write the fitted scorer and its item weights into the run, if it learned anything."""
-    if scored.split is None:
+    """Write the fitted scorer into the run, if it learned anything."""
+    if scored.split is None or not isinstance(scored.scorer, Saveable):
         return
-    if isinstance(scored.scorer, Saveable):
-        used = _learned_keys(scored.split.learned, answers, keys)
-        # The run's own time, so that scoring again writes the same bytes.
-        created = store.manifest()["created"]
-        checklists = _checklist_hashes(store)
-        provenance = Provenance.from_keys(store.judge(), used, checklists, created)
-        save_scorer(scored.scorer, config, store.scorer_path, provenance=provenance)
-    if isinstance(scored.scorer, Learner):
-        weights = scored.scorer.item_weights()
-        store.save_json("item_weights", {query: found.tolist() for query, found in weights.items()})
+    used = _learned_keys(scored.split.learned, answers, keys)
+    # The run's own time, so that scoring again writes the same bytes.
+    created = store.manifest()["created"]
+    checklists = _checklist_hashes(store)
+    provenance = Provenance.from_keys(store.judge(), used, checklists, created)
+    save_scorer(scored.scorer, config, store.scorer_path, provenance=provenance)
+
+
+def keep_weights(store: RunStore, scored: Scored) -> None:
+    """Write the item weights of the run's queries, if the scorer has learned, here or elsewhere."""
+    if not isinstance(scored.scorer, Learner):
+        return
+    asked = store.inputs.checklists()
+    weights = scored.scorer.item_weights()
+    kept = {query: found.tolist() for query, found in weights.items() if query in asked}
+    store.save_json("item_weights", kept)
 
 
 def apply_saved(

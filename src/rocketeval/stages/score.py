@@ -13,7 +13,7 @@ from rocketeval.records import Gold
 from rocketeval.scoring.answers import AnswerTable
 from rocketeval.scoring.crossfit import score_answers
 from rocketeval.scoring.score import align_answers, count_statuses, score_table
-from rocketeval.stages.learned import apply_saved, keep_scorer, learned_facts
+from rocketeval.stages.learned import apply_saved, keep_scorer, keep_weights, learned_facts
 from rocketeval.store.run import RunStore
 
 
@@ -27,6 +27,7 @@ def score_responses(store: RunStore, config: RunConfig) -> dict[str, Any]:
         keep_scorer(store, config.scorer, scored, answers, keys)
     else:
         scored = apply_saved(store, config.scorer, answers, keys)
+    keep_weights(store, scored)
     store.save_scores(score_table(answers, scored, keys))
     return {
         "scores": int(np.isfinite(scored.scores).sum()),

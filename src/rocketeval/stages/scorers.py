@@ -22,11 +22,11 @@ def compare_kinds(
 
     Candidates held out for the audit stay out of it here too.
     """
+    answers, _ = read_answers(store)
     gold = Gold(store.inputs.labels(), store.inputs.votes())
     _refuse_absent(gold, config.scorer.learn_from)
     scorer = _choice(config, among)
-    answers, _ = read_answers(store)
-    learned = split_gold(gold, set(answers.candidates), config.scorer).learned
+    learned = split_gold(gold, set(answers.candidates), scorer).learned
     return compare_scorers(scorer, answers, learned, config.ranking)
 
 
