@@ -179,6 +179,8 @@ class ScorerConfig(Section):
     did not see it."""
     seed: int = 0
     """Seed of the split, the folds and the scorer; the same seed gives the same scores."""
+    tie_margin: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
+    """Scores this close shall be what voters call a tie; `ranking.tie_margin` when absent."""
     fitted: Path | None = None
     """A saved scorer to use instead of fitting one."""
     options: dict[str, Any] = {}
@@ -240,6 +242,14 @@ class RunConfig(Section):
         if not _is_plain_folder(self.name):
             raise ConfigError(NOT_PLAIN.format(name=self.name))
         return self.output / self.name
+
+
+def with_tie_margin(config: RunConfig) -> RunConfig:
+    """Return the config with the scorer's tie margin filled in from the ranking's."""
+    if config.scorer.tie_margin is not None:
+        return config
+    scorer = config.scorer.model_copy(update={"tie_margin": config.ranking.tie_margin})
+    return config.model_copy(update={"scorer": scorer})
 
 
 def load_config(path: Path | str) -> RunConfig:

@@ -22,7 +22,7 @@ from rocketeval.budget import Budget
 from rocketeval.certainty.advise import Advice
 from rocketeval.certainty.compare import Comparison
 from rocketeval.checklists.base import AUTHORS
-from rocketeval.config import RunConfig
+from rocketeval.config import RunConfig, with_tie_margin
 from rocketeval.engines.base import Engine, create_engine
 from rocketeval.errors import Stopped
 from rocketeval.explain.candidate import CandidateExplanation
@@ -78,7 +78,7 @@ class Run:
     def __init__(
         self, config: RunConfig, *, observer: Observer | None = None, judge: Engine | None = None
     ) -> None:
-        self.config = with_prices(config)
+        self.config = with_tie_margin(with_prices(config))
         limit = config.max_cost
         self.budget = None if limit is None else Budget(limit, currency(self.config))
         """What may still be spent; None when the config sets no limit."""

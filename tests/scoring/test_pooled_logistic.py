@@ -140,10 +140,14 @@ def test_labels_are_refused() -> None:
     assert "pooled_ridge" in caught.value.hint
 
 
-def test_a_margin_of_nothing_is_refused() -> None:
-    """A margin of 0 has no size that a tie could be put on."""
-    with pytest.raises(ConfigError, match="tie_margin"):
-        create_scorer(CONFIG.model_copy(update={"options": {"tie_margin": 0}}))
+def test_a_run_without_ties_has_a_scale_all_the_same() -> None:
+    """A margin of 0 has no size that a tie could be put on: the usual one is taken."""
+    answers, gold = made_run(queries=20)
+    without, usual = (
+        create_scorer(CONFIG.model_copy(update={"tie_margin": margin})).fit(answers, gold)
+        for margin in (0.0, None)
+    )
+    assert without.predict(answers).tolist() == usual.predict(answers).tolist()
 
 
 def test_one_response_without_an_answer_has_no_score() -> None:

@@ -140,7 +140,7 @@ async def test_a_saved_scorer_is_refused_for_another_checklist(home: Path) -> No
 async def test_a_saved_scorer_of_another_scale_is_refused(home: Path) -> None:
     """Its scores would be read on the wrong scale."""
     run = await finished(config(home))
-    with pytest.raises(ArtifactError, match=r"from 1 to 10; the run's scale is 0 to 1"):
+    with pytest.raises(ArtifactError, match=r"scale: \[1, 10\]`; the run says `scale: \[0, 1\]"):
         await Run(config(home, "other", scale=[0, 1], fitted=str(run / "scorer.npz"))).all()
 
 

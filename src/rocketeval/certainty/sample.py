@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from rocketeval.certainty.strata import make_strata
 from rocketeval.errors import ConfigError
 from rocketeval.grid import ScoreGrid
-from rocketeval.ranking.names import did_you_mean
+from rocketeval.names import did_you_mean
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

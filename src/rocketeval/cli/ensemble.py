@@ -10,8 +10,8 @@ from rich.text import Text
 from rocketeval.audit.correlation import Coefficient
 from rocketeval.cli.show import figure, make_console, make_table, share, show_ranking
 from rocketeval.cli.words import counted, printable
+from rocketeval.names import listed
 from rocketeval.ranking.ensemble import Missing
-from rocketeval.ranking.names import listed
 from rocketeval.stages.ensemble import Ensemble, make_ensemble, save_ensemble
 from rocketeval.stages.judged_runs import open_run
 

@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rocketeval.errors import ConfigError
+from rocketeval.names import did_you_mean, listed
 from rocketeval.ranking.bradley_terry import ELO_PER_STRENGTH
-from rocketeval.ranking.names import did_you_mean, listed
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

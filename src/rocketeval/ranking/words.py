@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
-from rocketeval.ranking.names import listed
+from rocketeval.names import listed
 from rocketeval.ranking.rank import RankedCandidate
 
 MOST_SENTENCES = 12

@@ -31,10 +31,14 @@ class Scored:
     """One per response; NaN where there is none."""
     basis: tuple[Basis, ...]
     """What each score rests on."""
+    kind: str
+    """What kind of scorer gave them."""
     scorer: Scorer
     """Fitted to all the gold it may learn from; for responses it has not seen."""
     split: Split | None
     """None when the scorer learns nothing."""
+    fold_fallbacks: int = 0
+    """Queries that a fit to some of the folds leaves to the mean, and the whole fit does not."""
 
     def counts(self) -> dict[str, int]:
         """How many scores rest on what."""
@@ -47,7 +51,7 @@ def score_answers(answers: AnswerTable, gold: Gold, config: ScorerConfig) -> Sco
     scorer = create_scorer(config)
     if not isinstance(scorer, Learner):
         scores = scorer.fit(answers, Gold()).predict(answers)
-        return Scored(scores, (Basis.UNSUPERVISED,) * len(answers), scorer, None)
+        return Scored(scores, (Basis.UNSUPERVISED,) * len(answers), config.kind, scorer, None)
     split = split_gold(gold, set(answers.candidates), config)
     held_out = held_out_scores(config, answers, split.learned)
     seen = held_out.rows
@@ -56,4 +60,11 @@ def score_answers(answers: AnswerTable, gold: Gold, config: ScorerConfig) -> Sco
     scores = held_out.scores.copy()
     scores[unseen] = scorer.predict(answers.take(unseen))
     basis = tuple(Basis.OUT_OF_FOLD if row else Basis.UNSEEN for row in seen.tolist())
-    return Scored(scores, basis, scorer, split)
+    in_folds = {
+        query_id
+        for fitted in held_out.scorers
+        if isinstance(fitted, Learner)
+        for query_id in fitted.fallbacks()
+    }
+    fold_fallbacks = len(in_folds - set(scorer.fallbacks()))
+    return Scored(scores, basis, config.kind, scorer, split, fold_fallbacks)

@@ -14,6 +14,8 @@ from rocketeval.errors import ArtifactError, ConfigError
 
 Floats = NDArray[np.float64]
 
+TIE_MARGIN = 0.1
+"""How close a tie is, unless the config says."""
 FEWEST_LABELS = 5
 """Labels without which a scorer that pools over queries is the mean."""
 

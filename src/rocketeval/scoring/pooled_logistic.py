@@ -10,18 +10,18 @@ one query says too little about its items.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field
 
-from rocketeval.config import ScorerConfig, Section, parse_options
+from rocketeval.config import NoOptions, ScorerConfig, parse_options
 from rocketeval.records import Gold, Vote
 from rocketeval.scoring.answers import AnswerTable
 from rocketeval.scoring.base import State
 from rocketeval.scoring.features import FEATURES, Bools, Floats, describe, weighted_rows
 from rocketeval.scoring.learning import (
+    TIE_MARGIN,
     read_reasons,
     reading_state,
     refuse_labels,
@@ -40,13 +40,6 @@ _SIGN = {"a": 1, "tie": 0, "b": -1}
 _SAME = 1e-9
 
 
-class VoteOptions(Section):
-    """Settings of the scorer that learns from votes."""
-
-    tie_margin: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 0.1
-    """The run's `ranking.tie_margin`: scores closer than this shall be what voters call a tie."""
-
-
 class PooledLogisticScorer:
     """A Bradley-Terry model with ties, of votes on the features of two responses."""
 
@@ -54,7 +47,7 @@ class PooledLogisticScorer:
         self,
         scale: tuple[float, float] = (1.0, 10.0),
         missing: str = "skip",
-        tie_margin: float = 0.1,
+        tie_margin: float = TIE_MARGIN,
         seed: int = 0,
     ) -> None:
         self.scale = scale
@@ -66,8 +59,9 @@ class PooledLogisticScorer:
     def create(cls, config: ScorerConfig) -> Self:
         """Return an unfitted scorer; ConfigError when it is told to learn from labels."""
         refuse_labels(config)
-        options = parse_options(config.options, VoteOptions, "scorer.options")
-        return cls(config.scale, config.missing, options.tie_margin, config.seed)
+        parse_options(config.options, NoOptions, "scorer.options")
+        # Where nothing is a tie, the width of one is a matter of taste.
+        return cls(config.scale, config.missing, config.tie_margin or TIE_MARGIN, config.seed)
 
     def fit(self, answers: AnswerTable, gold: Gold) -> Self:
         """Learn from every vote; with too few that are decisive, become the mean."""

@@ -21,7 +21,7 @@ from rocketeval.scoring.answers import AnswerTable
 from rocketeval.scoring.base import Learner, Saveable, State, create_scorer
 from rocketeval.scoring.features import Floats
 from rocketeval.scoring.held_out import gold_about, held_out_scores
-from rocketeval.scoring.learning import reading_state
+from rocketeval.scoring.learning import TIE_MARGIN, reading_state
 from rocketeval.scoring.losses import Losses, disagreements, simplest_of_the_best, squared_errors
 
 DEFAULTS = {
@@ -38,8 +38,6 @@ class SelectOptions(Section):
     """Kinds of scorers, simpler ones first; what suits `learn_from` when absent."""
     settings: dict[str, dict[str, Any]] = Field(default_factory=dict)
     """Options of each kind, by its name."""
-    tie_margin: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.1
-    """Scores closer than this are a tie, when votes decide."""
 
 
 class SelectScorer:
@@ -162,5 +160,5 @@ def _losses(config: ScorerConfig, choice: ScorerConfig, answers: AnswerTable, go
     scores = held_out_scores(choice, answers, gold).scores
     if config.learn_from == "labels":
         return squared_errors(answers, scores, gold, config.scale)
-    margin = parse_options(config.options, SelectOptions, "scorer.options").tie_margin
+    margin = TIE_MARGIN if config.tie_margin is None else config.tie_margin
     return disagreements(answers, scores, gold.votes, margin)

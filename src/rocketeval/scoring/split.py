@@ -9,8 +9,8 @@ import numpy as np
 
 from rocketeval.config import ScorerConfig
 from rocketeval.errors import ConfigError
+from rocketeval.names import did_you_mean
 from rocketeval.records import Gold, Vote
-from rocketeval.registry import nearest
 from rocketeval.scoring.labelled import mean_by_candidate
 
 FEWEST_CANDIDATES = 2
@@ -55,7 +55,9 @@ def _fitted(means: dict[str, float], config: ScorerConfig) -> set[str]:
         if unlabelled:
             raise ConfigError(
                 f"scorer.fit_on names candidates without a label: {', '.join(unlabelled)}.",
-                hint=nearest(unlabelled[0], sorted(means)) if means else "The run has no labels.",
+                hint=did_you_mean(unlabelled[0], sorted(means))
+                if means
+                else "The run has no labels.",
             )
         fitted = set(config.fit_on)
     else:
@@ -89,7 +91,7 @@ def _refuse_unknown(fit_on: Iterable[str], candidates: Collection[str]) -> None:
         if name not in candidates:
             raise ConfigError(
                 f"scorer.fit_on names {name!r}, which is no candidate of this run.",
-                hint=nearest(name, sorted(candidates)),
+                hint=did_you_mean(name, sorted(candidates)),
             )
 
 

@@ -12,7 +12,7 @@ from rocketeval.errors import ConfigError
 from rocketeval.explain.candidate import NEIGHBOURS, CandidateExplanation, explain_candidates
 from rocketeval.explain.graded import Graded
 from rocketeval.explain.items import ItemFigure, item_figures, why_dead
-from rocketeval.ranking.names import did_you_mean
+from rocketeval.names import did_you_mean
 from rocketeval.scoring.score import align_answers
 from rocketeval.stages.rank import read_ranking
 from rocketeval.store.run import RunStore

@@ -65,16 +65,17 @@ def apply_saved(
     loaded = load_scorer(config.fitted)
     loaded.provenance.check_judge(store.judge())
     loaded.provenance.check_checklists(_checklist_hashes(store))
-    if loaded.config.scale != config.scale:
-        raise ArtifactError(
-            f"{config.fitted} gives scores from {loaded.config.scale[0]:g} to "
-            f"{loaded.config.scale[1]:g}; the run's scale is {config.scale[0]:g} to "
-            f"{config.scale[1]:g}.",
-            hint="Set `scorer.scale` to that of the saved scorer.",
-        )
+    for setting in ("scale", "missing"):
+        theirs, ours = getattr(loaded.config, setting), getattr(config, setting)
+        if theirs != ours:
+            raise ArtifactError(
+                f"{config.fitted} was fitted with `{setting}: {_written(theirs)}`; the run says "
+                f"`{setting}: {_written(ours)}`.",
+                hint=f"Set `scorer.{setting}` to that of the saved scorer.",
+            )
     fitted = loaded.provenance.learned_from(keys)
     basis = tuple(Basis.FITTED if seen else Basis.UNSEEN for seen in fitted.tolist())
-    return Scored(loaded.scorer.predict(answers), basis, loaded.scorer, None)
+    return Scored(loaded.scorer.predict(answers), basis, loaded.config.kind, loaded.scorer, None)
 
 
 def learned_facts(scored: Scored) -> dict[str, Any]:
@@ -91,8 +92,16 @@ def learned_facts(scored: Scored) -> dict[str, Any]:
     if isinstance(scored.scorer, Learner):
         fallbacks = scored.scorer.fallbacks()
         facts["queries_by_mean"] = len(fallbacks)
+        facts["queries_by_mean_in_a_fold"] = scored.fold_fallbacks
         facts["reasons"] = dict(Counter(fallbacks.values()).most_common(5))
     return facts
+
+
+def _written(setting: Any) -> str:
+    """Return a setting as it stands in a config."""
+    if isinstance(setting, tuple):
+        return f"[{', '.join(f'{end:g}' for end in setting)}]"
+    return str(setting)
 
 
 def _checklist_hashes(store: RunStore) -> dict[str, str]:

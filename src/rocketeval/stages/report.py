@@ -58,7 +58,7 @@ def write_report(store: RunStore, config: RunConfig) -> Path:
         explained=explained(store.json_if_made("explain")),
         counts=counts(stages, ranking, audit),
         agreement=figures(audit),
-        methods=methods(ranking, config.scorer.kind, stages.get("score", {})),
+        methods=methods(ranking, stages.get("score", {})),
         cost=cost(stages),
         created_with=f"RocketEval {__version__}",
     )

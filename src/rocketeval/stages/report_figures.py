@@ -107,8 +107,9 @@ def _rating_figure(found: Mapping[str, Any]) -> ReportFigure:
     return ReportFigure(name, read_interval(bounds), note)
 
 
-def methods(ranking: Mapping[str, Any], scorer: str, score: Mapping[str, Any]) -> tuple[str, ...]:
+def methods(ranking: Mapping[str, Any], score: Mapping[str, Any]) -> tuple[str, ...]:
     """Return how the figures were made, in words."""
+    scorer = score.get("scorer", "mean")
     level = f"{ranking['level']:.0%}"
     anchor, rating = ranking["anchor"], f"{ranking['anchor_rating']:g}"
     placed = f"around {rating}" if anchor is None else f"with {anchor} held at {rating}"

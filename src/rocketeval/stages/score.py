@@ -35,6 +35,7 @@ def score_responses(store: RunStore, config: RunConfig) -> dict[str, Any]:
         "answers": int(answers.items.sum()),
         "missing_answers": int((answers.items - answers.answered).sum()),
         "statuses": count_statuses(keys, store.judgments(["key"]), store.judgments(["status"])),
+        "scorer": scored.kind,
         "basis": scored.counts(),
         "learned": learned_facts(scored),
     }

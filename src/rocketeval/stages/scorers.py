@@ -34,19 +34,12 @@ def _choice(config: RunConfig, among: Sequence[str] | None) -> ScorerConfig:
     """Return the config of a choice among the wanted kinds, the run's own with its options."""
     own = config.scorer
     if own.kind == "select" and among is None:
-        options = {"tie_margin": config.ranking.tie_margin, **own.options}
-        return own.model_copy(update={"options": options})
+        return own
     kinds = list(among or DEFAULTS[own.learn_from])
     if among is None and own.kind not in kinds and isinstance(create_scorer(own), Learner):
         kinds.append(own.kind)
-    margin = config.ranking.tie_margin
-    settings = {"pooled_logistic": {"tie_margin": margin}} if margin else {}
-    settings[own.kind] = own.options
-    options = {
-        "among": kinds,
-        "settings": {kind: given for kind, given in settings.items() if kind in kinds},
-        "tie_margin": margin,
-    }
+    settings = {own.kind: own.options} if own.kind in kinds else {}
+    options = {"among": kinds, "settings": settings}
     return own.model_copy(update={"kind": "select", "options": options})
 
 
