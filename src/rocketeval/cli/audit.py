@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from rocketeval.cli.options import with_run
-from rocketeval.cli.show import show_audit
+from rocketeval.cli.show_audit import show_audit
 from rocketeval.pipeline import Run
 
 

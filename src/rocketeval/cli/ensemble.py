@@ -8,7 +8,8 @@ import click
 from rich.text import Text
 
 from rocketeval.audit.correlation import Coefficient
-from rocketeval.cli.show import figure, make_console, make_table, share, show_ranking
+from rocketeval.cli.show import show_ranking
+from rocketeval.cli.tables import figure, make_console, make_table, share
 from rocketeval.cli.words import counted, printable
 from rocketeval.names import listed
 from rocketeval.ranking.ensemble import Missing

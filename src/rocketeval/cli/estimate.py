@@ -11,7 +11,7 @@ from rich.text import Text
 
 from rocketeval.certainty.prediction_powered import FEWEST_LABELS
 from rocketeval.cli.options import LEVEL, with_run
-from rocketeval.cli.show import figure, make_console, make_table
+from rocketeval.cli.tables import figure, make_console, make_table
 from rocketeval.cli.target import told, with_choice
 from rocketeval.cli.words import counted
 from rocketeval.pipeline import Run

@@ -9,7 +9,8 @@ from rocketeval.cli.drive import INCOMPLETE, drive
 from rocketeval.cli.options import with_settings
 from rocketeval.cli.plan import show_dry_run
 from rocketeval.cli.progress import make_observer
-from rocketeval.cli.show import show_audit, show_gaps, show_learned, show_ranking
+from rocketeval.cli.show import show_gaps, show_learned, show_ranking
+from rocketeval.cli.show_audit import show_audit
 from rocketeval.config import RunConfig
 from rocketeval.pipeline import Run
 

@@ -9,7 +9,7 @@ import orjson
 
 from rocketeval.audit.selection import LabelFigures, ScorerComparison
 from rocketeval.cli.options import with_run
-from rocketeval.cli.show import figure, make_console, make_table, share
+from rocketeval.cli.tables import figure, make_console, make_table, share
 from rocketeval.cli.words import counted
 from rocketeval.pipeline import Run
 

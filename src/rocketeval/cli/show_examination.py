@@ -12,7 +12,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedCo
 from rich.table import Table
 from rich.text import Text
 
-from rocketeval.cli.show import PIPE_WIDTH
+from rocketeval.cli.tables import PIPE_WIDTH
 from rocketeval.cli.words import counted, printable
 from rocketeval.config import JudgeConfig
 from rocketeval.cost import money, shown_money

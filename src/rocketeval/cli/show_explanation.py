@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from rich.text import Text
 
-from rocketeval.cli.show import figure, make_console, make_table
+from rocketeval.cli.tables import figure, make_console, make_table
 from rocketeval.cli.words import counted, printable
 from rocketeval.explain.candidate import CandidateExplanation, ItemGap
 from rocketeval.explain.categories import CategoryGap
