@@ -23,6 +23,7 @@ import numpy as np
 
 from rocketeval.audit.agreement import Agreement, agreement_with_votes, human_agreement
 from rocketeval.audit.correlation import Correlation, correlate
+from rocketeval.audit.label_correlation import LabelCorrelation, label_correlation
 from rocketeval.config import ScorerConfig, load_config
 from rocketeval.grid import ScoreGrid
 from rocketeval.ranking.bootstrap import interval, ratio_draws
@@ -63,6 +64,8 @@ class Line:
     gain: Interval
     """Agreement with ties above the mean's, resampling queries together."""
     ratings: Correlation
+    labels: LabelCorrelation
+    """Against the labels of the candidates learned from; out of fold."""
 
 
 @dataclass(frozen=True)
@@ -98,7 +101,13 @@ class Material:
             for row in rank(grid, tie_margin=MARGIN, bootstrap=50).rows
         }
         agreement = agreement_with_votes(grid, self.votes, tie_margin=MARGIN, bootstrap=RESAMPLES)
-        return Line(name, agreement, self._gain(grid, mean), correlate(ratings, self.gold.ratings))
+        return Line(
+            name,
+            agreement,
+            self._gain(grid, mean),
+            correlate(ratings, self.gold.ratings),
+            label_correlation(grid, self.gold.labels, bootstrap=RESAMPLES),
+        )
 
     def _gain(self, grid: ScoreGrid, mean: ScoreGrid) -> Interval:
         """How much more often the grid agrees than the mean, vote by vote."""
@@ -121,12 +130,17 @@ def _hits(grid: ScoreGrid, votes: Sequence[Vote]) -> np.ndarray[Any, np.dtype[np
     return (outcome == np.array([SIGNS[vote.winner] for vote in votes])).astype(np.float64)
 
 
-def percent(found: Interval | None, digits: int = 1) -> str:
+def percent(found: Interval | None) -> str:
     """Return a share with its interval."""
     if found is None:
         return "-"
-    value, low, high = (f"{100 * x:.{digits}f}" for x in (found.value, found.low, found.high))
+    value, low, high = (f"{100 * x:.1f}" for x in (found.value, found.low, found.high))
     return f"{value} ({low} to {high})"
+
+
+def plain(found: Interval | None) -> str:
+    """Return a figure with its interval."""
+    return "-" if found is None else f"{found.value:.2f} ({found.low:.2f} to {found.high:.2f})"
 
 
 def show(material: Material, lines: Sequence[Line]) -> str:
@@ -157,7 +171,11 @@ def show(material: Material, lines: Sequence[Line]) -> str:
             f"{'another voter':30}{percent(people.with_ties):24}{'':24}"
             f"{percent(people.without_ties):24}"
         )
-    return "\n".join(out)
+    out += ["", f"{'against the labels, out of fold':34}{'Pearson':24}{'Spearman':24}{'RMSE':24}"]
+    for line in lines:
+        figures = (line.labels.pearson, line.labels.spearman, line.labels.rmse)
+        out.append(f"{line.method:34}" + "".join(f"{plain(figure):24}" for figure in figures))
+    return "\n".join(line.rstrip() for line in out)
 
 
 def main() -> None:

@@ -12,6 +12,7 @@ from rocketeval.audit.correlation import Coefficient, Correlation
 from rocketeval.audit.label_correlation import LabelCorrelation
 from rocketeval.audit.training import Refused
 from rocketeval.cli.tables import figure, make_console, make_table, share
+from rocketeval.cli.words import chance
 
 
 def show_audit(audit: Audit) -> None:
@@ -79,4 +80,4 @@ def _correlation(found: Correlation) -> str:
 
 
 def _coefficient(found: Coefficient) -> str:
-    return f"{found.value:.2f} (p {found.p_value:.3f})"
+    return f"{found.value:.2f} ({chance(found.p_value)})"

@@ -16,6 +16,11 @@ def counted(number: int, one: str, many: str) -> str:
     return f"{number:,} {one if number == 1 else many}"
 
 
+def chance(p_value: float) -> str:
+    """Return a p-value with the digits it has."""
+    return "p < 0.001" if p_value < 0.001 else f"p {p_value:.3f}"
+
+
 def clock(seconds: float) -> str:
     """Return a time as minutes and seconds, with hours when there are any."""
     minutes, rest = divmod(round(seconds), 60)

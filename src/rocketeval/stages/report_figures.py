@@ -101,7 +101,9 @@ def _rating_figure(found: Mapping[str, Any]) -> ReportFigure:
     if found["spearman"] is None:
         return ReportFigure(name, None, found["reason"])
     value, bounds = found["spearman"]["value"], found["spearman"]["interval"]
-    note = f"{found['n']} candidates, p = {found['spearman']['p_value']:.3f}"
+    p_value = found["spearman"]["p_value"]
+    chance = "p < 0.001" if p_value < 0.001 else f"p = {p_value:.3f}"
+    note = f"{found['n']} candidates, {chance}"
     if bounds is None:
         return ReportFigure(name, Interval(value, value, value), f"{note}; no interval")
     return ReportFigure(name, read_interval(bounds), note)
