@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from rocketeval.errors import RunLocked, RunMismatch, StageMissing
+from rocketeval.errors import RunLocked, RunMismatch, StageMissing, StoreError
 from rocketeval.records import Answer, Failure, JudgeFingerprint, Status
 from rocketeval.store.run import RunStore
 from support.make import judgment, key, make_config
@@ -85,3 +85,12 @@ def test_the_manifest_keeps_its_run_id(store: RunStore, tmp_path: Path) -> None:
     store.note("grade", {"judged": 3})
     assert store.manifest()["run_id"] == before
     assert store.manifest()["stages"]["grade"]["judged"] == 3
+
+
+def test_damaged_scores_say_how_to_make_them_again(tmp_path: Path) -> None:
+    """Half a file is an error for people, with the command that mends it."""
+    store = RunStore(tmp_path)
+    (tmp_path / "scores.parquet").write_bytes(b"PAR1 and no more")
+    with pytest.raises(StoreError, match="damaged") as caught:
+        store.scores()
+    assert "rocketeval score" in caught.value.hint

@@ -29,7 +29,7 @@ from filelock import FileLock, Timeout
 
 from rocketeval._version import __version__
 from rocketeval.config import RunConfig, dump_config
-from rocketeval.errors import RunLocked, RunMismatch, StageMissing
+from rocketeval.errors import RunLocked, RunMismatch, StageMissing, StoreError
 from rocketeval.records import NO_ANSWER, Answer, Failure, JudgeFingerprint, Judgment, Usage
 from rocketeval.store.authored import AuthoredJournal
 from rocketeval.store.files import (
@@ -294,7 +294,13 @@ class RunStore:
 
     def scores(self) -> pa.Table:
         """Return the scores; StageMissing before the score stage."""
-        return pq.read_table(self._stage_file("scores.parquet", "score"))
+        path = self._stage_file("scores.parquet", "score")
+        try:
+            return pq.read_table(path)
+        except pa.ArrowInvalid:
+            raise StoreError(
+                f"{path} cannot be read: it is damaged.", hint="Run `rocketeval score` again."
+            ) from None
 
     @property
     def scorer_path(self) -> Path:
