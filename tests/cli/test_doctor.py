@@ -198,7 +198,13 @@ async def test_ctrl_c_is_a_message_and_exit_code_130(tmp_path: Path) -> None:
     async with serving(FakeOpenAI(latency=30)) as server:
         command = [sys.executable, "-m", "rocketeval.cli.main", "doctor", "--judge", MODEL]
         process = await asyncio.create_subprocess_exec(
-            *command, "--base-url", server.base_url, cwd=tmp_path, stderr=asyncio.subprocess.PIPE
+            *command,
+            "--base-url",
+            server.base_url,
+            cwd=tmp_path,
+            stderr=asyncio.subprocess.PIPE,
+            # A test run in the background of a shell hands down that Ctrl-C is ignored.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
         while not server.chats:
             await asyncio.sleep(0.05)
