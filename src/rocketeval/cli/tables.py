@@ -27,13 +27,19 @@ def figure(interval: Interval | None, digits: str) -> str:
     """Return `value (low to high)`, or a dash."""
     if interval is None:
         return "-"
-    value, low, high = (format(x, digits) for x in (interval.value, interval.low, interval.high))
+    value, low, high = (_number(x, digits) for x in (interval.value, interval.low, interval.high))
     if not (math.isfinite(interval.low) and math.isfinite(interval.high)):
         return f"{value} (unknown)"
     if low == high:
         return value
     joint = " to " if interval.low < 0 else "-"
     return f"{value} ({low}{joint}{high})"
+
+
+def _number(value: float, digits: str) -> str:
+    """Return a number; what rounds to zero has no sign."""
+    shown = format(value, digits)
+    return shown.lstrip("-") if math.isfinite(value) and float(shown) == 0.0 else shown
 
 
 def share(interval: Interval | None) -> str:
