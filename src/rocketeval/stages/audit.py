@@ -52,7 +52,7 @@ def _basis(store: RunStore, gold: Gold) -> dict[tuple[str, str], Basis]:
     cells = gold_cells(gold)
     if not cells:
         return {}
-    columns = (store.scores()[name].to_pylist() for name in ("query_id", "candidate", "basis"))
+    columns = map(store.score_names, ("query_id", "candidate", "basis"))
     return {
         (query_id, candidate): Basis(basis)
         for query_id, candidate, basis in zip(*columns, strict=True)

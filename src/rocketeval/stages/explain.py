@@ -135,10 +135,9 @@ def explain_query(store: RunStore, config: RunConfig, query_id: str) -> QueryExp
 def read_graded(store: RunStore, config: RunConfig) -> Graded:
     """Return the run's answers, scores and ranking; StageMissing before ranking."""
     ranked = [row.candidate for row in read_ranking(store).rows]
-    table = store.scores()
-    query_ids, candidates, keys = (
-        table[name].to_pylist() for name in ("query_id", "candidate", "judgment")
-    )
+    table = store.scores().select(["score", "judgment"])
+    query_ids, candidates = store.score_names("query_id"), store.score_names("candidate")
+    keys = table["judgment"].to_pylist()
     return Graded(
         answers=align_answers(query_ids, candidates, keys, store.judgments(["key", "p_yes"])),
         scores=table["score"].to_numpy(zero_copy_only=False).astype(np.float64),

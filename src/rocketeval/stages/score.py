@@ -44,9 +44,11 @@ def score_responses(store: RunStore, config: RunConfig) -> dict[str, Any]:
 def read_answers(store: RunStore) -> tuple[AnswerTable, list[str | None]]:
     """Return the answers of every response in the run's order, with its judgment's key."""
     query_ids, candidates, keys = [], [], []
+    known: dict[str, str] = {}
     for cell in cells(store.inputs, store.judge().digest):
-        query_ids.append(cell.query_id)
-        candidates.append(cell.candidate)
+        # A name stands in a million rows, and once in memory.
+        query_ids.append(known.setdefault(cell.query_id, cell.query_id))
+        candidates.append(known.setdefault(cell.candidate, cell.candidate))
         keys.append(None if cell.key is None else cell.key.hex())
     judgments = store.judgments(["key", "p_yes"])
     return align_answers(query_ids, candidates, keys, judgments), keys
@@ -54,7 +56,8 @@ def read_answers(store: RunStore) -> tuple[AnswerTable, list[str | None]]:
 
 def read_grid(store: RunStore) -> ScoreGrid:
     """Return the run's scores as a grid of queries and candidates."""
-    scores = store.scores()
     return ScoreGrid.from_columns(
-        scores["query_id"].to_pylist(), scores["candidate"].to_pylist(), scores["score"].to_pylist()
+        store.score_names("query_id"),
+        store.score_names("candidate"),
+        store.scores()["score"].to_pylist(),
     )

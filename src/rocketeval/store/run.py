@@ -302,6 +302,12 @@ class RunStore:
                 f"{path} cannot be read: it is damaged.", hint="Run `rocketeval score` again."
             ) from None
 
+    def score_names(self, column: str) -> list[str]:
+        """Return a column of names of the scores; equal names are one string in memory."""
+        encoded = self.scores()[column].combine_chunks().dictionary_encode()
+        names = encoded.dictionary.to_pylist()
+        return [names[place] for place in encoded.indices.to_pylist()]
+
     @property
     def scorer_path(self) -> Path:
         """Where the fitted scorer of the run is kept."""
