@@ -21,7 +21,7 @@ from rocketeval.scoring.answers import AnswerTable
 from rocketeval.scoring.base import Learner, Saveable, State, create_scorer
 from rocketeval.scoring.features import Floats
 from rocketeval.scoring.held_out import gold_about, held_out_scores
-from rocketeval.scoring.learning import TIE_MARGIN, reading_state
+from rocketeval.scoring.learning import TIE_MARGIN, read_reasons, reading_state
 from rocketeval.scoring.losses import Losses, disagreements, simplest_of_the_best, squared_errors
 
 DEFAULTS = {
@@ -103,7 +103,7 @@ class SelectScorer:
             listed = {choice.kind: choice for choice in choices(config)}
             chosen = listed[state.header["chosen"]]
             scorer.losses_ = {str(k): float(v) for k, v in state.header["losses"].items()}
-            scorer.fallbacks_ = {str(k): str(v) for k, v in state.header["fallbacks"].items()}
+            scorer.fallbacks_ = read_reasons(state.header["fallbacks"])
             inner = State(dict(state.header["inner"]), state.arrays)
         scorer.chosen_ = chosen.kind
         kind = type(create_scorer(chosen))

@@ -135,7 +135,7 @@ def explain_query(store: RunStore, config: RunConfig, query_id: str) -> QueryExp
 def read_graded(store: RunStore, config: RunConfig) -> Graded:
     """Return the run's answers, scores and ranking; StageMissing before ranking."""
     ranked = [row.candidate for row in read_ranking(store).rows]
-    table = store.scores().select(["score", "judgment"])
+    table = store.scores(["score", "judgment"])
     query_ids, candidates = store.score_names("query_id"), store.score_names("candidate")
     keys = table["judgment"].to_pylist()
     return Graded(

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+from rocketeval.audit.training import gold_cells
 from rocketeval.config import ScorerConfig
 from rocketeval.errors import ArtifactError
 from rocketeval.records import Basis, Gold
@@ -111,8 +112,6 @@ def _checklist_hashes(store: RunStore) -> dict[str, str]:
 
 def _learned_keys(gold: Gold, answers: AnswerTable, keys: Sequence[str | None]) -> list[str]:
     """The judgments whose gold was learned from."""
-    cells = {(label.query_id, label.candidate) for label in gold.labels}
-    for vote in gold.votes:
-        cells |= {(vote.query_id, vote.candidate_a), (vote.query_id, vote.candidate_b)}
+    cells = gold_cells(gold)
     rows = zip(answers.query_ids, answers.candidates, keys, strict=True)
     return [key for query, candidate, key in rows if key and (query, candidate) in cells]

@@ -59,5 +59,5 @@ def read_grid(store: RunStore) -> ScoreGrid:
     return ScoreGrid.from_columns(
         store.score_names("query_id"),
         store.score_names("candidate"),
-        store.scores()["score"].to_pylist(),
+        store.scores(["score"])["score"].to_pylist(),
     )

@@ -292,11 +292,11 @@ class RunStore:
         else:
             lines.unlink(missing_ok=True)
 
-    def scores(self) -> pa.Table:
-        """Return the scores; StageMissing before the score stage."""
+    def scores(self, columns: list[str] | None = None) -> pa.Table:
+        """Return the scores, or some of their columns; StageMissing before the score stage."""
         path = self._stage_file("scores.parquet", "score")
         try:
-            return pq.read_table(path)
+            return pq.read_table(path, columns=columns)
         except pa.ArrowInvalid:
             raise StoreError(
                 f"{path} cannot be read: it is damaged.", hint="Run `rocketeval score` again."
@@ -304,7 +304,7 @@ class RunStore:
 
     def score_names(self, column: str) -> list[str]:
         """Return a column of names of the scores; equal names are one string in memory."""
-        encoded = self.scores()[column].combine_chunks().dictionary_encode()
+        encoded = self.scores([column])[column].combine_chunks().dictionary_encode()
         names = encoded.dictionary.to_pylist()
         return [names[place] for place in encoded.indices.to_pylist()]
 
