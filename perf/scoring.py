@@ -24,7 +24,7 @@ import numpy as np
 
 from rocketeval.config import ScorerConfig
 from rocketeval.grid import ScoreGrid
-from rocketeval.ranking.pairwise import compare
+from rocketeval.outcomes import compare
 from rocketeval.ranking.rank import rank
 from rocketeval.records import Gold, Label
 from rocketeval.scoring.answers import AnswerTable

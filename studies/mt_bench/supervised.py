@@ -26,8 +26,8 @@ from rocketeval.audit.correlation import Correlation, correlate
 from rocketeval.audit.label_correlation import LabelCorrelation, label_correlation
 from rocketeval.config import ScorerConfig, load_config
 from rocketeval.grid import ScoreGrid
+from rocketeval.outcomes import compare, vote_outcomes
 from rocketeval.ranking.bootstrap import interval, ratio_draws
-from rocketeval.ranking.pairwise import compare
 from rocketeval.ranking.rank import rank
 from rocketeval.records import Gold, Interval, Vote
 from rocketeval.scoring.answers import AnswerTable
@@ -38,7 +38,6 @@ from rocketeval.store.run import RunStore
 HERE = Path(__file__).parent
 MARGIN = 0.1
 RESAMPLES = 2000
-SIGNS = {"a": 1, "tie": 0, "b": -1}
 
 Method = tuple[str, Mapping[str, Any]]
 METHODS: tuple[Method, ...] = (
@@ -127,7 +126,7 @@ def _hits(grid: ScoreGrid, votes: Sequence[Vote]) -> np.ndarray[Any, np.dtype[np
     first = grid.scores[at, [columns[vote.candidate_a] for vote in votes]]
     second = grid.scores[at, [columns[vote.candidate_b] for vote in votes]]
     outcome = compare(first, second, MARGIN)
-    return (outcome == np.array([SIGNS[vote.winner] for vote in votes])).astype(np.float64)
+    return (outcome == vote_outcomes(votes)).astype(np.float64)
 
 
 def percent(found: Interval | None) -> str:

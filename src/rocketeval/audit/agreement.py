@@ -14,14 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rocketeval.grid import ScoreGrid
+from rocketeval.outcomes import compare, vote_outcomes
 from rocketeval.ranking.bootstrap import interval, ratio_draws
-from rocketeval.ranking.pairwise import compare
 from rocketeval.records import Interval, Vote
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.intp]
-
-_SIGN = {"a": 1, "tie": 0, "b": -1}
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +95,7 @@ def agreement_of_outcomes(
 
     `signs` are the outcomes without a tie margin; `votes` counts the unusable ones too.
     """
-    voted = np.array([_SIGN[vote.winner] for vote in usable], dtype=np.int8)
+    voted = vote_outcomes(usable)
     same = (outcomes == voted).astype(np.float64)
     by_sign = 0.5 + 0.5 * signs * voted
     decisive = voted != 0

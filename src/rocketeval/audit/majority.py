@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from rocketeval.audit.agreement import Agreement, agreement_of_outcomes, find_voted
 from rocketeval.grid import ScoreGrid
-from rocketeval.ranking.pairwise import compare
+from rocketeval.outcomes import compare
 from rocketeval.records import Vote
 
 Floats = NDArray[np.float64]

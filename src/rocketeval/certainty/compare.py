@@ -27,7 +27,7 @@ from rocketeval.certainty.power import detectable_effect, queries_needed
 from rocketeval.certainty.sample import column_of
 from rocketeval.errors import ConfigError
 from rocketeval.grid import ScoreGrid
-from rocketeval.ranking import pairwise
+from rocketeval.outcomes import compare as compare_scores
 from rocketeval.ranking.bootstrap import interval, ratio_draws
 from rocketeval.records import Interval
 
@@ -104,7 +104,7 @@ def compare(
             f"{first!r} and {second!r} have no query on which both have a score.",
             hint="Grade the same queries for both, then score again.",
         )
-    outcomes = pairwise.compare(ours[both], theirs[both], tie_margin)
+    outcomes = compare_scores(ours[both], theirs[both], tie_margin)
     effect = _effect(differences, bootstrap, seed, level)
     p_value = sign_flip_p(differences, seed)
     spread = float(differences.std(ddof=1)) if queries > 1 else math.nan

@@ -12,7 +12,7 @@ import orjson
 from rocketeval.certainty.compare import Comparison, Verdict
 from rocketeval.certainty.power import POWER
 from rocketeval.cli.options import LEVEL, with_run
-from rocketeval.cli.words import counted, printable
+from rocketeval.cli.words import chance, counted, printable
 from rocketeval.pipeline import Run
 from rocketeval.records import Interval
 
@@ -96,7 +96,7 @@ def _show(found: Comparison) -> None:
 
 
 def _lines(found: Comparison) -> Iterator[tuple[str, str]]:
-    yield "difference", f"{_effect(found.effect)} in mean score, p {_p_value(found.p_value)}"
+    yield "difference", f"{_effect(found.effect)} in mean score, {chance(found.p_value)}"
     both = counted(found.queries, "query", "queries")
     left_out = f", {found.missing:,} left out for want of a score" if found.missing else ""
     yield "queries", f"{both} with both scores{left_out}"
@@ -132,10 +132,6 @@ def _effect(effect: Interval) -> str:
     places = max(0, 1 - math.floor(math.log10(width))) if width > 0.0 else 2
     value, low, high = (f"{x:+.{places}f}" for x in (effect.value, effect.low, effect.high))
     return f"{value} ({low} to {high})"
-
-
-def _p_value(value: float) -> str:
-    return "< 0.001" if value < 0.001 else f"{value:.3f}"
 
 
 def _rounded(value: float) -> str:

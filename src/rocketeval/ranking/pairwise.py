@@ -6,12 +6,10 @@ difference is a tie, worth half a win to each. At margin 0 only equal scores tie
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 from numpy.typing import NDArray
 
-from rocketeval.errors import ConfigError
+from rocketeval.outcomes import compare, win_threshold
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -19,23 +17,13 @@ Ints = NDArray[np.int64]
 MATRIX_CANDIDATES = 200
 """Above this a win matrix is neither readable nor cheap."""
 
-_ROUNDING = 1e-9
-# 7.3 - 7.2 is 0.0999...96 in binary: without slack it would tie where 1.1 - 1.0 would not.
-
 _BLOCK_CELLS = 100_000
 # Queries are taken in blocks: the work space stays small, and in the processor's cache.
 
 
-def compare(first: Floats, second: Floats, tie_margin: float) -> NDArray[np.int8]:
-    """1 where the first score beats the second, -1 where it loses, 0 where they tie or lack one."""
-    threshold = _win_threshold(tie_margin)
-    difference = first - second
-    return (difference >= threshold).astype(np.int8) - (difference <= -threshold).astype(np.int8)
-
-
 def wins_and_losses(scores: Floats, tie_margin: float) -> tuple[Ints, Ints]:
     """How many others each candidate beats, and loses to, on each query (0 where missing)."""
-    threshold = _win_threshold(tie_margin)
+    threshold = win_threshold(tie_margin)
     wins, losses = np.zeros(scores.shape, np.int64), np.zeros(scores.shape, np.int64)
     block = max(1, _BLOCK_CELLS // max(scores.shape[1], 1))
     for start in range(0, len(scores), block):
@@ -79,16 +67,6 @@ def win_matrix(scores: Floats, tie_margin: float) -> Floats | None:
         balance = compare(scores[:, row : row + 1], scores, tie_margin).sum(axis=0, dtype=np.int64)
         np.divide(met[row] + balance, 2.0 * met[row], out=shares[row], where=met[row] > 0)
     return shares
-
-
-def _win_threshold(tie_margin: float) -> float:
-    """The smallest difference that wins."""
-    if not (math.isfinite(tie_margin) and tie_margin >= 0.0):
-        raise ConfigError(
-            f"the tie margin is {tie_margin}",
-            hint="Use 0 or a small positive number on the scale of the scores, such as 0.1.",
-        )
-    return max(tie_margin - _ROUNDING, math.ulp(0.0))
 
 
 def _wins_and_losses(scores: Floats, threshold: float) -> tuple[Ints, Ints]:

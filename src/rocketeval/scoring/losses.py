@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rocketeval.outcomes import compare, vote_outcomes
 from rocketeval.records import Gold, Vote
 from rocketeval.scoring.answers import AnswerTable
 from rocketeval.scoring.features import Floats
 from rocketeval.scoring.labelled import label_column
 
-_SIGN = {"a": 1, "tie": 0, "b": -1}
 _ROUNDING = 1e-9
-# 7.3 - 7.2 is 0.0999...96 in binary, and shall not tie at a margin of 0.1; nor shall two scorers
-# that say the same be told apart by their last bits.
+# Two scorers that say the same shall not be told apart by their last bits.
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,21 +49,18 @@ def disagreements(
     """Return 1 for every vote whose outcome, ties included, is not what the scores say."""
     cells = zip(answers.query_ids, answers.candidates, strict=True)
     found = dict(zip(cells, scores.tolist(), strict=True))
-    nan = float("nan")
-    gaps = np.array(
-        [
-            found.get((vote.query_id, vote.candidate_a), nan)
-            - found.get((vote.query_id, vote.candidate_b), nan)
-            for vote in votes
-        ],
-        dtype=np.float64,
-    )
-    said = np.where(np.abs(gaps) >= max(tie_margin - _ROUNDING, 5e-324), np.sign(gaps), 0.0)
-    wrong = (said != [_SIGN[vote.winner] for vote in votes]).astype(np.float64)
+
+    def side(candidates: Iterable[str]) -> Floats:
+        pairs = zip((vote.query_id for vote in votes), candidates, strict=True)
+        return np.array([found.get(pair, math.nan) for pair in pairs], dtype=np.float64)
+
+    first = side(vote.candidate_a for vote in votes)
+    second = side(vote.candidate_b for vote in votes)
+    wrong = (compare(first, second, tie_margin) != vote_outcomes(votes)).astype(np.float64)
     return _by_query(
         answers.query_ids,
         [vote.query_id for vote in votes],
-        np.where(np.isnan(gaps), np.nan, wrong),
+        np.where(np.isnan(first - second), np.nan, wrong),
     )
 
 

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rocketeval.config import NoOptions, ScorerConfig, parse_options
+from rocketeval.outcomes import vote_outcomes
 from rocketeval.records import Gold, Vote
 from rocketeval.scoring.answers import AnswerTable
 from rocketeval.scoring.base import State
@@ -36,7 +37,6 @@ FEWEST_DECISIVE = 10
 
 _ANCHOR = FEATURES.index("log_odds")
 _ORDER = [_ANCHOR, *(place for place in range(len(FEATURES)) if place != _ANCHOR)]
-_SIGN = {"a": 1, "tie": 0, "b": -1}
 _SAME = 1e-9
 
 
@@ -67,7 +67,7 @@ class PooledLogisticScorer:
         """Learn from every vote; with too few that are decisive, become the mean."""
         features, usable = describe(answers, self.missing)
         first, second, votes = _voted_rows(answers, gold.votes, usable)
-        outcomes = np.array([_SIGN[vote.winner] for vote in votes], dtype=np.int8)
+        outcomes = vote_outcomes(votes)
         self.centre_, self.weights_ = np.zeros(len(FEATURES)), np.zeros(len(FEATURES))
         self.curve_: QualityScale | None = None
         self.facts_: dict[str, Any] = {"votes": len(votes), "ties": int((outcomes == 0).sum())}
