@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rocketeval.scoring.forest import Forest
+from rocketeval.scoring.learning import split_array
 
 Arrays = Mapping[str, NDArray[Any]]
 
@@ -36,15 +37,10 @@ def pack_forests(forests: Collection[Forest]) -> tuple[dict[str, Any], dict[str,
 def unpack_forests(sizes: Mapping[str, Sequence[int]], arrays: Arrays) -> list[Forest]:
     """Return the forests again; ValueError when the arrays are not as long as the sizes say."""
     parts = {
-        name: _split(arrays[name], kind, sizes["trees" if name == "roots" else "nodes"])
+        name: split_array(
+            arrays[name], kind, sizes["trees" if name == "roots" else "nodes"], least=1
+        )
         for name, kind in _KINDS.items()
     }
     columns = zip(*parts.values(), strict=True)
     return [Forest(roots, item, right, number) for roots, item, right, number in columns]
-
-
-def _split(array: NDArray[Any], kind: type[np.generic], sizes: Sequence[int]) -> list[NDArray[Any]]:
-    ends = np.cumsum([0, *(int(size) for size in sizes)])
-    if array.dtype != kind or array.shape != (ends[-1],) or min(sizes, default=1) < 1:
-        raise ValueError(f"{array.shape} {array.dtype} where {ends[-1]} {kind.__name__} are needed")
-    return np.split(array, ends[1:-1]) if len(sizes) else []

@@ -21,6 +21,7 @@ from rocketeval.scoring.base import State
 from rocketeval.scoring.features import Floats
 from rocketeval.scoring.labelled import label_column
 from rocketeval.scoring.learning import (
+    everywhere,
     read_reasons,
     reading_state,
     refuse_votes,
@@ -56,8 +57,7 @@ class IsotonicScorer:
         self.means_, self.labels_ = np.array(self.scale), np.array(self.scale)
         if reason is None:
             self.means_, self.labels_ = _step_middles(means[given], labels[given])
-        queries = dict.fromkeys(answers.query_ids)
-        self.fallbacks_ = {} if reason is None else dict.fromkeys(queries, reason)
+        self.fallbacks_ = everywhere(answers, reason)
         return self
 
     def predict(self, answers: AnswerTable) -> Floats:

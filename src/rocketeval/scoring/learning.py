@@ -1,4 +1,4 @@
-"""What scorers that learn over all queries share: refusals, reasons, and reading a saved state."""
+"""What scorers that learn share: refusals, reasons, and reading a saved state."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from rocketeval.config import ScorerConfig
 from rocketeval.errors import ArtifactError, ConfigError
+from rocketeval.scoring.answers import AnswerTable
 
 Floats = NDArray[np.float64]
 
@@ -38,6 +39,20 @@ def refuse_labels(config: ScorerConfig) -> None:
         )
 
 
+def refuse_other_checklist(query_id: str, items: int, known: int) -> None:
+    """ArtifactError when a query has not as many items as the scorer was fitted to."""
+    if items != known:
+        raise ArtifactError(
+            f"Query {query_id!r} has {items} items; the scorer was fitted to {known}.",
+            hint="Its checklist has changed: fit the scorer again.",
+        )
+
+
+def everywhere(answers: AnswerTable, reason: str | None) -> dict[str, str]:
+    """Return the reason for every query; none without a reason."""
+    return {} if reason is None else dict.fromkeys(answers.query_ids, reason)
+
+
 def why_too_few(labels: Floats) -> str | None:
     """A reason not to learn from these labels, or None."""
     if len(labels) < FEWEST_LABELS:
@@ -61,11 +76,20 @@ def reading_state(kind: str) -> Iterator[None]:
 
 def split_numbers(array: NDArray[Any], sizes: Sequence[int]) -> list[Floats]:
     """Return a saved array cut into parts; ValueError unless it is all finite and of that size."""
-    ends = np.cumsum([0, *(int(size) for size in sizes)])
-    if min(sizes, default=0) < 0 or array.dtype != np.float64 or array.shape != (ends[-1],):
-        raise ValueError(f"{array.shape} {array.dtype} where {ends[-1]} numbers are needed")
+    parts = split_array(array, np.float64, sizes)
     if not np.isfinite(array).all():
         raise ValueError("not all of its numbers are finite")
+    return parts
+
+
+def split_array(
+    array: NDArray[Any], kind: type[np.generic], sizes: Sequence[int], *, least: int = 0
+) -> list[NDArray[Any]]:
+    """Return an array cut into parts; ValueError unless it is of that kind, size and `least`."""
+    ends = np.cumsum([0, *(int(size) for size in sizes)])
+    if min(sizes, default=least) < least or array.dtype != kind or array.shape != (ends[-1],):
+        needed = f"{ends[-1]} {kind.__name__} numbers are needed"
+        raise ValueError(f"{array.shape} {array.dtype} where {needed}")
     return np.split(array, ends[1:-1]) if len(sizes) else []
 
 

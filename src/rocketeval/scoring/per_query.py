@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from rocketeval.config import ScorerConfig, Section, parse_options
-from rocketeval.errors import ArtifactError
 from rocketeval.hashing import content_hash
 from rocketeval.records import Gold
 from rocketeval.scoring.answers import AnswerTable, filled_rows
@@ -28,6 +27,7 @@ from rocketeval.scoring.learning import (
     joined,
     read_reasons,
     reading_state,
+    refuse_other_checklist,
     refuse_votes,
     split_numbers,
 )
@@ -99,7 +99,8 @@ class PerQueryForest(ABC):
             p_yes, usable = filled_rows(self._values(block.p_yes), self.missing)
             if not usable.any():
                 continue
-            self._refuse_other_checklist(block.query_id, p_yes.shape[1])
+            known = len(self.importances_[block.query_id])
+            refuse_other_checklist(block.query_id, p_yes.shape[1], known)
             weight, own = self.weights_[block.query_id], scores[block.rows]
             blend = (1.0 - weight) * own[usable] + weight * forest.predict(p_yes[usable])
             # A blend of two numbers on the scale can leave it by a rounding.
@@ -178,14 +179,6 @@ class PerQueryForest(ABC):
         if self.options.answers == "probabilities":
             return p_yes
         return np.where(np.isnan(p_yes), np.nan, p_yes >= 0.5)
-
-    def _refuse_other_checklist(self, query_id: str, items: int) -> None:
-        known = len(self.importances_[query_id])
-        if items != known:
-            raise ArtifactError(
-                f"Query {query_id!r} has {items} items; the scorer was fitted to {known}.",
-                hint="Its checklist has changed: fit the scorer again.",
-            )
 
 
 class ExtraTreesScorer(PerQueryForest):

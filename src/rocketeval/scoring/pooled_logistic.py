@@ -23,6 +23,7 @@ from rocketeval.scoring.base import State
 from rocketeval.scoring.features import FEATURES, Bools, Floats, describe, weighted_rows
 from rocketeval.scoring.learning import (
     TIE_MARGIN,
+    everywhere,
     read_reasons,
     reading_state,
     refuse_labels,
@@ -75,8 +76,7 @@ class PooledLogisticScorer:
         if reason is None:
             query_ids = [vote.query_id for vote in votes]
             reason = self._learn(features, first, second, outcomes, query_ids)
-        queries = dict.fromkeys(answers.query_ids)
-        self.fallbacks_ = {} if reason is None else dict.fromkeys(queries, reason)
+        self.fallbacks_ = everywhere(answers, reason)
         return self
 
     def predict(self, answers: AnswerTable) -> Floats:

@@ -13,7 +13,6 @@ from typing import Any, Self
 import numpy as np
 
 from rocketeval.config import NoOptions, ScorerConfig, parse_options
-from rocketeval.errors import ArtifactError
 from rocketeval.records import Gold
 from rocketeval.scoring.answers import AnswerTable, filled_rows
 from rocketeval.scoring.base import State
@@ -27,9 +26,11 @@ from rocketeval.scoring.features import (
 )
 from rocketeval.scoring.labelled import label_column
 from rocketeval.scoring.learning import (
+    everywhere,
     joined,
     read_reasons,
     reading_state,
+    refuse_other_checklist,
     refuse_votes,
     split_numbers,
     why_too_few,
@@ -64,8 +65,7 @@ class PooledRidgeScorer:
         reason = why_too_few(labels[given])
         if reason is None:
             self._learn(answers, features, labels, given)
-        queries = dict.fromkeys(answers.query_ids)
-        self.fallbacks_ = {} if reason is None else dict.fromkeys(queries, reason)
+        self.fallbacks_ = everywhere(answers, reason)
         return self
 
     def predict(self, answers: AnswerTable) -> Floats:
@@ -158,10 +158,5 @@ class PooledRidgeScorer:
         own = self.own_.get(query_id)
         if own is None:
             return share
-        if len(own.centre) != p_yes.shape[1]:
-            raise ArtifactError(
-                f"Query {query_id!r} has {p_yes.shape[1]} items; the scorer was fitted to "
-                f"{len(own.centre)}.",
-                hint="Its checklist has changed: fit the scorer again.",
-            )
+        refuse_other_checklist(query_id, p_yes.shape[1], len(own.centre))
         return share + own.of(p_yes)
