@@ -14,17 +14,17 @@ from typing import Self
 
 import numpy as np
 
-from rocketeval.config import NoOptions, ScorerConfig, parse_options
+from rocketeval.config import ScorerConfig
 from rocketeval.records import Gold
 from rocketeval.scoring.answers import AnswerTable
 from rocketeval.scoring.base import State
 from rocketeval.scoring.features import Floats
 from rocketeval.scoring.labelled import label_column
 from rocketeval.scoring.learning import (
+    LabelScorer,
     everywhere,
     read_reasons,
     reading_state,
-    refuse_votes,
     split_numbers,
     why_too_few,
 )
@@ -34,19 +34,8 @@ SHARE_OF_MEAN = 0.01
 """How much of the mean is mixed into the curve."""
 
 
-class IsotonicScorer:
+class IsotonicScorer(LabelScorer):
     """The mean score, bent so that it follows the labels."""
-
-    def __init__(self, scale: tuple[float, float] = (1.0, 10.0), missing: str = "skip") -> None:
-        self.scale = scale
-        self.missing = missing
-
-    @classmethod
-    def create(cls, config: ScorerConfig) -> Self:
-        """Return an unfitted scorer; ConfigError when it is told to learn from votes."""
-        refuse_votes(config)
-        parse_options(config.options, NoOptions, "scorer.options")
-        return cls(config.scale, config.missing)
 
     def fit(self, answers: AnswerTable, gold: Gold) -> Self:
         """Learn the curve from every label; with too few, or all alike, become the mean."""
@@ -67,10 +56,6 @@ class IsotonicScorer:
         mixed: Floats = (1.0 - SHARE_OF_MEAN) * curve + SHARE_OF_MEAN * means
         # A mix of two numbers on the scale can leave it by a rounding.
         return np.asarray(np.clip(mixed, *self.scale), dtype=np.float64)
-
-    def fallbacks(self) -> Mapping[str, str]:
-        """Return every query when there was too little to learn from, else none."""
-        return dict(self.fallbacks_)
 
     def item_weights(self) -> Mapping[str, Floats]:
         """Return nothing: all items weigh the same."""

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rocketeval.config import ScorerConfig
+from rocketeval.config import NoOptions, ScorerConfig, parse_options
 from rocketeval.errors import ArtifactError, ConfigError
 from rocketeval.scoring.answers import AnswerTable
 
@@ -101,3 +101,24 @@ def joined(parts: Sequence[Floats]) -> Floats:
 def read_reasons(given: Any) -> dict[str, str]:
     """Return a saved mapping of queries to reasons."""
     return {str(query_id): str(reason) for query_id, reason in given.items()}
+
+
+class LabelScorer:
+    """A scorer that learns from labels over all queries, and has no settings of its own."""
+
+    fallbacks_: dict[str, str]
+
+    def __init__(self, scale: tuple[float, float] = (1.0, 10.0), missing: str = "skip") -> None:
+        self.scale = scale
+        self.missing = missing
+
+    @classmethod
+    def create(cls, config: ScorerConfig) -> Self:
+        """Return an unfitted scorer; ConfigError when it is told to learn from votes."""
+        refuse_votes(config)
+        parse_options(config.options, NoOptions, "scorer.options")
+        return cls(config.scale, config.missing)
+
+    def fallbacks(self) -> Mapping[str, str]:
+        """Return every query when there was too little to learn from, else none."""
+        return dict(self.fallbacks_)

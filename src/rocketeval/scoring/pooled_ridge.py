@@ -12,7 +12,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from rocketeval.config import NoOptions, ScorerConfig, parse_options
+from rocketeval.config import ScorerConfig
 from rocketeval.records import Gold
 from rocketeval.scoring.answers import AnswerTable, filled_rows
 from rocketeval.scoring.base import State
@@ -26,12 +26,12 @@ from rocketeval.scoring.features import (
 )
 from rocketeval.scoring.labelled import label_column
 from rocketeval.scoring.learning import (
+    LabelScorer,
     everywhere,
     joined,
     read_reasons,
     reading_state,
     refuse_other_checklist,
-    refuse_votes,
     split_numbers,
     why_too_few,
 )
@@ -39,19 +39,8 @@ from rocketeval.scoring.own_part import OwnPart, own_columns, own_parts
 from rocketeval.scoring.partial_pooling import Design, fit_pooled
 
 
-class PooledRidgeScorer:
+class PooledRidgeScorer(LabelScorer):
     """A partially pooled ridge regression of labels on answers."""
-
-    def __init__(self, scale: tuple[float, float] = (1.0, 10.0), missing: str = "skip") -> None:
-        self.scale = scale
-        self.missing = missing
-
-    @classmethod
-    def create(cls, config: ScorerConfig) -> Self:
-        """Return an unfitted scorer; ConfigError when it is told to learn from votes."""
-        refuse_votes(config)
-        parse_options(config.options, NoOptions, "scorer.options")
-        return cls(config.scale, config.missing)
 
     def fit(self, answers: AnswerTable, gold: Gold) -> Self:
         """Learn from every label; with too few, or all alike, become the mean."""
@@ -78,10 +67,6 @@ class PooledRidgeScorer:
                 share = self._share(block.query_id, p_yes[usable])
                 scores[block.rows][usable] = np.clip(low + (high - low) * share, low, high)
         return scores
-
-    def fallbacks(self) -> Mapping[str, str]:
-        """Return every query when there was too little to learn from, else none."""
-        return dict(self.fallbacks_)
 
     def item_weights(self) -> Mapping[str, Floats]:
         """Return what each item of a labelled query is worth, as shares of what all are worth.

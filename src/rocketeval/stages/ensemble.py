@@ -135,8 +135,7 @@ def _gold(runs: Sequence[JudgedRun]) -> tuple[Gold, Refused]:
     inputs = runs[0].store.inputs
     fitted: dict[tuple[str, str], Basis] = {}
     for run in runs:
-        table = run.store.scores()
-        columns = (table[name].to_pylist() for name in ("query_id", "candidate", "basis"))
+        columns = map(run.store.score_names, ("query_id", "candidate", "basis"))
         fitted |= {
             (query_id, candidate): Basis.FITTED
             for query_id, candidate, basis in zip(*columns, strict=True)
