@@ -7,15 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from support.command import cli
+from support.command import cli, run_scripted
 from support.make import write_benchmark
-
-CONFIG = """\
-name: {name}
-benchmark: {{path: benchmark}}
-judge: {{engine: scripted, model: {name}}}
-ranking: {{bootstrap: 50}}
-"""
 
 
 @pytest.fixture(scope="module")
@@ -26,9 +19,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     responses = folder / "benchmark" / "responses"
     (folder / "benchmark" / "votes.jsonl").unlink()
     (responses / "left.jsonl").rename(responses / "[red]\x1b[31mleft.jsonl")
-    for name in ("first", "second"):
-        (folder / f"{name}.yaml").write_text(CONFIG.format(name=name))
-        cli(folder, "run", f"{name}.yaml", "--quiet")
+    run_scripted(folder, "first", "second")
     return folder
 
 

@@ -6,6 +6,21 @@ import subprocess
 import sys
 from pathlib import Path
 
+SCRIPTED = """\
+name: {name}
+benchmark: {{path: benchmark}}
+judge: {{engine: scripted, model: {name}}}
+ranking: {{bootstrap: 50}}
+"""
+"""A run of the folder `benchmark`, by a judge of the run's name."""
+
+
+def run_scripted(folder: Path, *names: str) -> None:
+    """Write a config for each name beside the folder's benchmark, and run it."""
+    for name in names:
+        (folder / f"{name}.yaml").write_text(SCRIPTED.format(name=name))
+        cli(folder, "run", f"{name}.yaml", "--quiet")
+
 
 def cli(folder: Path, *args: str, code: int = 0) -> subprocess.CompletedProcess[str]:
     """Run the command in `folder`; the exit code must be `code`, and nothing a traceback."""
