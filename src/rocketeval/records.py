@@ -148,6 +148,8 @@ class Status(StrEnum):
     """The judge began to think instead of answering."""
     UNSOUND = "unsound"
     """What the engine sent cannot be log-probabilities."""
+    UNREADABLE = "unreadable"
+    """The judge wrote a text that holds no answer."""
     ERROR = "error"
     """The call failed for good."""
 
@@ -162,7 +164,9 @@ class Answer:
 
     status: Status
     p_yes: float | None = None
-    """`p(Yes) / (p(Yes) + p(No))`; None unless the status is ok or truncated."""
+    """`p(Yes) / (p(Yes) + p(No))`; None unless the status is ok or truncated.
+
+    Where a judge is asked for a grade, not for yes or no: its place from worst (0) to best (1)."""
     p_low: float | None = None
     """Proven lower bound of `p_yes` given what the engine listed."""
     p_high: float | None = None
@@ -173,6 +177,8 @@ class Answer:
     """Log of the summed yes variants; None when hidden."""
     logp_no: float | None = None
     """Log of the summed no variants; None when hidden."""
+    text: str | None = None
+    """What the judge wrote, or the grade it finds likeliest; None for yes and no."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -164,14 +164,14 @@ def read_tables(folder: Path, columns: Sequence[str] | None = None) -> Iterator[
     for path in _live_files(folder):
         try:
             if path.suffix == ".parquet":
-                yield pq.read_table(path, columns=names, memory_map=True)
+                yield _read_part(path, names)
             elif path.stat().st_size:
                 yield _read_journal(path).select(names)
         except FileNotFoundError:
             # A writer rolled this journal while we read; its part holds the same rows.
             rolled = path.with_name(path.name.replace("journal-", "part-")).with_suffix(".parquet")
             if rolled.exists():
-                yield pq.read_table(rolled, columns=names)
+                yield _read_part(rolled, names)
 
 
 def adopt_from_cache(ledger: Ledger, cache: Path, wanted: Mapping[bytes, tuple[str, str]]) -> int:
@@ -226,6 +226,18 @@ def _cut_torn_tail(path: Path) -> int:
     if whole < len(content):
         os.truncate(path, whole)
     return content.count(b"\n")
+
+
+def _read_part(path: Path, names: Sequence[str]) -> pa.Table:
+    """Return columns of a part; one that it was written without is all missing."""
+    with pq.ParquetFile(path, memory_map=True) as part:
+        there = set(part.schema_arrow.names)
+        table = part.read([name for name in names if name in there])
+    for name in names:
+        if name not in there:
+            column = pa.nulls(table.num_rows, JUDGMENTS.field(name).type)
+            table = table.append_column(JUDGMENTS.field(name), column)
+    return table.select(names)
 
 
 def _read_journal(path: Path) -> pa.Table:

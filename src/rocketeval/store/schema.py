@@ -34,12 +34,14 @@ JUDGMENTS = pa.schema(
         ("completion_tokens", pa.int64()),
         ("seconds", pa.float64()),
         ("neutralised", pa.int32()),
+        ("text", pa.list_(pa.string())),
     ]
 )
 
 
 def answers_to_lists(answers: Sequence[Answer]) -> dict[str, list[Any]]:
-    """Return the answers column by column."""
+    """Return the answers column by column; texts only where there are any."""
+    texts = [answer.text for answer in answers]
     return {
         "status": [answer.status for answer in answers],
         "p_yes": [answer.p_yes for answer in answers],
@@ -48,13 +50,15 @@ def answers_to_lists(answers: Sequence[Answer]) -> dict[str, list[Any]]:
         "mass": [answer.mass for answer in answers],
         "logp_yes": [answer.logp_yes for answer in answers],
         "logp_no": [answer.logp_no for answer in answers],
+        **({"text": texts} if any(text is not None for text in texts) else {}),
     }
 
 
 def lists_to_answers(row: Mapping[str, Any]) -> tuple[Answer, ...]:
     """Return the answers of a row; the inverse of `answers_to_lists`."""
     columns = ("p_yes", "p_low", "p_high", "mass", "logp_yes", "logp_no")
-    rows = zip(row["status"], *(row[name] for name in columns), strict=True)
+    texts = row.get("text") or [None] * len(row["status"])
+    rows = zip(row["status"], *(row[name] for name in columns), texts, strict=True)
     return tuple(Answer(Status(status), *values) for status, *values in rows)
 
 

@@ -1,0 +1,190 @@
+"""Turn the shared benchmark data into folders of the generic format, one a study.
+
+    python studies/papers/prepare.py [--data ../shared/data] [--to studies/runs/data]
+
+Queries are written in an order shuffled with a fixed seed, so that the first N of them
+(`benchmark.limit`) are a random draw, and a longer run only adds to a shorter one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import random
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+SEED = 20261115
+SUMMEVAL = ("coherence", "consistency", "fluency", "relevance")
+TOPICAL_CHAT = ("coherence", "engagingness", "groundedness", "naturalness")
+Row = dict[str, Any]
+
+
+def main() -> None:
+    """Write every benchmark folder."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--data", type=Path, default=Path("../shared/data"))
+    parser.add_argument("--to", type=Path, default=Path("studies/runs/data"))
+    given = parser.parse_args()
+    for name, make in STUDIES.items():
+        files = make(given.data)
+        for file, rows in files.items():
+            write(given.to / name / f"{file}.jsonl", rows)
+        print(f"{name}: " + ", ".join(f"{len(rows)} {file}" for file, rows in files.items()))
+
+
+def arena_hard(data: Path) -> dict[str, list[Row]]:
+    """The 120 prompts that have checklists, the paper's 22 candidates and its Elo lists."""
+    folder = data / "arena_hard_v0.1"
+    checklists = {row["query_id"]: row["checklist"] for row in read(folder / "checklists_120")}
+    questions = {row["question_id"]: row for row in read(folder / "questions")}
+    ratings = json.loads((data / "rocketeval/rankings.json").read_text())["arena-hard"]
+    names = {row["name"]: row for part in ("train", "test") for row in ratings[part]}
+    order = drawn(checklists)
+    return {
+        "queries": [
+            {"id": each, "text": questions[each]["turns"][0]["content"]} for each in order
+        ],
+        "responses": [
+            {"query_id": row["question_id"], "candidate": row["model"], "text": row["answer"]}
+            for row in read(folder / "answers_rocketeval22")
+            if row["question_id"] in checklists and row["model"] in names
+        ],
+        "checklists": [{"query_id": each, "items": checklists[each]} for each in order],
+        "ratings": [{"candidate": row["name"], "value": row["rating"]} for row in ratings["test"]],
+        "train_ratings": [
+            {"candidate": row["name"], "value": row["rating"]} for row in ratings["train"]
+        ],
+    }
+
+
+def summeval(data: Path) -> dict[str, list[Row]]:
+    """Articles, the summaries of 16 systems, and CheckEval's seed questions of four dimensions."""
+    docs = {row["doc_id"]: row["source"] for row in read(data / "summeval/docs")}
+    summaries = list(read(data / "summeval/summaries_expert_mean"))
+    order = drawn(docs)
+    items = seed_questions(data, "summeval", SUMMEVAL)
+    return {
+        "queries": [
+            {"id": each, "text": f"Summarize this news article.\n\n{docs[each]}"} for each in order
+        ],
+        "responses": [
+            {"query_id": row["doc_id"], "candidate": row["system"], "text": row["summary"]}
+            for row in summaries
+        ],
+        "checklists": [{"query_id": each, "items": list(items)} for each in order],
+        "dimensions": [{"item": item, "dimension": name} for item, name in items.items()],
+        "gold": [
+            {"query_id": row["doc_id"], "candidate": row["system"]}
+            | {name: row[name] for name in SUMMEVAL}
+            for row in summaries
+        ],
+    }
+
+
+def topical_chat(data: Path) -> dict[str, list[Row]]:
+    """Conversations with a fact, the next turn of six systems, and CheckEval's seed questions."""
+    rows = list(read(data / "topical_chat/topical_chat_usr"))
+    texts = list(dict.fromkeys((row["source"], row["context"]) for row in rows))
+    ids = {text: f"chat-{place:02d}" for place, text in enumerate(texts)}
+    order = drawn(ids.values())
+    by_id = {name: text for text, name in ids.items()}
+    items = seed_questions(data, "topical_chat", TOPICAL_CHAT)
+    gold = [
+        {"query_id": ids[row["source"], row["context"]], "candidate": row["system_id"]}
+        | {name: row["scores"][name] for name in TOPICAL_CHAT}
+        for row in rows
+    ]
+    return {
+        "queries": [{"id": each, "text": chat_prompt(*by_id[each])} for each in order],
+        "responses": [
+            {"query_id": cell["query_id"], "candidate": cell["candidate"]}
+            | {"text": row["system_output"].strip()}
+            for cell, row in zip(gold, rows, strict=True)
+        ],
+        "checklists": [{"query_id": each, "items": list(items)} for each in order],
+        "dimensions": [{"item": item, "dimension": name} for item, name in items.items()],
+        "gold": gold,
+    }
+
+
+def infobench(data: Path) -> dict[str, list[Row]]:
+    """Instructions with human-written yes/no questions, and GPT-4's verdict on each."""
+    rows = {row["id"]: row for row in read(data / "infobench/infobench_gpt4")}
+    order = drawn(rows)
+    return {
+        "queries": [
+            {"id": each, "text": "\n\n".join(part for part in task(rows[each]) if part)}
+            | {"category": rows[each]["subset"]}
+            for each in order
+        ],
+        "responses": [
+            {"query_id": each, "candidate": "gpt-4", "text": rows[each]["output"]} for each in order
+        ],
+        "checklists": [
+            {"query_id": each, "items": rows[each]["decomposed_questions"]} for each in order
+        ],
+        "verdicts": [
+            {"query_id": each, "verdicts": rows[each]["eval"]}
+            | {"kinds": rows[each]["question_label"]}
+            for each in order
+        ],
+    }
+
+
+def task(row: Mapping[str, Any]) -> tuple[str, str]:
+    """What the instruction was, and what it was about."""
+    return row["instruction"], row["input"]
+
+
+def chat_prompt(conversation: str, fact: str) -> str:
+    """The conversation so far and the fact that the next turn should use."""
+    return (
+        "Write the next turn of this conversation, and make use of the fact below it.\n\n"
+        f"{conversation.strip()}\n\nFact: {fact.strip()}"
+    )
+
+
+def seed_questions(data: Path, benchmark: str, dimensions: Sequence[str]) -> dict[str, str]:
+    """CheckEval's seed questions of all dimensions, each with its dimension."""
+    known = json.loads((data / "checkeval/questions.json").read_text())
+    found: dict[str, str] = {}
+    for name in dimensions:
+        for text in known[f"{benchmark}_questions/{name}_seed"]["sub_aspect"].values():
+            for question in re.findall(r"[^?]+\?", text):
+                found.setdefault(question.strip(), name)
+    return found
+
+
+def drawn(ids: Iterable[str]) -> list[str]:
+    """All ids in an order drawn at random, the same at every call."""
+    order = sorted(ids)
+    random.Random(SEED).shuffle(order)
+    return order
+
+
+def read(path: Path) -> Iterator[Row]:
+    """The rows of a gzipped file of JSON lines."""
+    with gzip.open(path.with_name(path.name + ".jsonl.gz"), "rt", encoding="utf-8") as lines:
+        yield from map(json.loads, lines)
+
+
+def write(path: Path, rows: Iterable[Row]) -> None:
+    """Write rows as JSON lines."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+
+
+STUDIES = {
+    "arena_hard": arena_hard,
+    "summeval": summeval,
+    "topical_chat": topical_chat,
+    "infobench": infobench,
+}
+
+
+if __name__ == "__main__":
+    main()
