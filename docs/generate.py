@@ -48,7 +48,7 @@ def show(default: object) -> str:
     if default is None:
         return "none"
     if isinstance(default, tuple):
-        return f"`[{', '.join(f'{x:g}' for x in default)}]`"
+        return f"`[{', '.join(x if isinstance(x, str) else f'{x:g}' for x in default)}]`"
     return "" if default == {} else f"`{default}`"
 
 

@@ -372,3 +372,25 @@ def test_a_password_in_the_address_is_refused_and_not_repeated() -> None:
     with pytest.raises(ConfigError, match="user name or password") as caught:
         parse_config(raw)
     assert "hunter2" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("labels", "told"),
+    [
+        (["Yes"], "at least two"),
+        (["Good", "good"], "case"),
+        (["5", " "], "blank"),
+        (["5", " 4"], "space around it"),
+        ([5, 4], "valid string"),
+    ],
+)
+def test_labels_that_cannot_be_told_apart_are_refused(labels: Any, told: str) -> None:
+    """A judge needs two words that differ in more than their case."""
+    assert told in refusal(with_setting("judge.labels", labels))
+
+
+def test_labels_are_yes_and_no_unless_told() -> None:
+    """Best first, and written out in the frozen config as text, not as true and false."""
+    config = parse_config(SMALLEST)
+    assert config.judge.labels == ("Yes", "No")
+    assert parse_config(yaml.safe_load(dump_config(config))) == config

@@ -95,6 +95,8 @@ class EngineConfig(Section):
     """An answer with less probability on yes and no together is not used."""
     max_width: Annotated[float, Field(ge=0, le=1)] = 0.1
     """A truncated answer with a wider proven interval is not used."""
+    labels: tuple[str, ...] = ("Yes", "No")
+    """Words the judge answers with, best first; a grading method sets them."""
     extra_body: dict[str, Any] = {}
     """Added to every request, for settings only this server knows."""
     options: dict[str, Any] = {}
@@ -109,6 +111,18 @@ class EngineConfig(Section):
                 "and its name here."
             )
         return value
+
+    @field_validator("labels")
+    @classmethod
+    def _can_be_told_apart(cls, labels: tuple[str, ...]) -> tuple[str, ...]:
+        if len(labels) < 2:
+            raise ValueError("a judge needs at least two words to choose from.")
+        for label in labels:
+            if not label or label != label.strip():
+                raise ValueError(f"{label!r} is blank, or has space around it.")
+        if len({label.casefold() for label in labels}) < len(labels):
+            raise ValueError("two of the words differ in nothing but their case.")
+        return labels
 
 
 class PriceConfig(Section):
@@ -132,11 +146,22 @@ class JudgeConfig(EngineConfig):
     price: PriceConfig | None = None
 
 
+class MethodConfig(Section):
+    """How the judge is asked about a response."""
+
+    kind: str = "checklist"
+    """checklist (RocketEval), its ablations fixed, sequential, multi_item, or a baseline: direct,
+    reference, cot, analysis, generic, criterion, rubric, perplexity."""
+    options: dict[str, Any] = {}
+    """Settings of this method."""
+
+
 class AuthorConfig(Section):
     """Who writes the checklists."""
 
     kind: str = "imported"
-    """imported (from the benchmark), instance (a strong LLM writes one per query), or a plugin."""
+    """imported (from the benchmark), instance (a strong LLM writes one per query), fixed (the
+    `items` in its options), or a plugin."""
     engine: EngineConfig | None = None
     """The author LLM; needed by kind instance."""
     template: Path | None = None
@@ -218,6 +243,7 @@ class RunConfig(Section):
     benchmark: BenchmarkConfig
     judge: JudgeConfig
     author: AuthorConfig = AuthorConfig()
+    method: MethodConfig = MethodConfig()
     scorer: ScorerConfig = ScorerConfig()
     ranking: RankingConfig = RankingConfig()
     output: Path = Path("runs")

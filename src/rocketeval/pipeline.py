@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from rocketeval.audit.audit import Audit
+from rocketeval.audit.methods import MethodComparison
 from rocketeval.audit.selection import ScorerComparison
 from rocketeval.budget import Budget
 from rocketeval.certainty.advise import Advice
@@ -24,9 +25,16 @@ from rocketeval.certainty.compare import Comparison
 from rocketeval.checklists.base import AUTHORS
 from rocketeval.config import RunConfig, with_tie_margin
 from rocketeval.engines.base import Engine, create_engine
-from rocketeval.errors import Stopped
+from rocketeval.errors import (
+    BenchmarkError,
+    ChecklistError,
+    ConfigError,
+    EngineRefused,
+    RocketEvalError,
+    Stopped,
+)
 from rocketeval.explain.candidate import CandidateExplanation
-from rocketeval.grading.judge import grading_prompt
+from rocketeval.grading.methods.table import create_method, with_method
 from rocketeval.observing import Observer
 from rocketeval.prices import check_limit, currency, with_prices
 from rocketeval.ranking.rank import Ranking
@@ -50,6 +58,14 @@ from rocketeval.stages.explain import (
 from rocketeval.stages.grade import grade_responses
 from rocketeval.stages.learned import check_learnable
 from rocketeval.stages.load import load_inputs
+from rocketeval.stages.methods import (
+    check_references,
+    compare_variants,
+    method_config,
+    methods_facts,
+    parse_variants,
+    variant_scorer,
+)
 from rocketeval.stages.plan import MOST_PROMPTS, Plan, make_plan
 from rocketeval.stages.rank import check_anchor, rank_candidates
 from rocketeval.stages.report import write_report
@@ -78,7 +94,7 @@ class Run:
     def __init__(
         self, config: RunConfig, *, observer: Observer | None = None, judge: Engine | None = None
     ) -> None:
-        self.config = with_tie_margin(with_prices(config))
+        self.config = with_method(with_tie_margin(with_prices(config)))
         limit = config.max_cost
         self.budget = None if limit is None else Budget(limit, currency(self.config))
         """What may still be spent; None when the config sets no limit."""
@@ -89,6 +105,8 @@ class Run:
         self.stoppable = False
         """Whether a stage is running that heeds `stop`."""
         self._judge = judge
+        self._author = config.author
+        self._within: Run | None = None
 
     async def all(self) -> Outcome:
         """Run every stage and return what was found; Stopped if it was asked to stop."""
@@ -148,6 +166,7 @@ class Run:
             facts |= load_inputs(self.store, self.config)
             check_anchor(self.store, self.config)
             check_learnable(self.store, self.config.scorer)
+            check_references(self.store, self.config)
             self.store.freeze(self.config)
         return facts
 
@@ -188,6 +207,30 @@ class Run:
         """Compare the scores with votes, labels and reference ratings."""
         with self._stage("audit"):
             return audit_run(self.store, self.config)
+
+    async def compare_methods(self, methods: Sequence[str]) -> MethodComparison:
+        """Grade and score in every way named, and hold all of them against the same gold.
+
+        Each is METHOD[:option=value...][+SCORER[:option=value...]], such as `direct` or
+        `checklist+extra_trees`. What is graded already is not paid for again.
+        """
+        variants = parse_variants(methods)
+        given = self.config.model_copy(update={"author": self._author})
+        runs = {each.name: self._inside(method_config(given, each)) for each in variants}
+        scorers = {each.name: variant_scorer(self.config.scorer, each) for each in variants}
+        for run in runs.values():
+            run.check_config()
+        with self.store.locked():
+            distinct = {run.store.path: run for run in runs.values()}
+            for run in distinct.values():
+                run.load()
+            for name, run in runs.items():
+                check_learnable(run.store, scorers[name])
+            refused = await self._grade_each(distinct)
+            stores = {name: run.store for name, run in runs.items()}
+            comparison = compare_variants(self.config, stores, variants, refused)
+            self.store.save_json("methods", methods_facts(comparison))
+        return comparison
 
     def explain(self) -> Explanation:
         """Say where each candidate loses against its neighbours in the ranking."""
@@ -232,18 +275,49 @@ class Run:
         AUTHORS.get(self.config.author.kind)
         create_scorer(self.config.scorer)
         check_limit(self.config)
-        prompt = grading_prompt(self.config.judge.template)
+        method = create_method(self.config)
         if self._judge is None:
             create_engine(self.config.judge)
-            self.store.refuse_other_judge(self.config.judge.model, prompt.hash)
+            self.store.refuse_other_judge(self.config.judge.model, method.hash)
+
+    def _inside(self, config: RunConfig) -> Run:
+        """Return the run of another config that spends, stops and reports with this one."""
+        if config.run_path == self.store.path:
+            return self
+        if self._judge is not None and config.judge.labels != self.config.judge.labels:
+            raise ConfigError(
+                f"The method {config.method.kind!r} asks for other answers than the given engine "
+                "was made for.",
+                hint="Let the run make its own engine from the config.",
+            )
+        run = Run(config, observer=self.observer, judge=self._judge)
+        run.budget, run.stop, run._within = self.budget, self.stop, self
+        return run
+
+    async def _grade_each(self, runs: Mapping[Path, Run]) -> dict[Path, str]:
+        """Grade every run; return why some could not be, by their path.
+
+        What this judge cannot do must not cost the other methods their comparison.
+        """
+        refused: dict[Path, RocketEvalError] = {}
+        for path, run in runs.items():
+            try:
+                await run.checklist()
+                await run.grade()
+            except (BenchmarkError, ChecklistError, EngineRefused) as error:
+                refused[path] = error
+        if len(refused) == len(runs):
+            raise next(iter(refused.values()))
+        return {path: error.message for path, error in refused.items()}
 
     @contextmanager
     def _heeding_stop(self) -> Iterator[None]:
-        self.stoppable = True
+        whole = self._within or self
+        whole.stoppable = True
         try:
             yield
         finally:
-            self.stoppable = False
+            whole.stoppable = False
 
     def _go_on(self, left: str) -> None:
         if self.stop.is_set():

@@ -224,9 +224,12 @@ class GradingTask:
     prefix: str
     """Everything the items share: instruction, history, query, response."""
     suffixes: tuple[str, ...]
-    """One short ending per item, in checklist order."""
+    """One short ending per item, in checklist order; a single one where all items are asked at
+    once."""
     neutralised: int = 0
     """How many forged delimiters or special tokens were disarmed in the untrusted text."""
+    items: int | None = None
+    """How many answers it will have; one per suffix when absent."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,9 +45,7 @@ def arena_hard(data: Path) -> dict[str, list[Row]]:
     names = {row["name"]: row for part in ("train", "test") for row in ratings[part]}
     order = drawn(checklists)
     return {
-        "queries": [
-            {"id": each, "text": questions[each]["turns"][0]["content"]} for each in order
-        ],
+        "queries": [{"id": each, "text": questions[each]["turns"][0]["content"]} for each in order],
         "responses": [
             {"query_id": row["question_id"], "candidate": row["model"], "text": row["answer"]}
             for row in read(folder / "answers_rocketeval22")
@@ -57,6 +55,38 @@ def arena_hard(data: Path) -> dict[str, list[Row]]:
         "ratings": [{"candidate": row["name"], "value": row["rating"]} for row in ratings["test"]],
         "train_ratings": [
             {"candidate": row["name"], "value": row["rating"]} for row in ratings["train"]
+        ],
+    }
+
+
+def mt_bench(data: Path) -> dict[str, list[Row]]:
+    """First turns of MT-Bench, the six candidates that people voted on."""
+    folder = data / "mt_bench"
+    questions = {str(row["question_id"]): row for row in read(folder / "questions")}
+    checklists = {row["query_id"]: row["checklist"] for row in read(folder / "checklists")}
+    votes = [row for row in read(folder / "human_votes") if row["turn"] == 1]
+    voted = {row[side] for row in votes for side in ("model_a", "model_b")}
+    order = drawn(questions)
+    winners = {"model_a": "a", "model_b": "b"}
+    return {
+        "queries": [
+            {"id": each, "text": questions[each]["turns"][0]}
+            | {"category": questions[each]["category"]}
+            | ({"reference": found[0]} if (found := questions[each].get("reference")) else {})
+            for each in order
+        ],
+        "responses": [
+            {"query_id": str(row["question_id"]), "candidate": row["model"]}
+            | {"text": row["turns"][0]}
+            for row in read(folder / "answers_official32")
+            if row["model"] in voted
+        ],
+        "checklists": [{"query_id": each, "items": checklists[f"{each}-1"]} for each in order],
+        "votes": [
+            {"query_id": str(row["question_id"]), "candidate_a": row["model_a"]}
+            | {"candidate_b": row["model_b"], "winner": winners.get(row["winner"], "tie")}
+            | {"voter": row["judge"]}
+            for row in votes
         ],
     }
 
@@ -179,6 +209,7 @@ def write(path: Path, rows: Iterable[Row]) -> None:
 
 
 STUDIES = {
+    "mt_bench": mt_bench,
     "arena_hard": arena_hard,
     "summeval": summeval,
     "topical_chat": topical_chat,

@@ -21,19 +21,19 @@ def shared_data() -> Path:
     return Path(named) if named else Path(__file__).parents[3] / "shared" / "data"
 
 
-def read_rows(name: str) -> list[dict[str, Any]]:
-    """The rows of one MT-Bench file; skips the test when it is absent."""
-    path = shared_data() / "mt_bench" / name
+def read_rows(name: str, folder: str = "mt_bench") -> list[dict[str, Any]]:
+    """The rows of one file, mostly of MT-Bench; skips the test when it is absent."""
+    path = shared_data() / folder / name
     if not path.exists():
-        pytest.skip(f"recorded data is absent (mt_bench/{name}); set ROCKETEVAL_SHARED_DATA")
+        pytest.skip(f"recorded data is absent ({folder}/{name}); set ROCKETEVAL_SHARED_DATA")
     with gzip.open(path, "rt", encoding="utf-8") as lines:
         return [json.loads(line) for line in lines]
 
 
-@pytest.fixture(scope="session")
-def mt_bench_votes() -> list[Vote]:
-    """Human votes on first turns."""
-    winners: dict[str, Any] = {"model_a": "a", "model_b": "b", "tie": "tie"}
+def read_votes(name: str) -> list[Vote]:
+    """The votes of one MT-Bench file on first turns; verdicts that depend on the order are ties."""
+    winners: dict[str, Any] = {"model_a": "a", "model_b": "b"}
+    winners |= {"tie": "tie", "tie (inconsistent)": "tie"}
     return [
         Vote(
             query_id=f"{row['question_id']}-1",
@@ -42,9 +42,27 @@ def mt_bench_votes() -> list[Vote]:
             winner=winners[row["winner"]],
             voter=row["judge"],
         )
-        for row in read_rows("human_votes.jsonl.gz")
+        for row in read_rows(name)
         if row["turn"] == 1
     ]
+
+
+@pytest.fixture(scope="session")
+def mt_bench_votes() -> list[Vote]:
+    """Human votes on first turns."""
+    return read_votes("human_votes.jsonl.gz")
+
+
+@pytest.fixture(scope="session")
+def mt_bench_verdicts() -> list[Vote]:
+    """GPT-4's verdicts on the same pairs, first turns."""
+    return read_votes("gpt4_pair_votes.jsonl.gz")
+
+
+@pytest.fixture(scope="session")
+def pandalm_pairs() -> list[dict[str, Any]]:
+    """PandaLM's test set: pairs with the verdicts of three annotators."""
+    return read_rows("testset_v1.jsonl.gz", "pandalm")
 
 
 @pytest.fixture(scope="session")

@@ -6,10 +6,13 @@ import math
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from scipy import stats
 
 from rocketeval.audit.correlation import correlate, ranks
 from rocketeval.errors import BenchmarkError
 from rocketeval.records import Rating
+from support.tables import tables
 
 
 def ratings(**values: float) -> list[Rating]:
@@ -28,8 +31,6 @@ def noisy_pair(seed: int, n: int, noise: float) -> tuple[dict[str, float], list[
 
 def test_coefficients_equal_scipys() -> None:
     """Spearman and Kendall are the standard ones, ties included."""
-    from scipy import stats
-
     ours = {"a": 1.0, "b": 2.0, "c": 2.0, "d": 5.0, "e": 4.0}
     theirs = ratings(a=10, b=30, c=20, d=40, e=40)
     found = correlate(ours, theirs)
@@ -39,6 +40,26 @@ def test_coefficients_equal_scipys() -> None:
     assert found.spearman.value == pytest.approx(stats.spearmanr(x, y).statistic)
     assert found.kendall.value == pytest.approx(stats.kendalltau(x, y).statistic)
     np.testing.assert_array_equal(ranks(np.array(x)), stats.rankdata(x))
+
+
+@settings(deadline=None, max_examples=50)
+@given(tables((2, 2), (3, 12)))
+def test_coefficients_equal_scipys_with_ties_and_gaps(table: np.ndarray) -> None:
+    """To nine digits, on the candidates that have both figures."""
+    ours = {f"c{place}": value for place, value in enumerate(table[0])}
+    theirs = [Rating(f"c{place}", v) for place, v in enumerate(table[1]) if not math.isnan(v)]
+    x, y = table[:, ~np.isnan(table).any(axis=0)]
+    found = correlate(ours, theirs)
+    if len(x) < 3 or np.ptp(x) == 0 or np.ptp(y) == 0:
+        assert (found.spearman, found.kendall) == (None, None)
+        assert found.reason is not None
+        return
+    assert found.spearman is not None
+    assert found.kendall is not None
+    assert found.n == len(x)
+    assert found.spearman.value == pytest.approx(stats.spearmanr(x, y).statistic, abs=1e-9)
+    assert found.kendall.value == pytest.approx(stats.kendalltau(x, y).statistic, abs=1e-9)
+    assert found.kendall.p_value == pytest.approx(stats.kendalltau(x, y).pvalue, abs=1e-9)
 
 
 def test_two_candidates_correlate_to_nothing() -> None:

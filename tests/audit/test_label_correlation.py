@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from scipy import stats
 
 from rocketeval.audit import label_correlation as module
 from rocketeval.audit.label_correlation import label_correlation
 from rocketeval.grid import ScoreGrid
 from rocketeval.records import Label
+from support.tables import tables
 
 
 def labelled(
@@ -31,8 +34,6 @@ def labelled(
 
 def test_coefficients_equal_scipys_and_lie_in_their_intervals() -> None:
     """All three response-level figures are the standard ones, with a real interval around them."""
-    from scipy import stats
-
     grid, labels = labelled(1, 30, 4, noise=3.0)
     found = label_correlation(grid, labels, bootstrap=200)
     x, y = grid.scores.ravel(), [label.value for label in labels]
@@ -49,6 +50,34 @@ def test_coefficients_equal_scipys_and_lie_in_their_intervals() -> None:
     assert (found.responses, found.unusable, found.reason) == (120, 0, None)
     assert found.candidates.n == 4
     assert found.candidates.spearman is not None
+
+
+@settings(deadline=None, max_examples=50)
+@given(tables((2, 10), (1, 5)))
+def test_coefficients_equal_scipys_with_ties_and_gaps(table: np.ndarray) -> None:
+    """To nine digits, on the responses that have a score and a label; the others are counted."""
+    queries, candidates = len(table) // 2, table.shape[1]
+    scores, labels = table[:queries], table[queries : 2 * queries]
+    ids, names = [f"q{n}" for n in range(queries)], [f"c{n}" for n in range(candidates)]
+    given_labels = [
+        Label(ids[q], names[c], float(labels[q, c])) for q, c in np.argwhere(~np.isnan(labels))
+    ]
+    x, y = (side[~np.isnan(scores - labels)] for side in (scores, labels))
+    grid = ScoreGrid(tuple(ids), tuple(names), scores)
+    found = label_correlation(grid, given_labels, bootstrap=2)
+    assert (found.responses, found.unusable) == (len(x), len(given_labels) - len(x))
+    if len(x) < 3 or np.ptp(x) == 0 or np.ptp(y) == 0:
+        assert (found.pearson, found.spearman, found.kendall) == (None, None, None)
+        assert found.reason is not None
+        return
+    assert found.pearson is not None
+    assert found.spearman is not None
+    assert found.kendall is not None
+    assert found.rmse is not None
+    assert found.pearson.value == pytest.approx(stats.pearsonr(x, y).statistic, abs=1e-9)
+    assert found.spearman.value == pytest.approx(stats.spearmanr(x, y).statistic, abs=1e-9)
+    assert found.kendall.value == pytest.approx(stats.kendalltau(x, y).statistic, abs=1e-9)
+    assert found.rmse.value == pytest.approx(np.sqrt(((x - y) ** 2).mean()), abs=1e-9)
 
 
 def test_pearson_draws_equal_laying_the_resamples_out() -> None:

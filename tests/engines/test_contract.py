@@ -6,24 +6,26 @@ import itertools
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import pytest
 
 from contracts.engine_contract import EngineContract
 from fakes.native_server import NativeServer
-from fakes.openai_server import MODEL, FakeOpenAI, serving
+from fakes.openai_server import MODEL, FakeOpenAI, grades, serving
 from rocketeval import ScriptedEngine
 from rocketeval.config import EngineConfig
 from rocketeval.engines import check as rules
-from rocketeval.engines.base import EngineIdentity, Graded, Written
+from rocketeval.engines.base import EngineIdentity, Graded, Likelihood, Written
 from rocketeval.engines.openai_http import OpenAIEngine
+from rocketeval.engines.readout import YES_NO
 from rocketeval.engines.transports.registry import TRANSPORTS
 from rocketeval.records import Answer, GradingTask, Usage
 from rocketeval.testing import ENGINE_CHECKS, EngineCase, check_engine
 from support.judges import FORMS, engine_at
 
 REJECTED = "far too long"
+SCALE = ("5", "4", "3", "2", "1")
 
 
 class TestScriptedEngine(EngineContract):
@@ -32,6 +34,15 @@ class TestScriptedEngine(EngineContract):
     @pytest.fixture
     def case(self) -> EngineCase:
         return EngineCase(partial(ScriptedEngine, fail_on=REJECTED), REJECTED)
+
+
+class TestScriptedScale(EngineContract):
+    """The scripted engine, on a scale of grades."""
+
+    @pytest.fixture
+    def case(self) -> EngineCase:
+        create = partial(ScriptedEngine, fail_on=REJECTED, labels=SCALE)
+        return EngineCase(create, REJECTED, labels=SCALE)
 
 
 class TestOpenAIEngine(EngineContract):
@@ -49,11 +60,16 @@ class TransportContract(EngineContract):
 
     name: ClassVar[str]
 
-    @pytest.fixture
-    async def case(self) -> AsyncIterator[EngineCase]:
-        async with serving(replace(FORMS[self.name](), rejects=REJECTED)) as server:
+    @pytest.fixture(params=[YES_NO, SCALE], ids=["yes_no", "scale"])
+    async def case(self, request: pytest.FixtureRequest) -> AsyncIterator[EngineCase]:
+        labels: tuple[str, ...] = request.param
+        judge = replace(FORMS[self.name](), rejects=REJECTED)
+        if labels == SCALE:
+            judge.distribution = grades
+        async with serving(judge) as server:
             assert isinstance(server, NativeServer)
-            yield EngineCase(partial(engine_at, server, transport=self.name), REJECTED)
+            create = partial(engine_at, server, transport=self.name, labels=labels)
+            yield EngineCase(create, REJECTED, labels=labels)
 
 
 class TestChatOnStub(TransportContract):
@@ -162,8 +178,40 @@ class Free(Honest):
 class Speechless(Honest):
     """Writes nothing."""
 
-    async def write(self, prompt: str, *, max_tokens: int) -> Written:
-        return replace(await super().write(prompt, max_tokens=max_tokens), text="")
+    async def write(self, prompt: str, **settings: Any) -> Written:
+        return replace(await super().write(prompt, **settings), text="")
+
+
+class Chatty(Honest):
+    """Names yes and no."""
+
+    async def grade(self, task: GradingTask, known: Mapping[int, Answer]) -> Graded:
+        graded = await super().grade(task, known)
+        return replace(graded, answers=tuple(replace(one, text="Yes") for one in graded.answers))
+
+
+class Boastful(Honest):
+    """Finds every text likelier than certain."""
+
+    async def likelihood(self, prompt: str, text: str) -> Likelihood:
+        told = await super().likelihood(prompt, text)
+        return replace(told, logprobs=tuple(-logp for logp in told.logprobs))
+
+
+class Obliging(Honest):
+    """Finds even no text at all likely."""
+
+    async def likelihood(self, prompt: str, text: str) -> Likelihood:
+        return await super().likelihood(prompt, text or "nothing")
+
+
+class Fickle(Honest):
+    """Another likelihood every time."""
+
+    number = itertools.count()
+
+    async def likelihood(self, prompt: str, text: str) -> Likelihood:
+        return await super().likelihood(f"{prompt}{next(self.number)}", text)
 
 
 class Brittle(Honest):
@@ -185,6 +233,10 @@ BROKEN = (
     (Silent, rules.check_failure, "name its failure"),
     (Free, rules.check_usage, "count its requests"),
     (Speechless, rules.check_write, "no text"),
+    (Chatty, rules.check_labels, "no label to name"),
+    (Boastful, rules.check_likelihood, "at most zero"),
+    (Obliging, rules.check_likelihood, "an empty text"),
+    (Fickle, rules.check_likelihood, "as likely again"),
     (Brittle, rules.check_close, "closed twice"),
 )
 
@@ -207,6 +259,25 @@ async def test_a_broken_rule_is_named(
         await check(EngineCase(engine, REJECTED))
     with pytest.raises(AssertionError):
         await check_engine(engine, rejected=REJECTED)
+
+
+class Nameless(ScriptedEngine):
+    """Grades on a scale without naming the likeliest label."""
+
+    async def grade(self, task: GradingTask, known: Mapping[int, Answer]) -> Graded:
+        graded = await super().grade(task, known)
+        return replace(graded, answers=tuple(replace(one, text=None) for one in graded.answers))
+
+
+async def test_a_scale_without_names_is_caught() -> None:
+    """On a scale the likeliest label is part of every answer."""
+    with pytest.raises(AssertionError, match="text must be one of"):
+        await rules.check_labels(
+            EngineCase(partial(Nameless, labels=SCALE), REJECTED, labels=SCALE)
+        )
+    await check_engine(
+        partial(ScriptedEngine, fail_on=REJECTED, labels=SCALE), rejected=REJECTED, labels=SCALE
+    )
 
 
 def test_every_check_is_run_and_proven() -> None:

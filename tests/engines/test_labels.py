@@ -6,8 +6,10 @@ import math
 
 import pytest
 
-from rocketeval.engines.labels import LabelTokens, find_label_tokens
-from rocketeval.engines.readout import Readout
+from rocketeval.engines.labels import LabelTokens, find_label_tokens, refuse_split_labels
+from rocketeval.engines.readout import Readout, spellings
+from rocketeval.engines.scale_readout import ScaleReadout
+from rocketeval.errors import EngineRefused
 from rocketeval.records import Answer, Status
 
 VOCABULARY = {"Yes": [1], " Yes": [2], "yes": [3], "No": [4], "no": [5], "\nYes": [9, 1]}
@@ -21,7 +23,7 @@ async def encode(text: str) -> list[int]:
 async def test_only_single_tokens_are_labels() -> None:
     """A spelling of two tokens cannot be the first token, so it is no label."""
     found = await find_label_tokens(Readout(), encode)
-    assert found == LabelTokens(yes=(1, 2, 3), no=(4, 5))
+    assert found == LabelTokens(((1, 2, 3), (4, 5)))
     assert found.ids == [1, 2, 3, 4, 5]
 
 
@@ -37,7 +39,7 @@ async def test_a_vocabulary_without_a_label_has_none() -> None:
 def test_labels_are_summed() -> None:
     """Every token of a label counts."""
     logps = {1: math.log(0.3), 2: math.log(0.3), 3: math.log(0.2)}
-    answer = LabelTokens((1, 2), (3,)).read(Readout(), logps, "Yes")
+    answer = LabelTokens(((1, 2), (3,))).read(Readout(), logps, "Yes")
     assert answer.p_yes == pytest.approx(0.75)
 
 
@@ -53,4 +55,49 @@ def test_labels_are_summed() -> None:
 )
 def test_a_label_left_out_is_no_answer(told: dict[int, float]) -> None:
     """An engine that leaves labels out, or writes a placeholder, did not do what it was asked."""
-    assert LabelTokens((1, 2), (3,)).read(Readout(), told, None) == Answer(Status.NO_LOGPROBS)
+    assert LabelTokens(((1, 2), (3,))).read(Readout(), told, None) == Answer(Status.NO_LOGPROBS)
+
+
+async def test_a_scale_has_a_group_of_tokens_for_each_label() -> None:
+    """Best first, each with its one-token spellings."""
+
+    async def digits(text: str) -> list[int]:
+        return [ord(letter) for letter in text]
+
+    found = await find_label_tokens(ScaleReadout(("3", "2", "1")), digits)
+    assert found == LabelTokens(((51,), (50,), (49,)))
+
+
+async def test_words_beyond_ascii_have_tokens() -> None:
+    """Only byte markers are no texts of their own."""
+
+    async def words(text: str) -> list[int]:
+        return {"\u662f": [1], "\u5426": [2]}.get(text, [7, 8])
+
+    readout = Readout(yes=spellings("\u662f"), no=spellings("\u5426"))
+    assert await find_label_tokens(readout, words) == LabelTokens(((1,), (2,)))
+
+
+async def test_a_token_that_stands_for_anything_is_no_label() -> None:
+    """A vocabulary that writes every word as one unknown token cannot tell labels apart."""
+
+    async def unknown(_: str) -> list[int]:
+        return [0]
+
+    assert await find_label_tokens(Readout(), unknown) is None
+
+
+@pytest.mark.parametrize("words", [("10", "9", "1"), ("Awful", "A", "B")])
+async def test_a_label_that_begins_with_another_is_refused(words: tuple[str, ...]) -> None:
+    """Where 10 is the tokens 1 and 0, a first token of 1 could mean either."""
+
+    async def letters(text: str) -> list[int]:
+        return [ord(letter) for letter in text]
+
+    async def whole(text: str) -> list[int]:
+        return [hash(text)]
+
+    with pytest.raises(EngineRefused, match=f"{words[0]!r} begins with the token of"):
+        await refuse_split_labels(words, letters, "judge")
+    await refuse_split_labels(words, whole, "judge")
+    await refuse_split_labels(("5", "4", "3"), letters, "judge")

@@ -10,7 +10,7 @@ import pytest
 from rocketeval.config import EngineConfig
 from rocketeval.engines import llamacpp_local, local
 from rocketeval.engines.base import create_engine
-from rocketeval.errors import ConfigError
+from rocketeval.errors import ConfigError, EngineRefused
 
 
 @pytest.fixture(autouse=True)
@@ -88,3 +88,11 @@ def test_bad_settings_are_refused(gguf: Path, settings: dict[str, Any], told: st
     """Every mistake is named before the file is loaded."""
     with pytest.raises(ConfigError, match=told):
         create_engine(llamacpp_config(gguf, **settings))
+
+
+async def test_a_likelihood_is_refused(gguf: Path) -> None:
+    """Before anything is loaded: llama.cpp does not tell of the tokens it reads."""
+    engine = create_engine(llamacpp_config(gguf))
+    with pytest.raises(EngineRefused, match=r"llama\.cpp does not tell") as caught:
+        await engine.likelihood("Well?", "Yes.")
+    assert "vLLM" in caught.value.hint

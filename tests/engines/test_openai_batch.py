@@ -17,7 +17,7 @@ import rocketeval
 from contracts.engine_contract import EngineContract
 from fakes import batch_server
 from fakes.batch_server import FakeBatches, serving, status
-from fakes.openai_server import MODEL, FakeOpenAI
+from fakes.openai_server import MODEL, FakeOpenAI, grades
 from fakes.openai_server import serving as serving_chat
 from rocketeval.config import EngineConfig
 from rocketeval.engines import http
@@ -111,6 +111,17 @@ class TestContract(EngineContract):
     async def case(self) -> AsyncIterator[EngineCase]:
         async with serving(FakeBatches(rejects=REJECTED)) as server:
             yield EngineCase(partial(OpenAIBatchEngine, configured(server)), REJECTED)
+
+
+class TestScale(EngineContract):
+    """The batch engine on a scale of grades."""
+
+    @pytest.fixture
+    async def case(self) -> AsyncIterator[EngineCase]:
+        labels = tuple("54321")
+        async with serving(FakeBatches(rejects=REJECTED, distribution=grades)) as server:
+            config = configured(server).model_copy(update={"labels": labels})
+            yield EngineCase(partial(OpenAIBatchEngine, config), REJECTED, labels=labels)
 
 
 async def test_it_asks_and_answers_as_the_live_engine_does(server: FakeBatches, home: Path) -> None:
@@ -560,3 +571,26 @@ async def test_author_and_judge_in_one_run(server: FakeBatches, tmp_path: Path) 
     assert set(server.paid.values()) == {1}
     identity = json.loads((outcome.path / "manifest.json").read_text())["judge"]
     assert (identity["engine"], identity["endpoint"]) == ("openai_batch", "batch")
+
+
+async def test_samples_are_told_apart_by_their_seed(server: FakeBatches, home: Path) -> None:
+    """A request is found again by its body: greedy texts as ever, samples one by one."""
+    async with engine_at(server, home) as engine:
+        await asyncio.gather(
+            engine.write("List.", max_tokens=9),
+            engine.write("List.", max_tokens=9, temperature=0.7, seed=1),
+            engine.write("List.", max_tokens=9, temperature=0.7, seed=2),
+        )
+    bodies = [row["body"] for batch in server.batches.values() for row in batch.rows]
+    greedy = {"model": MODEL, "messages": [{"role": "user", "content": "List."}]}
+    assert json.dumps(bodies[0]) == json.dumps({**greedy, "temperature": 0, "max_tokens": 9})
+    drawn = [(body["temperature"], body["seed"]) for body in bodies[1:]]
+    assert drawn == [(0.7, 1), (0.7, 2)]
+
+
+async def test_a_likelihood_is_refused(server: FakeBatches) -> None:
+    """A batch holds chat completions; what would be needed is named."""
+    async with engine_at(server, None) as engine:
+        with pytest.raises(EngineRefused, match="Batch API") as caught:
+            await engine.likelihood("Well?", "Yes.")
+    assert "vLLM" in caught.value.hint

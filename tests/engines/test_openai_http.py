@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -318,3 +319,15 @@ async def test_a_label_hidden_by_top_k_is_bounded(server: FakeOpenAI) -> None:
     assert found.p_low is not None
     assert found.p_low <= 0.6 <= (found.p_high or 0)
     assert found.logp_yes == pytest.approx(math.log(0.54))
+
+
+async def test_a_greedy_text_is_asked_for_as_ever(server: FakeOpenAI) -> None:
+    """Without a temperature or a seed the request holds neither of the new settings."""
+    async with engine_for(server) as engine:
+        await engine.write("List.", max_tokens=9)
+        await engine.write("List.", max_tokens=9, temperature=0.7, seed=3)
+    greedy, drawn = (seen.body for seen in server.chats)
+    messages = [{"role": "user", "content": "List."}]
+    asked = {"model": MODEL, "messages": messages, "temperature": 0.0, "max_tokens": 9}
+    assert json.dumps(greedy) == json.dumps(asked)
+    assert drawn == {**asked, "temperature": 0.7, "seed": 3}

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from fakes.native_server import LlamaCppShaped, NativeServer, OllamaShaped
-from fakes.openai_server import FILLER, Fault, answer, serving, status, yes_no
+from fakes.openai_server import FILLER, Fault, answer, grades, serving, status, yes_no
 from fakes.sglang_server import SGLangShaped
 from fakes.toy_tokenizer import ToyTemplate
 from fakes.vllm_server import VLLMShaped
 from rocketeval.engines.base import EngineIdentity
-from rocketeval.engines.probe import PREFIX
+from rocketeval.engines.probe import PREFIX, probe_prompts
 from rocketeval.errors import ConfigError, EngineRefused, EngineUnavailable
 from rocketeval.records import GradingTask, Status
 from support.judges import engine_at, given_template, judged
@@ -403,3 +403,26 @@ async def test_a_template_that_cannot_be_learned(fault: Fault) -> None:
     server.always("/detokenize", fault)
     server.always(BATCH, status(404))
     assert (await identified(server)).endpoint == "chat_exact"
+
+
+def test_the_probe_of_yes_and_no_stays() -> None:
+    """What a judge was found fit on is what it is asked still."""
+    ending = "\nAnswer with one word: Yes or No.\nAnswer:"
+    first, second = probe_prompts(("Yes", "No"))
+    assert first == f"{PREFIX}Does the response name a city?{ending}"
+    assert second == f"{PREFIX}Is the response about the weather?{ending}"
+
+
+async def test_findings_about_a_scale() -> None:
+    """The grades take the place of yes and no, and labels that may be two tokens are noted."""
+    scale = tuple("54321")
+    server = VLLMShaped(distribution=grades)
+    async with judged(server, labels=scale) as engine:
+        findings = {finding.name: finding for finding in await engine.findings()}
+    assert "5 label tokens in the vocabulary" in findings["label tokens"].told
+    assert findings["label tokens"].level == "good"
+    assert "on 5, 4, 3, 2 and 1" in findings["mass"].told
+    async with judged(OllamaShaped(distribution=grades), labels=("54", *scale)) as engine:
+        findings = {finding.name: finding for finding in await engine.findings()}
+    assert findings["label tokens"].level == "note"
+    assert "begin alike" in findings["label tokens"].told

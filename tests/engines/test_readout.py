@@ -206,6 +206,12 @@ def test_the_hash_follows_every_setting() -> None:
     assert Readout().hash == Readout().hash
 
 
+def test_the_hash_of_yes_and_no_stays() -> None:
+    """Judgments are stored under it: a new hash would grade everything anew."""
+    assert Readout().hash == "78ad14539e070874aedc445e3b520303"
+    assert Readout(min_mass=0.2).hash == "8231e1ea7a9e94c5a16a9f05b3ad8170"
+
+
 def full_distribution(chance: random.Random) -> Listed:
     """A random distribution over 200 tokens, some spellings of yes and no among them, sorted."""
     labels = chance.sample(YES, chance.randint(1, 5)) + chance.sample(NO, chance.randint(1, 5))

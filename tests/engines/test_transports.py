@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 
 from fakes.native_server import CONTEXT, PLACEHOLDER, NativeServer
-from fakes.openai_server import FILLER, answer, status, yes_no
+from fakes.openai_server import FILLER, answer, grades, status, yes_no
 from fakes.toy_tokenizer import ToyTemplate
 from fakes.vllm_server import VLLMShaped
 from rocketeval.config import EngineConfig
 from rocketeval.engines.meter import Meter
 from rocketeval.engines.openai_http import OpenAIEngine
 from rocketeval.engines.scripted import exact_answer
-from rocketeval.errors import ConfigError, RequestRejected
+from rocketeval.errors import ConfigError, EngineRefused, RequestRejected
 from rocketeval.records import Answer, GradingTask, Status
 from support.judges import FORMS, RAW, SEVERAL, judged, probed
 
@@ -33,6 +33,7 @@ PATHS = {
     "sglang_generate": "/generate",
     "sglang_score": "/v1/score",
 }
+SCALE = tuple("54321")
 LABELS = 8
 """Yes and no tokens of the toy vocabulary."""
 NEXT_TO_NOTHING = 1e-9
@@ -410,3 +411,39 @@ def test_the_truth_is_not_trivial() -> None:
     """The items of the task have different answers, so that a mixed-up order would show."""
     assert len({round(p, 3) for p in truths(TASK)}) == len(TASK.suffixes)
     assert math.fsum(spread("x").values()) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("name", FORMS)
+async def test_every_form_grades_on_a_scale(name: str) -> None:
+    """The expected grade and the likeliest label are the model's, whichever way it is asked."""
+    server = replace(FORMS[name](), distribution=grades)
+    async with judged(server, transport=name, labels=SCALE) as engine:
+        answers = (await engine.grade(TASK, {})).answers
+        identity = await engine.identify()
+    for one, suffix in zip(answers, TASK.suffixes, strict=True):
+        shares = [grades(TASK.prefix + suffix)[word] for word in SCALE]
+        weighed = math.fsum(share * (4 - place) / 4 for place, share in enumerate(shares))
+        assert one.p_yes == pytest.approx(weighed / math.fsum(shares), abs=NEXT_TO_NOTHING)
+        assert one.mass == pytest.approx(0.9, abs=NEXT_TO_NOTHING)
+        assert one.text == SCALE[shares.index(max(shares))]
+        assert (one.p_low == one.p_high) == (name in EXACT)
+    ids = [server.tokenizer.id_of(word) for word in SCALE]
+    told = f"exact{ids}" if name in EXACT else "top20"
+    assert identity.logprobs.partition("+")[0] == told
+
+
+async def test_a_scale_of_labels_that_begin_alike_is_refused() -> None:
+    """Where 10 is two tokens, a first token of 1 says nothing: no form is tried."""
+    labels = ("10", *"987654321")
+    async with judged(VLLMShaped(), labels=labels) as engine:
+        with pytest.raises(EngineRefused, match="'10' begins with the token of '1'") as caught:
+            await engine.identify()
+    assert "0 to 9" in caught.value.hint
+
+
+async def test_the_identity_of_yes_and_no_stays() -> None:
+    """Judgments are stored under it: yes tokens first, then no, and the readout's own hash."""
+    async with judged(VLLMShaped()) as engine:
+        identity = await engine.identify()
+    assert identity.logprobs == "exact[5, 7, 9, 11, 6, 8, 10, 12]"
+    assert identity.readout == "78ad14539e070874aedc445e3b520303"

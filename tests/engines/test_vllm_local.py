@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from contracts.engine_contract import EngineContract
-from fakes.vllm_package import CONTEXT, FakeVLLM, OldParams, installed
+from fakes.vllm_package import CONTEXT, FakeParams, FakeVLLM, OldParams, installed
 from rocketeval.config import EngineConfig
 from rocketeval.engines import local
 from rocketeval.engines.base import create_engine
@@ -21,6 +21,7 @@ from rocketeval.errors import ConfigError, EngineRefused, EngineUnavailable, Req
 from rocketeval.records import Answer, GradingTask, Status
 from rocketeval.testing import EngineCase
 
+SCALE = tuple("54321")
 TOO_LONG = "many words " * CONTEXT
 TASK = GradingTask(b"k", "q1", "mine", "a response ", ("Is it good?", "Is it short?"))
 
@@ -59,6 +60,15 @@ class TestTopK(EngineContract):
     def case(self, monkeypatch: pytest.MonkeyPatch) -> EngineCase:
         installed(monkeypatch, OldParams)
         return EngineCase(partial(VLLMEngine.create, vllm_config()), TOO_LONG)
+
+
+class TestScale(EngineContract):
+    """A vLLM that tells chosen tokens, on a scale of grades."""
+
+    @pytest.fixture
+    def case(self, fake: FakeVLLM) -> EngineCase:
+        config = vllm_config().model_copy(update={"labels": SCALE})
+        return EngineCase(partial(VLLMEngine.create, config), TOO_LONG, labels=SCALE)
 
 
 async def test_both_ways_to_ask_give_the_same_answer(
@@ -252,3 +262,37 @@ def test_settings_of_a_server_are_refused(fake: FakeVLLM, setting: dict[str, Any
     """They would be ignored without a word."""
     with pytest.raises(ConfigError, match=next(iter(setting))):
         create_engine(EngineConfig(engine="vllm", model="judge", **setting))
+
+
+async def test_a_likelihood_is_of_the_text_alone(engine: VLLMEngine, fake: FakeVLLM) -> None:
+    """vLLM reads prompt and text as tokens; what it left out is missed, not averaged over."""
+    told = await engine.likelihood("Name a city.", " Paris of course")
+    (prompt,) = await engine.tokenise(["Name a city."]) or []
+    (_, asked), params = fake.engines[0].asked[0], fake.engines[0].params[0]
+    assert asked[: len(prompt)] == prompt
+    assert len(told.logprobs) == len(asked) - len(prompt) == 3
+    assert (params.prompt_logprobs, params.max_tokens) == (0, 1)
+    assert told.usage.prompt_tokens == len(asked)
+    fake.engines[0].swallowed = 2
+    with pytest.raises(RequestRejected, match="left out the log-probabilities of 2 of"):
+        await engine.likelihood("Name a city.", " Paris of course")
+    with pytest.raises(RequestRejected, match="longer than"):
+        await engine.likelihood("Name a city.", TOO_LONG)
+
+
+async def test_samples_have_their_seed(engine: VLLMEngine, fake: FakeVLLM) -> None:
+    """A greedy text is asked for as ever; a sample with its temperature and seed."""
+    await engine.write("List.", max_tokens=9)
+    await engine.write("List.", max_tokens=9, temperature=0.7, seed=3)
+    greedy, drawn = fake.engines[0].params
+    assert greedy == FakeParams(max_tokens=9, temperature=0.0)
+    assert drawn == FakeParams(max_tokens=9, temperature=0.7, seed=3)
+
+
+async def test_labels_that_begin_alike_are_refused(fake: FakeVLLM) -> None:
+    """Where one label's first token is another label, nothing it says could be believed."""
+    config = vllm_config().model_copy(update={"labels": ("a b", "a", "c")})
+    engine = VLLMEngine.create(config)
+    with pytest.raises(EngineRefused, match="'a b' begins with the token of 'a'"):
+        await engine.identify()
+    await engine.aclose()

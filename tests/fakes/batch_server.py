@@ -19,7 +19,7 @@ from typing import Any
 
 from aiohttp import web
 
-from fakes.openai_server import MODEL, FakeOpenAI
+from fakes.openai_server import MODEL, Distribution, FakeOpenAI, by_content
 
 MOST_REQUESTS = 50_000
 MOST_BYTES = 200_000_000
@@ -56,6 +56,7 @@ class FakeBatches:
     reason: str = "the prompt is too long"
     """What the error file says about them."""
     text: str = FakeOpenAI.text
+    distribution: Distribution = by_content
     ends_as: str = "completed"
     """How batches end: completed, expired, cancelled."""
     answers: int | None = None
@@ -205,7 +206,7 @@ class FakeBatches:
             self._finish(batch)
 
     def _finish(self, batch: FakeBatch) -> None:
-        brain = FakeOpenAI(text=self.text)
+        brain = FakeOpenAI(self.distribution, self.text)
         outputs, errors = [], []
         for number, row in enumerate(self._random.sample(batch.rows, len(batch.rows))):
             prompt = row["body"]["messages"][-1]["content"]

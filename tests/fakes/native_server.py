@@ -11,6 +11,7 @@ another prompt than a chat does gets other probabilities.
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -54,6 +55,10 @@ class NativeServer(FakeOpenAI):
     """From the temperature asked for to the one that shows in log-probabilities; None is a
     distribution with all of its probability on one token."""
     tokenizer: ToyTokenizer = field(default_factory=ToyTokenizer)
+    tells_prompts: bool = True
+    """Whether it knows `prompt_logprobs`."""
+    swallowed: int = 0
+    """Log-probabilities of a prompt's last tokens that are left out."""
 
     async def _handle(self, request: web.Request) -> web.StreamResponse:
         body = await request.json() if request.method == "POST" else None
@@ -98,6 +103,29 @@ class NativeServer(FakeOpenAI):
         """What the model says about one token after a whole prompt."""
         told = self.logps(prompt, temperature)
         return told.get(self.tokenizer.piece(token), math.log(NEVER))
+
+    def read_prompt(self, body: Any) -> Any:
+        """A completion of a prompt of tokens, with the log-probabilities of those as asked for."""
+        tokens = body["prompt"]
+        if len(tokens) >= CONTEXT:
+            return error("the prompt is longer than max_model_len")
+        told = [None, *(self.read_logp(tokens[: place + 1]) for place in range(1, len(tokens)))]
+        del told[len(told) - self.swallowed :]
+        choice: dict[str, Any] = {"index": 0, "text": "So", "logprobs": None}
+        if self.tells_prompts and "prompt_logprobs" in body:
+            choice["prompt_logprobs"] = [
+                None if logp is None else {str(token): {"logprob": logp, "rank": 1}}
+                for token, logp in zip(tokens, told, strict=False)
+            ]
+        if body.get("echo"):
+            choice["logprobs"] = {"token_logprobs": [*told, -0.5]}
+        usage = self.usage([self.tokenizer.decode(tokens)], {"cached_tokens": 0})
+        return {"object": "text_completion", "choices": [choice], "usage": usage}
+
+    def read_logp(self, tokens: list[int]) -> float:
+        """What the model says about the last of these tokens after the others."""
+        digest = hashlib.sha256(self.tokenizer.decode(tokens).encode()).digest()
+        return -5 * digest[0] / 255
 
     def tokens(self, prompt: str) -> list[int]:
         """The tokens of a prompt, nothing added."""

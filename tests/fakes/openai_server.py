@@ -49,6 +49,14 @@ def yes_no(p_yes: float, mass: float = 0.9) -> dict[str, float]:
     return {"Yes": mass * p_yes, "No": mass * (1 - p_yes), **rest}
 
 
+def grades(prompt: str) -> dict[str, float]:
+    """Distribution over the grades 5 to 1 and other words, fixed by the prompt's content alone."""
+    weights = [1 + byte for byte in hashlib.sha256(prompt.encode()).digest()[:5]]
+    rest = {f"word{number}": 0.1 / FILLER for number in range(FILLER)}
+    shares = (0.9 * weight / sum(weights) for weight in weights)
+    return {**dict(zip("54321", shares, strict=True)), **rest}
+
+
 @dataclass(frozen=True)
 class Seen:
     """One request as the server saw it."""

@@ -19,6 +19,7 @@ class SGLangShaped(NativeServer):
 
     adds_bos: bool = False
     """Whether raw text gets a beginning-of-text token, as SGLang does for models with one."""
+    tells_prompts: bool = False
     tells_usage: bool = False
     """Whether `/v1/score` tells what it used: newer versions do."""
 
@@ -30,11 +31,14 @@ class SGLangShaped(NativeServer):
             "/tokenize": self._tokenize,
             "/generate": self._generate,
             "/v1/score": self._score,
+            "/v1/completions": self.read_prompt,
         }
 
     def prompts_in(self, path: str, body: Any) -> list[str]:
         """The prompts of a request for answers."""
         match path:
+            case "/v1/completions":
+                return [self.tokenizer.decode(body["prompt"])]
             case "/generate":
                 return list(body["text"])
             case "/v1/score":

@@ -71,6 +71,8 @@ class FakeParams:
     detokenize: bool = True
     logprobs: int | None = None
     logprob_token_ids: list[int] | None = None
+    prompt_logprobs: int | None = None
+    seed: int | None = None
 
 
 @dataclass
@@ -81,6 +83,8 @@ class OldParams:
     temperature: float
     detokenize: bool = True
     logprobs: int | None = None
+    prompt_logprobs: int | None = None
+    seed: int | None = None
 
 
 @dataclass
@@ -90,6 +94,9 @@ class FakeEngine:
     arguments: Mapping[str, Any] = field(default_factory=dict)
     asked: list[tuple[str, list[int]]] = field(default_factory=list)
     waiting: list[Any] = field(default_factory=list)
+    params: list[Any] = field(default_factory=list)
+    swallowed: int = 0
+    """Log-probabilities of a prompt's last tokens that are left out."""
     dies: bool = False
     shut_down: int = 0
 
@@ -107,12 +114,13 @@ class FakeEngine:
         if len(tokens) >= CONTEXT:
             raise VLLMClientError(f"The prompt (length {len(tokens)}) is longer than {CONTEXT}.")
         self.asked.append((name, tokens))
+        self.params.append(params)
         self.waiting.append((name, tokens, params))
 
     def step(self) -> list[Any]:
         if self.dies:
             raise RuntimeError("the engine core died")
-        outputs = [_output(*request) for request in reversed(self.waiting)]
+        outputs = [_output(*request, self.swallowed) for request in reversed(self.waiting)]
         self.waiting.clear()
         return outputs
 
@@ -170,13 +178,30 @@ def _words(text: str) -> list[str]:
     return re.findall(r"\S+", text)
 
 
-def _output(name: str, tokens: list[int], params: Any) -> Any:
+def _told(tokens: Sequence[int], p_yes: float) -> dict[int, float]:
+    """A share of yes on the first half of the tokens, the rest on the others."""
+    half = len(tokens) // 2
+    best = {token: math.log(MASS * p_yes / half) for token in tokens[:half]}
+    rest = math.log(MASS * (1 - p_yes) / (len(tokens) - half))
+    return {**best, **dict.fromkeys(tokens[half:], rest)}
+
+
+def _read(tokens: Sequence[int], swallowed: int) -> list[Any]:
+    rows: list[Any] = [None]
+    for place in range(1, len(tokens)):
+        logp = -(zlib.crc32(repr(tokens[: place + 1]).encode()) % 997) / 200
+        rows.append({tokens[place]: SimpleNamespace(logprob=logp)})
+    return rows[: len(rows) - swallowed]
+
+
+def _output(name: str, tokens: list[int], params: Any, swallowed: int = 0) -> Any:
     number = int.from_bytes(hashlib.sha256(repr(tokens).encode()).digest()[:8], "big")
     p_yes = 0.02 + 0.96 * number / 2**64
     told = {0: math.log(MASS * p_yes), 1: math.log(MASS * (1 - p_yes))}
     chosen = getattr(params, "logprob_token_ids", None)
     if chosen is not None:
-        told = {token: told.get(token, -30.0) for token in chosen}
+        known = 0 in chosen
+        told = {t: told.get(t, -30.0) for t in chosen} if known else _told(chosen, p_yes)
     logprobs = {token: SimpleNamespace(logprob=logprob) for token, logprob in told.items()}
     graded = chosen is not None or params.logprobs is not None
     completion = SimpleNamespace(
@@ -191,4 +216,5 @@ def _output(name: str, tokens: list[int], params: Any) -> Any:
         num_cached_tokens=len(tokens) // 2,
         finished=True,
         outputs=[completion],
+        prompt_logprobs=None if params.prompt_logprobs is None else _read(tokens, swallowed),
     )

@@ -45,7 +45,8 @@ class VLLMShaped(NativeServer):
             case "/v1/chat/completions/batch":
                 return [messages[-1]["content"] for messages in body["messages"]]
             case "/v1/completions":
-                return list(body["prompt"])
+                raw = body["prompt"]
+                return [self.tokenizer.decode(raw)] if isinstance(raw[0], int) else list(raw)
             case "/generative_scoring":
                 return [self.tokenizer.decode(body["query"] + item) for item in body["items"]]
         return super().prompts_in(path, body)
@@ -94,6 +95,8 @@ class VLLMShaped(NativeServer):
         }
 
     def _completions(self, body: Any) -> Any:
+        if isinstance(body["prompt"][0], int):
+            return self.read_prompt(body)
         bos = self.template.head[:3] if self.adds_bos else ""
         prompts = [bos + prompt for prompt in body["prompt"]]
         if any(len(self.tokens(prompt)) >= CONTEXT for prompt in prompts):

@@ -95,10 +95,7 @@ async def test_answers_are_those_of_the_model(engine: VLLMEngine) -> None:
         with torch.no_grad():
             logits = model(torch.tensor([prompt])).logits[0, -1]
         told = torch.log_softmax(logits.double(), -1).tolist()
-        yes, no = (
-            math.fsum(math.exp(told[token]) for token in tokens)
-            for tokens in (labels.yes, labels.no)
-        )
+        yes, no = (math.fsum(math.exp(told[token]) for token in tokens) for tokens in labels.groups)
         assert answer.status is Status.OK
         assert answer.p_yes == pytest.approx(yes / (yes + no), abs=SINGLE_PRECISION)
         assert answer.mass == pytest.approx(yes + no, abs=SINGLE_PRECISION)

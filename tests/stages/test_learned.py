@@ -179,7 +179,7 @@ async def test_a_saved_scorer_brings_its_item_weights_and_its_rivals(home: Path)
     assert kept
     assert kept == json.loads((run / "item_weights.json").read_text())
     (methods,) = outcome.audit.labels.values()
-    assert list(methods) == ["judge", "mean of answers", "hard yes/no"]
+    assert list(methods) == ["judge", "mean of answers", "hard yes/no", "longer response"]
 
 
 async def test_another_scorer_leaves_no_old_files(home: Path) -> None:

@@ -5,10 +5,12 @@ Every vote counts once, as in MT-Bench. Intervals resample queries.
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +22,7 @@ from rocketeval.records import Interval, Vote
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.intp]
+Key = TypeVar("Key", bound=Hashable)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +61,68 @@ class VoterAgreement:
     """Pairs in which neither vote is a tie."""
 
 
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """A figure, or the difference of two on the same gold, with what it rests on."""
+
+    value: Interval
+    """A difference is above zero where the first does better."""
+    queries: int
+    gold: int
+    """Votes or labelled responses."""
+    spread: float
+    """Standard deviation over queries of what each adds; NaN below two queries."""
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredVotes:
+    """A share of votes, or the difference of two."""
+
+    with_ties: Measured | None
+    without_ties: Measured | None
+    """The same among votes that are not ties."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ballots:
+    """Votes looked up in a grid once, to be held against any scores laid out like it."""
+
+    votes: Sequence[Vote]
+    """Those whose names the grid knows."""
+    queries: Places
+    """Each vote's query, numbered from 0 as they come."""
+    rows: Places
+    """Of the grid."""
+    first: Places
+    """Column of a."""
+    second: Places
+    """Column of b."""
+    voted: NDArray[np.int8]
+    """1 for a, -1 for b, 0 for a tie."""
+    given: int
+    """Votes, those with unknown names too."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Hits:
+    """Vote by vote, whether scores say what it says; NaN where they say nothing."""
+
+    with_ties: Floats
+    without_ties: Floats
+    """NaN for ties too."""
+
+    def __sub__(self, other: Hits) -> Hits:
+        """By how much each vote favours these scores over others."""
+        return Hits(self.with_ties - other.with_ties, self.without_ties - other.without_ties)
+
+    def where(self, chosen: NDArray[np.bool_]) -> Hits:
+        """The same for some of the votes."""
+        whole, decided = (
+            np.where(chosen, side, np.nan) for side in (self.with_ties, self.without_ties)
+        )
+        return Hits(whole, decided)
+
+
 def agreement_with_votes(
     grid: ScoreGrid,
     votes: Sequence[Vote],
@@ -74,7 +139,7 @@ def agreement_with_votes(
     >>> agreement.with_ties.value, agreement.used, agreement.unusable
     (1.0, 1, 1)
     """
-    usable, first, second = _scored_votes(grid, votes)
+    usable, first, second = scored_votes(grid, votes)
     outcomes, signs = compare(first, second, tie_margin), compare(first, second, 0.0)
     return agreement_of_outcomes(
         usable, outcomes, signs, votes=len(votes), bootstrap=bootstrap, seed=seed, level=level
@@ -103,8 +168,8 @@ def agreement_of_outcomes(
     decisive_ids = [vote.query_id for vote in usable if vote.winner != "tie"]
     settings = (bootstrap, seed, level)
     return Agreement(
-        with_ties=_share(query_ids, same, *settings),
-        without_ties=_share(decisive_ids, by_sign[decisive], *settings),
+        with_ties=share_of_votes(query_ids, same, *settings),
+        without_ties=share_of_votes(decisive_ids, by_sign[decisive], *settings),
         votes=votes,
         used=len(usable),
         decisive=len(decisive_ids),
@@ -129,14 +194,14 @@ def human_agreement(
             query_ids.append(query_id)
             same.append(winner == other_winner)
             decisive.append(winner is not None and other_winner is not None)
-    with_ties = _share(query_ids, np.array(same, float), bootstrap, seed, level)
+    with_ties = share_of_votes(query_ids, np.array(same, float), bootstrap, seed, level)
     if with_ties is None:
         return None
     decisive_ids = [query for query, keep in zip(query_ids, decisive, strict=True) if keep]
     decisive_same = np.array(same, float)[np.array(decisive)]
     return VoterAgreement(
         with_ties=with_ties,
-        without_ties=_share(decisive_ids, decisive_same, bootstrap, seed, level),
+        without_ties=share_of_votes(decisive_ids, decisive_same, bootstrap, seed, level),
         pairs=len(same),
         decisive_pairs=len(decisive_ids),
     )
@@ -159,7 +224,7 @@ def find_voted(grid: ScoreGrid, votes: Sequence[Vote]) -> tuple[list[Vote], Plac
     )
 
 
-def _scored_votes(grid: ScoreGrid, votes: Sequence[Vote]) -> tuple[list[Vote], Floats, Floats]:
+def scored_votes(grid: ScoreGrid, votes: Sequence[Vote]) -> tuple[list[Vote], Floats, Floats]:
     """The votes on which both responses have a score, with the scores of a and of b."""
     known, row, a, b = find_voted(grid, votes)
     first, second = grid.scores[row, a], grid.scores[row, b]
@@ -180,8 +245,8 @@ def _ballots(
     return ballots
 
 
-def _share(
-    query_ids: Sequence[str], hits: Floats, times: int, seed: int, level: float
+def share_of_votes(
+    query_ids: Sequence[str], hits: Floats, times: int, seed: int, level: float = 0.95
 ) -> Interval | None:
     """The mean of `hits` with its query-bootstrap interval; None if there are none."""
     if not query_ids:
@@ -192,3 +257,105 @@ def _share(
     counts = np.bincount(places).astype(np.float64)[:, None]
     draws = ratio_draws(totals, counts, times=times, seed=seed)[:, 0]
     return interval(float(hits.mean()), draws, queries=len(rows), level=level)
+
+
+def find_ballots(grid: ScoreGrid, votes: Sequence[Vote]) -> Ballots:
+    """The votes whose names the grid knows, as columns."""
+    known, rows, first, second = find_voted(grid, votes)
+    _, seen, places = np.unique(rows, return_index=True, return_inverse=True)
+    queries = np.argsort(np.argsort(seen))[places]
+    return Ballots(known, queries, rows, first, second, vote_outcomes(known), len(votes))
+
+
+def hits(ballots: Ballots, scores: Floats, tie_margin: float) -> Hits:
+    """Which of the votes the scores give, ties by the margin."""
+    first = scores[ballots.rows, ballots.first]
+    second = scores[ballots.rows, ballots.second]
+    scored = ~np.isnan(first - second)
+    same = compare(first, second, tie_margin) == ballots.voted
+    by_sign = 0.5 + 0.5 * compare(first, second, 0.0) * ballots.voted
+    return Hits(
+        with_ties=np.where(scored, same, np.nan),
+        without_ties=np.where(scored & (ballots.voted != 0), by_sign, np.nan),
+    )
+
+
+def agreements(
+    ballots: Ballots,
+    methods: Mapping[str, Hits],
+    *,
+    bootstrap: int = 1000,
+    seed: int = 0,
+    level: float = 0.95,
+) -> dict[str, Agreement]:
+    """The same as `agreement_with_votes` for every method, from one set of resamples."""
+    found = measure_votes(ballots, methods, bootstrap=bootstrap, seed=seed, level=level)
+    return {name: as_agreement(own, ballots.given) for name, own in found.items()}
+
+
+def vote_differences(
+    ballots: Ballots,
+    ours: Hits,
+    others: Mapping[str, Hits],
+    *,
+    bootstrap: int = 1000,
+    seed: int = 0,
+    level: float = 0.95,
+) -> dict[str, MeasuredVotes]:
+    """How much more often `ours` agrees than each of the others, on the votes both speak about."""
+    less = {name: ours - other for name, other in others.items()}
+    return measure_votes(ballots, less, bootstrap=bootstrap, seed=seed, level=level)
+
+
+def measure_votes(
+    ballots: Ballots,
+    named: Mapping[Key, Hits],
+    *,
+    bootstrap: int = 1000,
+    seed: int = 0,
+    level: float = 0.95,
+) -> dict[Key, MeasuredVotes]:
+    """The share of votes in each set of hits, all on the same resamples of the queries."""
+    columns = [side for own in named.values() for side in (own.with_ties, own.without_ties)]
+    if not len(ballots.queries) or not columns:
+        return {key: MeasuredVotes(None, None) for key in named}
+    stacked = np.stack(columns, axis=1)
+    there = ~np.isnan(stacked)
+    sizes, totals = (
+        np.stack([np.bincount(ballots.queries, weights=side) for side in sides.T], 1).astype(float)
+        for sides in (there, np.where(there, stacked, 0.0))
+    )
+    draws = ratio_draws(totals, sizes, times=bootstrap, seed=seed)
+    found = [_measured(*column, level) for column in zip(totals.T, sizes.T, draws.T, strict=True)]
+    pairs = zip(named, found[::2], found[1::2], strict=True)
+    return {key: MeasuredVotes(whole, decided) for key, whole, decided in pairs}
+
+
+def _measured(totals: Floats, sizes: Floats, draws: Floats, level: float) -> Measured | None:
+    met = sizes > 0
+    queries, votes = int(met.sum()), float(sizes.sum())
+    if not queries:
+        return None
+    value = float(totals.sum()) / votes
+    # Of a ratio, a query adds its total less the share of its votes that was to be expected.
+    adds = (totals - value * sizes)[met] * queries / votes
+    return Measured(
+        value=interval(value, draws, queries=queries, level=level),
+        queries=queries,
+        gold=int(votes),
+        spread=float(adds.std(ddof=1)) if queries > 1 else math.nan,
+    )
+
+
+def as_agreement(found: MeasuredVotes, votes: int) -> Agreement:
+    """The share of votes that scores give; `votes` counts the unusable ones too."""
+    whole, decided = found.with_ties, found.without_ties
+    used = whole.gold if whole else 0
+    return Agreement(
+        with_ties=whole.value if whole else None,
+        without_ties=decided.value if decided else None,
+        votes=votes,
+        used=used,
+        decisive=decided.gold if decided else 0,
+        unusable=votes - used,
+    )

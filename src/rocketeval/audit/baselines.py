@@ -10,12 +10,20 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from rocketeval.audit.agreement import Agreement
+from rocketeval.audit.agreement import Agreement, Ballots, Hits
 from rocketeval.grid import ScoreGrid
 from rocketeval.records import Interval, Vote
 
 LENGTH_TIE_MARGIN = 0.0
 """Lengths are not on the score scale: only equal lengths tie."""
+LABEL_TIE_MARGIN = 0.1
+"""Labels closer than this, on a scale from 1 to 10, are a tie."""
+
+LONGER, TIE, GUESS = "longer response", "always a tie", "random guess"
+KNOW_NOTHING = (LONGER, TIE, GUESS)
+"""Baselines that never read a response."""
+LABELER = "labeler"
+"""Labels, where there are any, read as scores."""
 
 
 def length_grid(grid: ScoreGrid, lengths: Mapping[tuple[str, str], float]) -> ScoreGrid:
@@ -53,3 +61,19 @@ def random_agreement(votes: Sequence[Vote]) -> Agreement:
         decisive=decisive,
         unusable=0,
     )
+
+
+def guess_hits(ballots: Ballots) -> Hits:
+    """What a fair three-way guess may expect of each vote."""
+    decided = ballots.voted != 0
+    return Hits(np.full(len(decided), 1.0 / 3.0), np.where(decided, 0.5, np.nan))
+
+
+def on_scale(margin: float, scale: tuple[float, float]) -> float:
+    """A margin meant for a scale from 1 to 10, on another scale.
+
+    >>> on_scale(0.9, (0.0, 1.0))
+    0.1
+    """
+    low, high = scale
+    return margin * (high - low) / 9.0

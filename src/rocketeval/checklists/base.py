@@ -66,6 +66,7 @@ class Author(Protocol):
 AUTHORS: Registry[Author] = Registry(
     "author",
     {
+        "fixed": "rocketeval.checklists.fixed:FixedAuthor",
         "imported": "rocketeval.checklists.imported:ImportedAuthor",
         "instance": "rocketeval.checklists.instance:InstanceAuthor",
     },

@@ -4,17 +4,63 @@ from __future__ import annotations
 
 import click
 
-from rocketeval.cli.options import with_run
+from rocketeval.audit.methods import MethodComparison
+from rocketeval.cli.drive import INCOMPLETE, drive
+from rocketeval.cli.options import with_settings
+from rocketeval.cli.progress import make_observer
 from rocketeval.cli.show_audit import show_audit
+from rocketeval.cli.show_methods import show_methods
+from rocketeval.cli.words import counted, printable
+from rocketeval.config import RunConfig
+from rocketeval.grading.methods.table import KINDS
 from rocketeval.pipeline import Run
 
+_KNOWN = "\n".join(f"  {name:<11} {kind.told}" for name, kind in KINDS.items())
 
-@click.command()
-@with_run
-def command(run: Run) -> None:
-    """Compare the scores of CONFIG's run with votes, labels and reference ratings.
+
+@click.command(
+    epilog="\b\nMethods:\n"
+    + _KNOWN
+    + "\n\n\b\nEach is scored by the mean of its answers; a scorer after + learns or simplifies:\n"
+    "checklist+hard, checklist+extra_trees, checklist+extra_trees:weight=none.\n"
+    "Options after a colon: rubric:criterion=fluency (`rocketeval criteria` lists them)."
+)
+@with_settings
+@click.option(
+    "--methods",
+    metavar="A,B,...",
+    help="Grade in these ways too, and compare all of them on the same gold.",
+)
+def command(settings: RunConfig, quiet: bool, methods: str | None) -> int:
+    """Say how far the judge of CONFIG's run can be trusted: against votes, labels and ratings.
 
     Baselines that know nothing (longer response, random guess) stand beside the judge, and how
-    often two voters agree stands as the ceiling.
+    often two voters agree stands as the ceiling. With --methods, other ways to ask the same judge
+    are graded too, each in a run of its own inside this one, and stand in one table. Exit code 3:
+    some responses could not be judged, run it again; 6: --max-cost is reached.
     """
-    show_audit(run.audit())
+    run = Run(settings, observer=make_observer(settings, quiet=quiet))
+    if methods is None:
+        found = run.audit()
+        if not quiet:
+            show_audit(found)
+        return 0
+    names = [name for name in methods.split(",") if name.strip()]
+    comparison = drive(run, lambda: run.compare_methods(names))
+    if not quiet:
+        show_methods(comparison)
+    return INCOMPLETE if _show_missing(comparison, quiet=quiet) else 0
+
+
+def _show_missing(comparison: MethodComparison, *, quiet: bool) -> int:
+    """Print what another run would try again; return how many methods that concerns."""
+    refused = [each for each in comparison.apart if each.figures is None]
+    if quiet:
+        for each in refused:
+            click.echo(printable(f"{each.name} is not compared: {each.reason}"), err=True)
+    apart = [each.figures for each in comparison.apart if each.figures is not None]
+    gaps = [row for row in (*comparison.rows, *apart) if row.unfinished]
+    for row in gaps:
+        some = counted(row.unfinished, "response", "responses")
+        click.echo(f"{row.name}: {some} could not be judged; run it again to retry", err=True)
+    return len(refused) + len(gaps)

@@ -27,6 +27,7 @@ VERBS = {
     "compare": "Say whether one candidate is better than another, and how sure that is.",
     "estimate": "Estimate mean labels from a few labels and all scores.",
     "advise": "Choose which responses to label next, and say what that buys.",
+    "criteria": "List the criteria that texts can be graded by.",
     "ensemble": "Combine runs of several judges into one ranking.",
 }
 

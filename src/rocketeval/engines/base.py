@@ -47,6 +47,15 @@ class Written:
 
 
 @dataclass(frozen=True, slots=True)
+class Likelihood:
+    """How likely an engine finds a text as its own answer to a prompt."""
+
+    logprobs: tuple[float, ...]
+    """Of each token of the text, given the prompt and the tokens before it; never empty."""
+    usage: Usage
+
+
+@dataclass(frozen=True, slots=True)
 class Finding:
     """Something a person should know about an engine before paying for it."""
 
@@ -108,8 +117,26 @@ class Engine(Protocol):
         """
         ...
 
-    async def write(self, prompt: str, *, max_tokens: int) -> Written:
-        """Return the text the engine writes for `prompt`."""
+    async def write(
+        self,
+        prompt: str,
+        *,
+        max_tokens: int,
+        temperature: float = 0.0,
+        seed: int | None = None,
+    ) -> Written:
+        """Return the text the engine writes for `prompt`.
+
+        Above temperature 0 it is a sample; to draw several, give each a `seed` of its own.
+        """
+        ...
+
+    async def likelihood(self, prompt: str, text: str) -> Likelihood:
+        """Return how likely the engine would have been to answer `prompt` with `text`.
+
+        The prompt is a user's message in the chat template, the text the assistant's words.
+        EngineRefused if the engine cannot tell at all, RequestRejected if not of this text.
+        """
         ...
 
     async def aclose(self) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from rocketeval.engines.likelihood import Spoken, spoken
 from rocketeval.errors import EngineRefused
 
 
@@ -23,11 +24,12 @@ class ChatTokenizer:
 
     def encode_chats(self, prompts: Sequence[str]) -> list[list[int]]:
         """Return the tokens of each prompt as a user's message that the judge answers next."""
-        chats = [[{"role": "user", "content": prompt}] for prompt in prompts]
-        texts = self._tokenizer.apply_chat_template(
-            chats, add_generation_prompt=True, tokenize=False, **self._template_kwargs
-        )
-        return self._encode(texts)
+        return self._encode(self._render(prompts))
+
+    def encode_spoken(self, prompt: str, text: str) -> Spoken:
+        """Return the tokens of a prompt with `text` as what the judge answers to it."""
+        (framed,) = self._render([prompt])
+        return spoken(*self._encode([framed, framed + text]))
 
     def encode(self, text: str) -> list[int]:
         """Return the tokens of `text` alone, without any that open or close a prompt."""
@@ -38,6 +40,13 @@ class ChatTokenizer:
         if token not in self._names:
             self._names[token] = str(self._tokenizer.convert_ids_to_tokens(token))
         return self._names[token]
+
+    def _render(self, prompts: Sequence[str]) -> list[str]:
+        chats = [[{"role": "user", "content": prompt}] for prompt in prompts]
+        texts: list[str] = self._tokenizer.apply_chat_template(
+            chats, add_generation_prompt=True, tokenize=False, **self._template_kwargs
+        )
+        return texts
 
     def _encode(self, texts: list[str]) -> list[list[int]]:
         # The template has written the tokens that open a prompt: no second ones.

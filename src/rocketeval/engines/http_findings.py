@@ -6,13 +6,15 @@ import math
 from collections.abc import Sequence
 
 from rocketeval.engines.base import Finding
+from rocketeval.engines.labels import begin_alike
 from rocketeval.engines.probe import Probed, Trial, try_transport
+from rocketeval.engines.readout import YES_NO
 from rocketeval.engines.server import Server
 from rocketeval.engines.transports.registry import OFFERED, TRANSPORTS
 from rocketeval.records import Answer
 
 HARDLY = 0.5
-"""Less probability than this on yes and no together, and the judge hardly answers the question."""
+"""Less probability than this on all labels together, and the judge hardly answers the question."""
 
 
 async def wire_findings(probed: Probed) -> Sequence[Finding]:
@@ -25,7 +27,7 @@ async def wire_findings(probed: Probed) -> Sequence[Finding]:
         Finding("server", _server(probed.wire.server)),
         _logprobs(probed),
         _labels(probed),
-        _mass(probed.reference.answers),
+        _mass(probed.reference.answers, probed.wire.called),
         _transport(probed, trials),
         *(_form(trial, probed) for trial in trials if trial.name != probed.transport.name),
     )
@@ -52,7 +54,7 @@ def _logprobs(probed: Probed) -> Finding:
 
 def _labels(probed: Probed) -> Finding:
     wire = probed.wire
-    known = {token.strip() for token in (*wire.readout.yes, *wire.readout.no)}
+    known = {token.strip() for spelled in wire.readout.spelled for token in spelled}
     carrying = [
         f"{token!r} {math.exp(logp):.3f}"
         for token, logp in probed.reference.listed
@@ -60,17 +62,26 @@ def _labels(probed: Probed) -> Finding:
     ][:4]
     exact = f"; {len(wire.labels.ids)} label tokens in the vocabulary" if wire.labels else ""
     told = ", ".join(carrying) or "none of the listed tokens"
-    return Finding("yes/no tokens", f"{told}{exact}", "good" if carrying else "bad")
+    name = "yes/no tokens" if wire.words == YES_NO else "label tokens"
+    if carrying and wire.labels is None and begin_alike(wire.words):
+        return Finding(
+            name,
+            f"{told}; some labels begin alike",
+            "note",
+            "The server does not tell its tokens: if 10 is two of them, it passes for a 1. Grade "
+            "on labels that do not begin alike, such as 0 to 9.",
+        )
+    return Finding(name, f"{told}{exact}", "good" if carrying else "bad")
 
 
-def _mass(answers: Sequence[Answer]) -> Finding:
+def _mass(answers: Sequence[Answer], called: str) -> Finding:
     masses = [answer.mass for answer in answers if answer.mass is not None]
     least = min(masses, default=0.0)
     if least >= HARDLY:
-        return Finding("mass", f"{least:.3f} on yes and no, thinking off")
+        return Finding("mass", f"{least:.3f} on {called}, thinking off")
     return Finding(
         "mass",
-        f"{least:.3f} on yes and no",
+        f"{least:.3f} on {called}",
         "bad" if least < 0.1 else "note",
         "The judge hardly answers the question: another model, or its thinking switched off, "
         "would do better.",

@@ -1,4 +1,4 @@
-"""The judge's own tokens that mean yes and no, for engines that tell chosen tokens exactly."""
+"""The judge's own tokens that mean its labels, for engines that tell chosen tokens exactly."""
 
 from __future__ import annotations
 
@@ -6,9 +6,12 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import permutations
 from typing import TypeVar
 
-from rocketeval.engines.readout import UNTOLD, Readout
+from rocketeval.engines.readout import BYTE_MARKERS, UNTOLD
+from rocketeval.engines.scale_readout import AnyReadout
+from rocketeval.errors import EngineRefused
 from rocketeval.records import Answer, Status
 
 Token = TypeVar("Token", int, str)
@@ -18,69 +21,93 @@ Token = TypeVar("Token", int, str)
 class LabelTokens:
     """Token ids of every spelling that is one token of the judge's vocabulary."""
 
-    yes: tuple[int, ...]
-    no: tuple[int, ...]
+    groups: tuple[tuple[int, ...], ...]
+    """The tokens of each label, best first: those that mean yes, then those that mean no."""
 
     @property
     def ids(self) -> list[int]:
-        """All of them, those that mean yes first."""
-        return [*self.yes, *self.no]
+        """All of them, those of the best label first."""
+        return [token for group in self.groups for token in group]
 
     @cached_property
     def named(self) -> NamedLabels:
         """The same, as engines name tokens by id."""
-        yes, no = ([f"token_id:{token}" for token in label] for label in (self.yes, self.no))
-        return NamedLabels(yes, no)
+        return NamedLabels([[f"token_id:{token}" for token in group] for group in self.groups])
 
-    def read(self, readout: Readout, logps: Mapping[int, float], wrote: str | None) -> Answer:
+    def read(self, readout: AnyReadout, logps: Mapping[int, float], wrote: str | None) -> Answer:
         """Return the answer that the log-probabilities of all label tokens give."""
-        return _read(readout, self.yes, self.no, logps, wrote)
+        return _read(readout, self.groups, logps, wrote)
 
 
 @dataclass(frozen=True, slots=True)
 class NamedLabels:
     """Label tokens by the names that replies give them, such as `token_id:42`."""
 
-    yes: list[str]
-    no: list[str]
+    groups: list[list[str]]
 
-    def read(self, readout: Readout, logps: Mapping[str, float], wrote: str | None) -> Answer:
+    def read(self, readout: AnyReadout, logps: Mapping[str, float], wrote: str | None) -> Answer:
         """Return the answer that the log-probabilities of all label tokens give."""
-        return _read(readout, self.yes, self.no, logps, wrote)
+        return _read(readout, self.groups, logps, wrote)
 
 
 def _read(
-    readout: Readout,
-    yes: Sequence[Token],
-    no: Sequence[Token],
+    readout: AnyReadout,
+    groups: Sequence[Sequence[Token]],
     logps: Mapping[Token, float],
     wrote: str | None,
 ) -> Answer:
     try:
-        told_yes = [logps[token] for token in yes]
-        told_no = [logps[token] for token in no]
+        told = [[logps[token] for token in group] for group in groups]
     except KeyError:
         # An engine that leaves a label out did not do what it was asked.
         return Answer(Status.NO_LOGPROBS)
-    if min(told_yes) <= UNTOLD or min(told_no) <= UNTOLD:
+    if min(map(min, told)) <= UNTOLD:
         # Nor did one that puts a placeholder in its place.
         return Answer(Status.NO_LOGPROBS)
-    return readout.read_exact(told_yes, told_no, wrote=wrote)
+    return readout.read_labels(told, wrote=wrote)
 
 
 async def find_label_tokens(
-    readout: Readout, encode: Callable[[str], Awaitable[Sequence[int]]]
+    readout: AnyReadout, encode: Callable[[str], Awaitable[Sequence[int]]]
 ) -> LabelTokens | None:
-    """Return the label tokens of the vocabulary behind `encode`; None when yes or no has none.
+    """Return the label tokens of the vocabulary behind `encode`; None when a label has none.
 
     `encode` tokenises a text without special tokens. Byte markers are how some engines print a
     space, not texts of their own, so only real texts are encoded.
     """
 
     async def single_tokens(spelled: frozenset[str]) -> tuple[int, ...]:
-        texts = sorted(text for text in spelled if text.isascii())
+        texts = sorted(text for text in spelled if not text.startswith(BYTE_MARKERS))
         encoded = await asyncio.gather(*(encode(text) for text in texts))
         return tuple(sorted({tokens[0] for tokens in encoded if len(tokens) == 1}))
 
-    yes, no = await single_tokens(readout.yes), await single_tokens(readout.no)
-    return LabelTokens(yes, no) if yes and no else None
+    found = LabelTokens(tuple([await single_tokens(spelled) for spelled in readout.spelled]))
+    # A token that stands for anything unknown could mean every label.
+    apart = len(set(found.ids)) == len(found.ids)
+    return found if all(found.groups) and apart else None
+
+
+def begin_alike(words: Sequence[str]) -> list[tuple[str, str]]:
+    """Return the labels with which longer ones begin, and those.
+
+    >>> begin_alike(("10", "9", "1"))
+    [('1', '10')]
+    """
+    return [(short, long) for short, long in permutations(words, 2) if long.startswith(short)]
+
+
+async def refuse_split_labels(
+    words: Sequence[str], encode: Callable[[str], Awaitable[Sequence[int]]], model: str
+) -> None:
+    """Raise EngineRefused if one label begins with the token of another: 10, where it is 1 and 0.
+
+    What the judge says with its first token could then be either of the two.
+    """
+    for short, long in begin_alike(words):
+        begins, tokens = await encode(short), await encode(long)
+        if tokens[: len(begins)] == begins:
+            raise EngineRefused(
+                f"To {model!r} the label {long!r} begins with the token of {short!r}, so that its "
+                "first token could mean either.",
+                hint="Grade on labels that do not begin alike, such as 0 to 9.",
+            )

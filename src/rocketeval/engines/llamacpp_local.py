@@ -17,7 +17,8 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from rocketeval.config import EngineConfig, Section, parse_options
-from rocketeval.engines.base import EngineIdentity, Finding, Graded, Written
+from rocketeval.engines.base import EngineIdentity, Finding, Graded, Likelihood, Written
+from rocketeval.engines.likelihood import refused_likelihood
 from rocketeval.engines.local import need_package, refuse_settings
 from rocketeval.engines.openai_http import OpenAIEngine
 from rocketeval.engines.weights import file_hash
@@ -93,9 +94,21 @@ class LlamaCppEngine:
         """Return the tokens of each prompt inside the chat template, None if it is not known."""
         return await (await self._asked()).tokenise(prompts)
 
-    async def write(self, prompt: str, *, max_tokens: int) -> Written:
+    async def write(
+        self,
+        prompt: str,
+        *,
+        max_tokens: int,
+        temperature: float = 0.0,
+        seed: int | None = None,
+    ) -> Written:
         """Return the text the model writes for `prompt`."""
-        return await (await self._asked()).write(prompt, max_tokens=max_tokens)
+        asked = await self._asked()
+        return await asked.write(prompt, max_tokens=max_tokens, temperature=temperature, seed=seed)
+
+    async def likelihood(self, prompt: str, text: str) -> Likelihood:
+        """Raise EngineRefused: llama.cpp tells the tokens it writes, not those it reads."""
+        raise refused_likelihood("llama.cpp")
 
     async def aclose(self) -> None:
         """Let go of the model and its memory."""

@@ -15,15 +15,16 @@ from pathlib import Path
 from typing import Any
 
 from rocketeval.config import EngineConfig, parse_options
-from rocketeval.engines.base import EngineIdentity, Finding, Graded, Written
+from rocketeval.engines.base import EngineIdentity, Finding, Graded, Likelihood, Written
 from rocketeval.engines.batch.api import BatchApi
 from rocketeval.engines.batch.desk import Desk, Outcome
 from rocketeval.engines.batch.options import BatchOptions
 from rocketeval.engines.batch.shelf import Shelf
 from rocketeval.engines.http_files import FileClient
+from rocketeval.engines.likelihood import refused_likelihood
 from rocketeval.engines.meter import Meter
 from rocketeval.engines.openai_http import base_url, extra_mark
-from rocketeval.engines.readout import Readout
+from rocketeval.engines.scale_readout import make_readout
 from rocketeval.engines.server import Server, look
 from rocketeval.engines.transports.base import items_of
 from rocketeval.engines.transports.chat import (
@@ -32,6 +33,7 @@ from rocketeval.engines.transports.chat import (
     read_top,
     top_settings,
     user,
+    writing_settings,
 )
 from rocketeval.errors import ConfigError, EngineError, EngineRefused, EngineUnavailable
 from rocketeval.records import Answer, GradingTask, Status, Usage
@@ -53,7 +55,7 @@ class OpenAIBatchEngine:
         self.durable = home is not None
         self.in_flight = config.concurrency or IN_FLIGHT
         self.base_url = base_url(config)
-        self.readout = Readout(min_mass=config.min_mass, max_width=config.max_width)
+        self.readout = make_readout(config)
         where = f"The engine of {config.model!r}: options"
         options = parse_options(config.options, BatchOptions, where)
         _refuse_transport(config)
@@ -146,20 +148,36 @@ class OpenAIBatchEngine:
         """Return None: a batch cannot tell."""
         return None
 
-    async def write(self, prompt: str, *, max_tokens: int) -> Written:
+    async def write(
+        self,
+        prompt: str,
+        *,
+        max_tokens: int,
+        temperature: float = 0.0,
+        seed: int | None = None,
+    ) -> Written:
         """Return the text the model writes for `prompt`, once its batch ended."""
         started, meter = time.monotonic(), Meter()
-        (outcome,) = await self._desk.ask([self._body(prompt, {"max_tokens": max_tokens})])
+        body = self._body(prompt, writing_settings(max_tokens, seed), temperature)
+        (outcome,) = await self._desk.ask([body])
         text, finished = read_text(_choice(outcome, meter))
         return Written(text, _since(started, meter), finished)
+
+    async def likelihood(self, prompt: str, text: str) -> Likelihood:
+        """Raise EngineRefused: a batch holds chat completions, which tell written tokens alone."""
+        raise refused_likelihood("The Batch API")
 
     async def aclose(self) -> None:
         """Stop watching batches and close the connections; open batches go on at the server."""
         await self._desk.aclose()
         await self._http.aclose()
 
-    def _body(self, prompt: str, settings: Mapping[str, Any]) -> dict[str, Any]:
-        return chat_body(self.config.model, user(prompt), settings, self.config.extra_body)
+    def _body(
+        self, prompt: str, settings: Mapping[str, Any], temperature: float = 0
+    ) -> dict[str, Any]:
+        # Always the integer zero: a request is found again by the hash of its body.
+        heat = temperature or 0
+        return chat_body(self.config.model, user(prompt), settings, self.config.extra_body, heat)
 
     def _answer(self, outcome: Outcome, meter: Meter) -> Answer:
         return read_top(self.readout, _choice(outcome, meter))

@@ -5,24 +5,27 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
 from rocketeval.config import EngineConfig, Section, parse_options
 from rocketeval.engines.asking import Asking, items_per_call
-from rocketeval.engines.base import EngineIdentity, Finding, Graded, Written
+from rocketeval.engines.base import EngineIdentity, Finding, Graded, Likelihood, Written
 from rocketeval.engines.chat_frame import ChatFrame
 from rocketeval.engines.http import HttpClient
 from rocketeval.engines.http_findings import wire_findings
+from rocketeval.engines.http_likelihood import ask_likelihood, refuse_untelling
+from rocketeval.engines.likelihood import NO_TEXT
 from rocketeval.engines.meter import Meter
 from rocketeval.engines.probe import Probed, probe
-from rocketeval.engines.readout import Readout
+from rocketeval.engines.scale_readout import make_readout
 from rocketeval.engines.server import Server, look
 from rocketeval.engines.transports.base import Wire
-from rocketeval.engines.transports.chat import complete_chat, read_text, user
+from rocketeval.engines.transports.chat import complete_chat, read_text, user, writing_settings
 from rocketeval.engines.transports.registry import check_transport
-from rocketeval.errors import ConfigError
+from rocketeval.errors import ConfigError, RequestRejected
 from rocketeval.hashing import content_hash
 from rocketeval.records import Answer, GradingTask
 
@@ -59,7 +62,7 @@ class OpenAIEngine:
         self.config = config
         self.in_flight = config.concurrency or WHOLE_RESPONSES
         self.base_url = base_url(config)
-        self.readout = Readout(min_mass=config.min_mass, max_width=config.max_width)
+        self.readout = make_readout(config)
         self._frame = _given_frame(config)
         self._probed: Probed | None = None
         self._server: Server | None = None
@@ -126,13 +129,29 @@ class OpenAIEngine:
         tokens = [found for found in encoded if found is not None]
         return tokens if len(tokens) == len(prompts) else None
 
-    async def write(self, prompt: str, *, max_tokens: int) -> Written:
+    async def write(
+        self,
+        prompt: str,
+        *,
+        max_tokens: int,
+        temperature: float = 0.0,
+        seed: int | None = None,
+    ) -> Written:
         """Return the text the model writes for `prompt`."""
         meter = Meter()
-        wire = await self._plain_wire()
-        settings = {"max_tokens": max_tokens}
+        wire = replace(await self._plain_wire(), temperature=temperature)
+        settings = writing_settings(max_tokens, seed)
         text, finished = read_text(await complete_chat(wire, user(prompt), settings, {}, meter))
         return Written(text, meter.usage, finished)
+
+    async def likelihood(self, prompt: str, text: str) -> Likelihood:
+        """Return how likely the model would have been to answer `prompt` with `text`."""
+        refuse_untelling(await self._look(), self.base_url)
+        if not text:
+            raise RequestRejected(NO_TEXT)
+        meter = Meter()
+        wire = (await self._probe()).wire
+        return Likelihood(await ask_likelihood(wire, prompt, text, meter), meter.usage)
 
     async def aclose(self) -> None:
         """Close the connections."""
@@ -151,6 +170,7 @@ class OpenAIEngine:
             self.readout,
             self.config.top_logprobs,
             extra_body=self.config.extra_body,
+            words=self.config.labels,
         )
 
     async def _probe(self) -> Probed:

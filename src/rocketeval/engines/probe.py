@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from rocketeval.engines.chat_frame import ChatFrame, learn_frame
-from rocketeval.engines.labels import find_label_tokens
+from rocketeval.engines.labels import find_label_tokens, refuse_split_labels
 from rocketeval.engines.meter import Meter
 from rocketeval.engines.readout import UNTOLD
 from rocketeval.engines.server import NO_ANSWER
@@ -27,8 +27,6 @@ PREFIX = (
     "Response: Paris is the capital of France.\n\nQuestion: "
 )
 QUESTIONS = ("Does the response name a city?", "Is the response about the weather?")
-ENDING = "\nAnswer with one word: Yes or No.\nAnswer:"
-PROMPTS = tuple(PREFIX + question + ENDING for question in QUESTIONS)
 HOT = 2.0
 """A temperature that no raw log-probability depends on; servers allow no higher one."""
 SAME = 0.25
@@ -75,6 +73,13 @@ class Probed:
     """Whether the server's log-probabilities depend on sampling settings."""
 
 
+def probe_prompts(words: Sequence[str]) -> tuple[str, ...]:
+    """Return the prompts that show how a judge with these labels can be asked."""
+    choice = " or ".join(words) if len(words) == 2 else f"{', '.join(words)}, the best grade first"
+    ending = f"\nAnswer with one word: {choice}.\nAnswer:"
+    return tuple(PREFIX + question + ending for question in QUESTIONS)
+
+
 async def probe(wire: Wire, name: str, frame: ChatFrame | None) -> Probed:
     """Return how to ask the judge; EngineRefused when its answers could not be trusted.
 
@@ -102,13 +107,13 @@ async def try_transport(transport: Transport, reference: Reference) -> Trial:
     missing = transport.missing()
     if missing:
         return Trial(transport.name, missing)
-    meter = Meter()
+    meter, prompts = Meter(), probe_prompts(transport.wire.words)
     try:
         if transport.several:
-            answers = await transport.ask(PROMPTS, {}, meter)
+            answers = await transport.ask(prompts, {}, meter)
         else:
             answers = [
-                answer for prompt in PROMPTS for answer in await transport.ask([prompt], {}, meter)
+                answer for prompt in prompts for answer in await transport.ask([prompt], {}, meter)
             ]
     except NO_ANSWER as error:
         return Trial(transport.name, error.message)
@@ -119,7 +124,7 @@ async def try_transport(transport: Transport, reference: Reference) -> Trial:
 async def ask_reference(wire: Wire) -> Reference:
     """Return what chat requests tell about the probe prompts."""
     meter = Meter()
-    replies = [await _listed(wire, prompt, meter) for prompt in PROMPTS]
+    replies = [await _listed(wire, prompt, meter) for prompt in probe_prompts(wire.words)]
     return Reference(
         tuple(wire.readout.read(listed) for listed in replies),
         meter.usage.prompt_tokens,
@@ -130,11 +135,12 @@ async def ask_reference(wire: Wire) -> Reference:
 async def _allowed_logprobs(wire: Wire) -> tuple[Wire, Listed]:
     """Return the wire with as many tokens to list as the server allows, and such a list."""
     fewer = [number for number in FEWER_LOGPROBS if number < wire.top_logprobs]
+    prompt, *_ = probe_prompts(wire.words)
     rejected: RequestRejected | None = None
     for number in (wire.top_logprobs, *fewer):
         allowed = replace(wire, top_logprobs=number)
         try:
-            return allowed, await _listed(allowed, PROMPTS[0], Meter())
+            return allowed, await _listed(allowed, prompt, Meter())
         except RequestRejected as error:
             rejected = rejected or error
     raise EngineRefused(
@@ -150,8 +156,10 @@ async def _unscaled(wire: Wire, listed: Listed) -> tuple[Wire, bool]:
     `listed` is what it tells about the first prompt as it is.
     """
 
+    prompt, *_ = probe_prompts(wire.words)
+
     async def at(temperature: float) -> dict[str, float]:
-        return _told(await _listed(replace(wire, temperature=temperature), PROMPTS[0], Meter()))
+        return _told(await _listed(replace(wire, temperature=temperature), prompt, Meter()))
 
     cold = _told(listed)
     try:
@@ -194,6 +202,7 @@ async def _with_knowledge(wire: Wire, frame: ChatFrame | None) -> Wire:
 
     if await tokenizer.encode("Yes") is None:
         return replace(wire, frame=frame)
+    await refuse_split_labels(wire.words, encode, wire.model)
     return replace(
         wire,
         labels=await find_label_tokens(wire.readout, encode),
@@ -234,23 +243,24 @@ def _difference(
     answers: Sequence[Answer], prompt_tokens: int, reference: Reference, transport: Transport
 ) -> str | None:
     """Return how this form's answers contradict the reference; None when they do not."""
-    more = (prompt_tokens - reference.prompt_tokens) / len(PROMPTS)
+    more = (prompt_tokens - reference.prompt_tokens) / len(QUESTIONS)
     if transport.asks_once and prompt_tokens and reference.prompt_tokens and more:
         return (
             f"its prompts have {more:+g} tokens against a chat's: a second beginning-of-text "
             "token or another template"
         )
     pairs = zip(answers, reference.answers, strict=True)
-    return next(filter(None, (_contradiction(*pair) for pair in pairs)), None)
+    called = transport.wire.called
+    return next(filter(None, (_contradiction(*pair, called) for pair in pairs)), None)
 
 
-def _contradiction(answer: Answer, known: Answer) -> str | None:
+def _contradiction(answer: Answer, known: Answer, called: str) -> str | None:
     if answer.status in (Status.NO_LOGPROBS, Status.UNSOUND):
         return f"it tells no usable log-probabilities ({answer.status})"
     if known.mass is not None and (answer.mass or 0.0) < known.mass - APART:
-        # A chat lists some of the yes and no tokens: no form can find less on all of them.
+        # A chat lists some of the label tokens: no form can find less on all of them.
         return (
-            f"it finds {answer.mass or 0.0:.2f} of probability on yes and no, a chat "
+            f"it finds {answer.mass or 0.0:.2f} of probability on {called}, a chat "
             f"{known.mass:.2f}: it asks for other tokens"
         )
     if answer.p_yes is not None and known.p_yes is not None:

@@ -17,9 +17,12 @@ from operator import itemgetter
 from rocketeval.hashing import content_hash
 from rocketeval.records import Answer, Status
 
-_LEADS = ("", " ", "\n", "\u0120", "\u2581")
+YES_NO = ("Yes", "No")
+"""The labels of a checklist, best first."""
+BYTE_MARKERS = ("\u0120", "\u2581")
+"""How some vocabularies write a space."""
+_LEADS = ("", " ", "\n", *BYTE_MARKERS)
 """What tokenizers put before a word: nothing, a space, a newline, or a byte marker."""
-
 
 THINKING = frozenset(
     {
@@ -45,6 +48,16 @@ NO_LOGPROB = 1.0
 """More than any log-probability can be, whatever the precision."""
 MOST_LISTED = 1.0 + SLACK
 """A list that sums to more than this does not hold probabilities."""
+
+
+def called(words: Sequence[str]) -> str:
+    """Return labels as people call them.
+
+    >>> called(("Yes", "No")), called(("3", "2", "1"))
+    ('yes and no', '3, 2 and 1')
+    """
+    shown = [word.lower() for word in words] if words == YES_NO else words
+    return f"{', '.join(shown[:-1])} and {shown[-1]}"
 
 
 def spellings(word: str) -> frozenset[str]:
@@ -76,6 +89,11 @@ class Readout:
     """A truncated answer with a wider interval than this has no usable probability."""
 
     @property
+    def spelled(self) -> tuple[frozenset[str], ...]:
+        """The tokens of each label, best first."""
+        return (self.yes, self.no)
+
+    @property
     def hash(self) -> str:
         """Hex hash of the variants and limits, part of the judge's fingerprint."""
         return content_hash(
@@ -89,21 +107,14 @@ class Readout:
     def read(self, listed: Sequence[tuple[str, float]]) -> Answer:
         """Return the answer that the most likely tokens, as `(token, logprob)`, prove."""
         told = [(token, logp) for token, logp in listed if logp > UNTOLD]
-        if not told:
-            return Answer(Status.NO_LOGPROBS)
-        top, highest = max(told, key=itemgetter(1))
-        if highest > NO_LOGPROB:
-            return Answer(Status.UNSOUND)
-        listed_mass = fsum([exp(logp) for _, logp in told])
-        if listed_mass > MOST_LISTED:
-            return Answer(Status.UNSOUND)
-        if top.strip() in THINKING:
-            return Answer(Status.THINKING)
+        listed_mass, unusable = weigh(told)
+        if unusable is not None:
+            return Answer(unusable)
         yes = [logp for token, logp in told if token in self.yes]
         no = [logp for token, logp in told if token in self.no]
         if not yes and not no:
             return Answer(Status.HIDDEN, mass=0.0)
-        logp_yes, logp_no = _logsumexp(yes), _logsumexp(no)
+        logp_yes, logp_no = logsumexp(yes), logsumexp(no)
         bounds = self._bounds(told, listed_mass, _exp(logp_yes), _exp(logp_no))
         return self._answer(logp_yes, logp_no, *bounds)
 
@@ -129,8 +140,8 @@ class Readout:
             return Answer(Status.UNSOUND)
         if wrote is not None and wrote.strip() in THINKING:
             return Answer(Status.THINKING)
-        logp_yes = log(sum_yes) if sum_yes > TINY else _logsumexp(yes)
-        logp_no = log(sum_no) if sum_no > TINY else _logsumexp(no)
+        logp_yes = log(sum_yes) if sum_yes > TINY else logsumexp(yes)
+        logp_no = log(sum_no) if sum_no > TINY else logsumexp(no)
         if logp_yes is None and logp_no is None:
             return Answer(Status.LOW_MASS, mass=0.0)
         p_yes = sigmoid(_or_never(logp_yes) - _or_never(logp_no))
@@ -144,6 +155,11 @@ class Readout:
             logp_yes,
             logp_no,
         )
+
+    def read_labels(self, logps: Sequence[Sequence[float]], *, wrote: str | None = None) -> Answer:
+        """Return the answer when the log-probability of every token of both labels is known."""
+        yes, no = logps
+        return self.read_exact(yes, no, wrote=wrote)
 
     def _answer(
         self, logp_yes: float | None, logp_no: float | None, low: float, high: float
@@ -181,6 +197,19 @@ class Readout:
         return _share(seen_yes, most_no, otherwise=0.0), _share(most_yes, seen_no, otherwise=1.0)
 
 
+def weigh(told: Sequence[tuple[str, float]]) -> tuple[float, Status | None]:
+    """Return the sum of a list of tokens, and why it holds no answer; None if it may hold one."""
+    if not told:
+        return 0.0, Status.NO_LOGPROBS
+    top, highest = max(told, key=itemgetter(1))
+    if highest > NO_LOGPROB:
+        return math.inf, Status.UNSOUND
+    mass = fsum([exp(logp) for _, logp in told])
+    if mass > MOST_LISTED:
+        return mass, Status.UNSOUND
+    return mass, Status.THINKING if top.strip() in THINKING else None
+
+
 def sigmoid(x: float) -> float:
     """Return `1 / (1 + exp(-x))` without overflow."""
     if x >= 0:
@@ -202,7 +231,8 @@ def _exp(logp: float | None) -> float:
     return 0.0 if logp is None else exp(logp)
 
 
-def _logsumexp(values: Iterable[float]) -> float | None:
+def logsumexp(values: Iterable[float]) -> float | None:
+    """Return the log of the summed probabilities; None when none of them is told."""
     known = [value for value in values if value > UNTOLD]
     if len(known) < 2:
         return known[0] if known else None

@@ -17,7 +17,9 @@ from typing import Annotated
 from pydantic import Field
 
 from rocketeval.config import EngineConfig, Section, parse_options
-from rocketeval.engines.base import EngineIdentity, Finding, Graded, Written
+from rocketeval.engines.base import EngineIdentity, Finding, Graded, Likelihood, Written
+from rocketeval.engines.likelihood import NO_TEXT
+from rocketeval.engines.readout import YES_NO
 from rocketeval.errors import RequestRejected
 from rocketeval.records import Answer, GradingTask, Status, Usage
 
@@ -35,6 +37,8 @@ class Script(Section):
 
 class ScriptedEngine:
     """Answers `p_yes(prefix, suffix)` for every item and writes `text(prompt)`.
+
+    With more than two `labels`, `p_yes` is its grade from the worst (0) to the best (1).
 
     Its identity is `model`: give another script another name, or a run keeps the old answers.
 
@@ -55,6 +59,7 @@ class ScriptedEngine:
         delay: float = 0.0,
         fail_on: str | None = None,
         in_flight: int = 8,
+        labels: tuple[str, ...] = YES_NO,
     ) -> None:
         self._p_yes = p_yes
         self._text = text or (
@@ -64,6 +69,7 @@ class ScriptedEngine:
         self._delay = delay
         self._fail_on = fail_on
         self.in_flight = in_flight
+        self._labels = labels
         self.items_asked = 0
         """How many items were answered, to prove that nothing was asked twice."""
 
@@ -77,6 +83,7 @@ class ScriptedEngine:
             delay=options.delay,
             fail_on=options.fail_on,
             in_flight=config.concurrency or 8,
+            labels=config.labels,
         )
 
     async def ready(self) -> None:
@@ -84,7 +91,8 @@ class ScriptedEngine:
 
     async def identify(self) -> EngineIdentity:
         """Return a constant identity."""
-        return EngineIdentity("scripted", self._model, "script", "1", "exact", "script")
+        readout = "script" if self._labels == YES_NO else f"script {', '.join(self._labels)}"
+        return EngineIdentity("scripted", self._model, "script", "1", "exact", readout)
 
     async def grade(self, task: GradingTask, known: Mapping[int, Answer]) -> Graded:
         """Answer every item of `task` that is not already `known`."""
@@ -109,14 +117,36 @@ class ScriptedEngine:
         """Return the bytes of each prompt: a script's tokens."""
         return [list(prompt.encode()) for prompt in prompts]
 
-    async def write(self, prompt: str, *, max_tokens: int) -> Written:
-        """Return the scripted text."""
-        if self._fail_on is not None and self._fail_on in prompt:
-            raise RequestRejected("scripted to fail")
+    async def write(
+        self,
+        prompt: str,
+        *,
+        max_tokens: int,
+        temperature: float = 0.0,
+        seed: int | None = None,
+    ) -> Written:
+        """Return the scripted text, at any temperature."""
+        self._refuse(prompt)
         return Written(self._text(prompt), Usage(requests=1), finished=True)
+
+    async def likelihood(self, prompt: str, text: str) -> Likelihood:
+        """Return log-probabilities of the text's bytes, fixed by what stands before each."""
+        self._refuse(prompt + text)
+        if not text:
+            raise RequestRejected(NO_TEXT)
+        before = hashlib.blake2b(prompt.encode(), digest_size=16)
+        logprobs = []
+        for byte in text.encode():
+            before.update(bytes((byte,)))
+            logprobs.append(math.log(_share(before)))
+        return Likelihood(tuple(logprobs), Usage(requests=1, prompt_tokens=len(logprobs)))
 
     async def aclose(self) -> None:
         """Do nothing: there is no connection."""
+
+    def _refuse(self, prompt: str) -> None:
+        if self._fail_on is not None and self._fail_on in prompt:
+            raise RequestRejected("scripted to fail")
 
     def _first_failing(self, task: GradingTask, known: Mapping[int, Answer]) -> int | None:
         if self._fail_on is None:
@@ -135,7 +165,10 @@ class ScriptedEngine:
                 p_yes = _from_content(prefix, suffix)
             else:
                 p_yes = self._p_yes(task.prefix, suffix)
-            answers[position] = exact_answer(p_yes)
+            if len(self._labels) > 2:
+                answers[position] = graded_answer(p_yes, self._labels)
+            else:
+                answers[position] = exact_answer(p_yes)
         return answers
 
 
@@ -152,9 +185,24 @@ def exact_answer(p_yes: float) -> Answer:
     )
 
 
+def graded_answer(grade: float, labels: Sequence[str]) -> Answer:
+    """Return the answer of a judge that grades between the labels' worst (0) and best (1).
+
+    >>> graded_answer(0.8, ("3", "2", "1")).text
+    '3'
+    """
+    nearest = labels[round((1.0 - grade) * (len(labels) - 1))]
+    return Answer(Status.OK, grade, grade, grade, 1.0, text=nearest)
+
+
 def _from_content(prefix: hashlib.blake2b, suffix: str) -> float:
     digest = prefix.copy()
     digest.update(suffix.encode())
+    return _share(digest)
+
+
+def _share(digest: hashlib.blake2b) -> float:
+    """Return a number between 0 and 1 that the content behind a digest fixes."""
     number = int.from_bytes(digest.digest()[:8], "big")
     return (number + 0.5) / 2**64
 

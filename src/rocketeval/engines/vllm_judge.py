@@ -11,8 +11,10 @@ from typing import Any
 from rocketeval.config import EngineConfig
 from rocketeval.engines.base import Finding
 from rocketeval.engines.chat_tokenizer import ChatTokenizer
-from rocketeval.engines.labels import LabelTokens, find_label_tokens
-from rocketeval.engines.readout import Readout
+from rocketeval.engines.labels import LabelTokens, find_label_tokens, refuse_split_labels
+from rocketeval.engines.likelihood import Spoken
+from rocketeval.engines.readout import called
+from rocketeval.engines.scale_readout import AnyReadout
 from rocketeval.engines.vllm_driver import Driver
 from rocketeval.engines.vllm_load import VLLMOptions
 from rocketeval.engines.weights import folder_hash
@@ -31,9 +33,11 @@ class Judge:
 
     driver: Driver
     chat: ChatTokenizer
-    readout: Readout
+    readout: AnyReadout
     labels: LabelTokens | None
-    """None where vLLM cannot tell chosen tokens, or yes or no is not one token."""
+    """None where vLLM cannot tell chosen tokens, or a label is not one token."""
+    called: str
+    """The labels, as people call them."""
     grading: Any
     """Sampling parameters of every item: never two kinds in one batch, because a vLLM that mixes
     them loses the lists of those without label tokens."""
@@ -58,18 +62,36 @@ class Judge:
             return self.readout.read([(self.chat.name(token), p) for token, p in told.items()])
         return self.labels.read(self.readout, told, self.chat.name(completion.token_ids[0]))
 
-    def writing(self, max_tokens: int) -> Any:
+    def writing(self, max_tokens: int, temperature: float, seed: int | None) -> Any:
         """Return the sampling parameters for a text."""
         from vllm import SamplingParams
 
-        return SamplingParams(max_tokens=max_tokens, temperature=0.0)
+        drawn = {} if seed is None else {"seed": seed}
+        return SamplingParams(max_tokens=max_tokens, temperature=temperature, **drawn)
+
+    def reading(self) -> Any:
+        """Return the sampling parameters that tell how likely a prompt's own tokens are."""
+        from vllm import SamplingParams
+
+        return SamplingParams(max_tokens=1, temperature=0.0, detokenize=False, prompt_logprobs=0)
+
+    def read_prompt(self, said: Spoken, output: Any) -> tuple[float, ...]:
+        """Return how likely the text in a finished request's prompt was."""
+        rows = output.prompt_logprobs or ()
+        told = [
+            row[token].logprob if row and token in row else None
+            for token, row in zip(said.tokens, rows, strict=False)
+        ]
+        return said.logprobs(told)
 
     def findings(self) -> Sequence[Finding]:
         """Return how it was set up, and what that means for its answers."""
         if self.labels is None:
             logprobs = Finding("logprobs", f"the {self.top_logprobs} most likely tokens", "note")
         else:
-            logprobs = Finding("logprobs", f"exact for {len(self.labels.ids)} tokens of yes and no")
+            logprobs = Finding(
+                "logprobs", f"exact for {len(self.labels.ids)} tokens of {self.called}"
+            )
         if self.dtype == "float32":
             precision = Finding("precision", "float32: answers repeat to the last bit")
         else:
@@ -86,7 +108,7 @@ class Judge:
 async def open_judge(
     driver: Driver,
     chat: ChatTokenizer,
-    readout: Readout,
+    readout: AnyReadout,
     config: EngineConfig,
     options: VLLMOptions,
 ) -> Judge:
@@ -96,6 +118,7 @@ async def open_judge(
     async def encode(text: str) -> list[int]:
         return chat.encode(text)
 
+    await refuse_split_labels(config.labels, encode, config.model)
     labels = await find_label_tokens(readout, encode) if _tells_chosen_tokens() else None
     asked: dict[str, Any] = (
         {"logprobs": config.top_logprobs} if labels is None else {"logprob_token_ids": labels.ids}
@@ -108,6 +131,7 @@ async def open_judge(
         chat,
         readout,
         labels,
+        called(config.labels),
         SamplingParams(max_tokens=1, temperature=0.0, detokenize=False, **asked),
         await asyncio.to_thread(_version, model, dtype, chat, config, options),
         dtype,

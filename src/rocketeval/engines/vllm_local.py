@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from rocketeval.config import EngineConfig, parse_options
-from rocketeval.engines.base import EngineIdentity, Finding, Graded, Written
+from rocketeval.engines.base import EngineIdentity, Finding, Graded, Likelihood, Written
 from rocketeval.engines.chat_tokenizer import ChatTokenizer, load_chat_tokenizer
+from rocketeval.engines.likelihood import NO_TEXT
 from rocketeval.engines.local import need_package, refuse_settings
-from rocketeval.engines.readout import Readout
+from rocketeval.engines.scale_readout import make_readout
 from rocketeval.engines.vllm_driver import Driver
 from rocketeval.engines.vllm_judge import Judge, open_judge
 from rocketeval.engines.vllm_load import (
@@ -45,7 +46,7 @@ class VLLMEngine:
         self.config = config
         self.options = options
         self.in_flight = config.concurrency or IN_FLIGHT
-        self.readout = Readout(min_mass=config.min_mass, max_width=config.max_width)
+        self.readout = make_readout(config)
         self._driver: Driver | None = None
         self._chat: ChatTokenizer | None = None
         self._judge: Judge | None = None
@@ -117,16 +118,37 @@ class VLLMEngine:
         chat = await self._tokenizer()
         return await self._in_order(partial(chat.encode_chats, prompts))
 
-    async def write(self, prompt: str, *, max_tokens: int) -> Written:
+    async def write(
+        self,
+        prompt: str,
+        *,
+        max_tokens: int,
+        temperature: float = 0.0,
+        seed: int | None = None,
+    ) -> Written:
         """Return the text the model writes for `prompt`."""
         judge = await self._open()
         started = time.monotonic()
-        (output,) = await self._ask([prompt], judge, judge.writing(max_tokens))
+        params = judge.writing(max_tokens, temperature, seed)
+        (output,) = await self._ask([prompt], judge, params)
         if isinstance(output, RequestRejected):
             raise output
         (written,) = output.outputs
         usage = _usage([output], started)
         return Written(written.text, usage, finished=written.finish_reason != "length")
+
+    async def likelihood(self, prompt: str, text: str) -> Likelihood:
+        """Return how likely the model would have been to answer `prompt` with `text`."""
+        if not text:
+            raise RequestRejected(NO_TEXT)
+        judge = await self._open()
+        started = time.monotonic()
+        said = await self._in_order(partial(judge.chat.encode_spoken, prompt, text))
+        submitted = judge.driver.submit([said.tokens], judge.reading())
+        (output,) = await asyncio.wrap_future(submitted)
+        if isinstance(output, RequestRejected):
+            raise output
+        return Likelihood(judge.read_prompt(said, output), _usage([output], started))
 
     async def aclose(self) -> None:
         """Let go of the model and its memory."""

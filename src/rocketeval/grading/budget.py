@@ -23,10 +23,12 @@ def calls(engine: Engine, items: int) -> int:
 class GradingBudget:
     """Admits a task only if the most it can cost still fits."""
 
-    def __init__(self, purse: Purse, engine: Engine, extra_body: Mapping[str, Any]) -> None:
+    def __init__(
+        self, purse: Purse, engine: Engine, extra_body: Mapping[str, Any], written: int = 1
+    ) -> None:
         self._purse = purse
         self._engine = engine
-        self._written = most_written(1, extra_body)
+        self._written = most_written(written, extra_body)
         self._template = TEMPLATE_TOKENS
         self._reserved: dict[bytes, float] = {}
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from rocketeval.engines.base import Engine, Graded
 from rocketeval.grading.budget import GradingBudget
+from rocketeval.grading.methods.base import Ask, each_item_alone
 from rocketeval.observing import Observer
 from rocketeval.records import Answer, Failure, GradingTask, Judgment, Status, Usage
 from rocketeval.workers import run_workers
@@ -51,6 +52,7 @@ async def grade(
     engine: Engine,
     record: Callable[[Judgment], None],
     *,
+    ask: Ask | None = None,
     concurrency: int,
     known: Mapping[bytes, Mapping[int, Answer]],
     observer: Observer,
@@ -62,10 +64,12 @@ async def grade(
 
     `proven` says that this judge has finished tasks before, so a failure is the task's own.
     Setting `stop` lets the tasks in flight finish and starts no more; a durable engine's tasks are
-    left to the next run. What does not fit into the `budget` is not started.
+    left to the next run. What does not fit into the `budget` is not started. `ask` is how a task
+    is put to the engine; each item alone when absent.
     Raises EngineRefused when the engine will not serve us at all.
     """
     grading = Grading()
+    ask = ask or each_item_alone(engine)
     failed_queries: set[str] = set()
     unavailable = 0
 
@@ -110,7 +114,7 @@ async def grade(
             told = known.get(task.key, {})
             if budget and not await budget.admit(task, told, ending):
                 return
-            graded = await engine.grade(task, told)
+            graded = await ask(task, told)
             if budget:
                 budget.settle(task, told, graded)
             settle(task, graded)

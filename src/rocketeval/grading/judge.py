@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
+from typing import Protocol
 
 from rocketeval.engines.base import EngineIdentity
 from rocketeval.prompts.render import GradingPrompt, Template
@@ -15,6 +16,15 @@ def grading_prompt(template: Path | None) -> GradingPrompt:
     return GradingPrompt(Template.load("grade", template))
 
 
-def fingerprint(identity: EngineIdentity, prompt: GradingPrompt) -> JudgeFingerprint:
+class Hashed(Protocol):
+    """A grading prompt, or a method with its prompt."""
+
+    @property
+    def hash(self) -> str:
+        """Hex hash of all that decides what the judge is asked."""
+        ...
+
+
+def fingerprint(identity: EngineIdentity, prompt: Hashed) -> JudgeFingerprint:
     """Return everything that can change this judge's probabilities."""
     return JudgeFingerprint(**asdict(identity), template=prompt.hash)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from rocketeval.hashing import combine
-from rocketeval.prompts.render import GradingPrompt
+from rocketeval.prompts.render import Prompt
 from rocketeval.records import Checklist, GradingTask, Query
 from rocketeval.store.inputs import Inputs
 
@@ -48,7 +48,7 @@ def cells(inputs: Inputs, judge: bytes) -> Iterator[Cell]:
 
 
 def unfinished_tasks(
-    inputs: Inputs, prompt: GradingPrompt, judge: bytes, finished: Callable[[bytes], bool]
+    inputs: Inputs, prompt: Prompt, judge: bytes, finished: Callable[[bytes], bool]
 ) -> Iterator[GradingTask]:
     """Yield the tasks still to do, in query order.
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from importlib import resources
 from pathlib import Path
+from typing import Protocol
 
 from rocketeval.errors import PromptError
 from rocketeval.hashing import content_hash
@@ -18,6 +19,8 @@ from rocketeval.registry import nearest
 NO_HISTORY = "(none: the query opens the conversation)"
 NO_REFERENCE = "(none)"
 _PLACEHOLDER = re.compile(r"\{\{(\w+)\}\}")
+_INCLUDE = re.compile(r"^@include (\w+)$", re.MULTILINE)
+"""A line of a packaged template that stands for another one."""
 
 
 @dataclass(frozen=True)
@@ -83,8 +86,7 @@ def _fill(text: str, values: Mapping[str, str]) -> str:
 
 def _read(name: str, path: Path | None) -> str:
     if path is None:
-        packaged = resources.files("rocketeval.prompts") / "templates" / f"{name}.txt"
-        return packaged.read_text(encoding="utf-8").rstrip("\n")
+        return _INCLUDE.sub(lambda found: _packaged(found[1]), _packaged(name))
     try:
         return path.read_text(encoding="utf-8-sig").rstrip("\n")
     except OSError as error:
@@ -95,15 +97,38 @@ def _read(name: str, path: Path | None) -> str:
         ) from None
 
 
+def _packaged(name: str) -> str:
+    file = resources.files("rocketeval.prompts") / "templates" / f"{name}.txt"
+    return file.read_text(encoding="utf-8").rstrip("\n")
+
+
+class Prompt(Protocol):
+    """Turns records into what a judge is asked."""
+
+    @property
+    def hash(self) -> str:
+        """Hex hash of all that turns records into prompts, part of the judge's fingerprint."""
+        ...
+
+    def render(
+        self, query: Query, response: Response, checklist: Checklist, key: bytes
+    ) -> GradingTask:
+        """Return the task that asks about `response`; `key` is its judgment's identity."""
+        ...
+
+
 class GradingPrompt:
     """Renders a response with its whole checklist into one grading task.
 
     The template is cut at `{{item}}`: what stands before it is the prefix all items share.
+    Placeholders of its own, named by `own`, are filled in by `own_values`.
     """
+
+    own: tuple[str, ...] = ()
 
     def __init__(self, template: Template | None = None) -> None:
         self.template = template or Template.load("grade")
-        self.template.check(("history", "query", "response", "item"))
+        self.template.check(("history", "query", "response", *self.own, "item"))
         self._before, self._after = self.template.text.split("{{item}}")
         self._pieces = _pieces(self._before)
         self._last: tuple[Query, Checklist, _Shared] | None = None
@@ -120,6 +145,14 @@ class GradingPrompt:
         sample, _ = render_history((Turn("role", "content"),))
         return content_hash("prompt", self.template.text, RULES, NO_HISTORY, sample).hex()
 
+    def own_values(self, query: Query, response: Response) -> Mapping[str, str]:
+        """Return the texts of the template's own placeholders."""
+        return {}
+
+    def endings(self, items: Sequence[str]) -> tuple[str, ...]:
+        """Return what follows the prefix, one ending a call: here one an item."""
+        return tuple(item + self._after for item in items)
+
     def render(
         self, query: Query, response: Response, checklist: Checklist, key: bytes
     ) -> GradingTask:
@@ -129,14 +162,20 @@ class GradingPrompt:
         if response.history is not None:
             history, forged = render_history(response.history)
         said = neutralise(response.text)
+        own = {name: neutralise(text) for name, text in self.own_values(query, response).items()}
         values = {"history": history, "query": shared.query, "response": said.text}
+        values |= {name: safe.text for name, safe in own.items()}
         return GradingTask(
             key=key,
             query_id=query.id,
             candidate=response.candidate,
             prefix="".join(values.get(name, literal) for name, literal in self._pieces),
             suffixes=shared.suffixes,
-            neutralised=forged + said.count + shared.neutralised,
+            neutralised=forged
+            + said.count
+            + shared.neutralised
+            + sum(safe.count for safe in own.values()),
+            items=len(checklist.items),
         )
 
     def _shared_by(self, query: Query, checklist: Checklist) -> _Shared:
@@ -147,7 +186,7 @@ class GradingPrompt:
             shared = _Shared(
                 history=render_history(query.history),
                 query=asked.text,
-                suffixes=tuple(item.text + self._after for item in items),
+                suffixes=self.endings([item.text for item in items]),
                 neutralised=asked.count + sum(item.count for item in items),
             )
             self._last = (query, checklist, shared)

@@ -178,6 +178,27 @@ class ReportFigure:
 
 
 @dataclass(frozen=True, slots=True)
+class ReportTableRow:
+    """One line of a table of audit figures."""
+
+    name: str
+    cells: tuple[Interval | None, ...]
+    """One per column."""
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ReportTable:
+    """Audit figures side by side, such as agreement by category."""
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[ReportTableRow, ...]
+    unit: Unit = "number"
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class ReportData:
     """Everything one report shows."""
 
@@ -205,6 +226,10 @@ class ReportData:
     """How much there was, and how much of it is missing; see `SIZES`."""
     agreement: tuple[ReportFigure, ...] = ()
     """Audit figures, each beside its baselines."""
+    agreement_tables: tuple[ReportTable, ...] = ()
+    """Audit figures by category, level and tie margin."""
+    advice: tuple[str, ...] = ()
+    """What the audit means, in sentences."""
     methods: tuple[str, ...] = ()
     """Footnotes: how intervals, ratings and groups were made."""
     cost: Mapping[str, str] = field(default_factory=dict)

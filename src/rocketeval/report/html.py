@@ -13,7 +13,7 @@ from typing import Any
 
 from rocketeval.errors import RocketEvalError
 from rocketeval.records import Interval, Status, Turn
-from rocketeval.report import losses, sections, wins
+from rocketeval.report import losses, sections, trust, wins
 from rocketeval.report.data import (
     STATUS_TEXT,
     ReportAnswer,
@@ -50,7 +50,7 @@ def build_report(data: ReportData) -> str:
             "leaderboard": sections.leaderboard(data),
             "wins": wins.wins(data.wins),
             "losses": losses.losses(data),
-            "trust": sections.trust(data.agreement),
+            "trust": trust.trust(data),
             "counts": sections.counts(data),
             "cost": sections.definitions(data.cost) or "<p>Not recorded.</p>",
             "judge": sections.definitions(data.judge_details) or "<p>Not recorded.</p>",
@@ -191,6 +191,9 @@ def _numbers(data: ReportData) -> Iterator[tuple[str, float]]:
             yield from ((f"candidate {row.candidate!r}", end) for end in _ends(interval))
     for figure in data.agreement:
         yield from ((f"figure {figure.name!r}", end) for end in _ends(figure.value))
+    for line in (line for table in data.agreement_tables for line in table.rows):
+        for cell in line.cells:
+            yield from ((f"figure {line.name!r}", end) for end in _ends(cell))
     for found in data.explained:
         yield from ((f"candidate {found.candidate!r}", end) for end in _ends(found.points))
         for loss in found.losses:

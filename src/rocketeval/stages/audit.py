@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
+from rocketeval.audit.advice import advice
 from rocketeval.audit.audit import Audit, audit
 from rocketeval.audit.training import gold_cells
+from rocketeval.certainty.power import queries_needed
 from rocketeval.config import RunConfig, ScorerConfig
 from rocketeval.grid import ScoreGrid
 from rocketeval.records import Basis, Gold
@@ -18,19 +20,41 @@ def audit_run(store: RunStore, config: RunConfig) -> Audit:
     """Write the audit as JSON and return it."""
     store.drop_from("audit")
     gold = Gold(store.inputs.labels(), store.inputs.votes(), store.inputs.ratings())
-    grid = read_grid(store)
-    voted = {vote.query_id for vote in gold.votes}
-    lengths = {
-        (head.query_id, head.candidate): float(head.length)
-        for head in store.inputs.heads()
-        if head.query_id in voted
-    }
     ranking = store.load_json("ranking", "rank")
     ratings = {row["candidate"]: row["rating"]["value"] for row in ranking["rows"]}
-    rivals = _rivals(store, config.scorer) if gold.votes or gold.labels else {}
-    found = audit(grid, rivals, lengths, ratings, gold, _basis(store, gold), config.ranking)
+    told = bool(gold.votes or gold.labels)
+    found = audit(
+        read_grid(store),
+        _rivals(store, config.scorer) if told else {},
+        _lengths(store, gold) if told else {},
+        ratings,
+        gold,
+        _basis(store, gold),
+        config.ranking,
+        categories=_categories(store, gold),
+        scale=config.scorer.scale,
+    )
+    found = replace(found, advice=advice(found, queries_needed))
     store.save_json("audit", asdict(found))
     return found
+
+
+def _lengths(store: RunStore, gold: Gold) -> dict[tuple[str, str], float]:
+    """Return the characters of every response to a query with gold."""
+    known = {vote.query_id for vote in gold.votes} | {label.query_id for label in gold.labels}
+    return {
+        (head.query_id, head.candidate): float(head.length)
+        for head in store.inputs.heads()
+        if head.query_id in known
+    }
+
+
+def _categories(store: RunStore, gold: Gold) -> dict[str, str]:
+    """Return the category of every query that has one, by its id; nothing without votes."""
+    if not gold.votes:
+        return {}
+    queries = store.inputs.queries.values()
+    return {query.id: query.category for query in queries if query.category}
 
 
 def _rivals(store: RunStore, config: ScorerConfig) -> dict[str, ScoreGrid]:

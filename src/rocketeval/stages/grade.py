@@ -14,7 +14,9 @@ from rocketeval.engines.base import Engine
 from rocketeval.errors import EngineRefused, EngineUnavailable
 from rocketeval.grading.budget import GradingBudget
 from rocketeval.grading.grade import Grading, grade
-from rocketeval.grading.judge import fingerprint, grading_prompt
+from rocketeval.grading.judge import fingerprint
+from rocketeval.grading.methods.base import Method
+from rocketeval.grading.methods.table import create_method
 from rocketeval.grading.schedule import cells, unfinished_tasks
 from rocketeval.observing import Observer
 from rocketeval.stages.bill import make_bill
@@ -32,8 +34,8 @@ async def grade_responses(
 ) -> dict[str, Any]:
     """Append the missing judgments to the ledger; return counts and cost of this grading."""
     price = config.judge.price
-    prompt = grading_prompt(config.judge.template)
-    judge = fingerprint(await engine.identify(), prompt)
+    method = create_method(config)
+    judge = fingerprint(await engine.identify(), method)
     store.claim(judge)
     wanted, without_checklist = _wanted(store, judge.digest)
     cache = store.shared_ledger(judge.digest, config.cache)
@@ -43,12 +45,19 @@ async def grade_responses(
             store.drop_from("score")
         adopted = adopt_from_cache(ledger, cache, wanted) if cache else 0
         observer.stage_began("grade", len(wanted), earlier + adopted)
-        limit = await _limit(budget, engine, config) if earlier + adopted < len(wanted) else None
+        limit = (
+            await _limit(budget, engine, config, method)
+            if earlier + adopted < len(wanted)
+            else None
+        )
         started = time.monotonic()
         grading = await grade(
-            unfinished_tasks(store.inputs, prompt, judge.digest, ledger.finished.__contains__),
+            unfinished_tasks(
+                store.inputs, method.prompt, judge.digest, ledger.finished.__contains__
+            ),
             engine,
             ledger.append,
+            ask=method.asking(engine),
             concurrency=config.judge.concurrency or engine.in_flight,
             known=store.half_answered(),
             observer=observer,
@@ -75,12 +84,14 @@ async def grade_responses(
     }
 
 
-async def _limit(budget: Budget | None, engine: Engine, config: RunConfig) -> GradingBudget | None:
+async def _limit(
+    budget: Budget | None, engine: Engine, config: RunConfig, method: Method
+) -> GradingBudget | None:
     """Return what keeps grading within the money; None when there is no limit."""
     if budget is None or config.judge.price is None:
         return None
     purse = Purse(budget, config.judge.price)
-    limit = GradingBudget(purse, engine, config.judge.extra_body)
+    limit = GradingBudget(purse, engine, config.judge.extra_body, method.most_written)
     await limit.learn()
     return limit
 

@@ -13,7 +13,9 @@ from rocketeval.config import RunConfig
 from rocketeval.cost import money
 from rocketeval.engines.base import Engine
 from rocketeval.errors import ConfigError, StageMissing
-from rocketeval.grading.judge import fingerprint, grading_prompt
+from rocketeval.grading.judge import fingerprint
+from rocketeval.grading.methods.base import Ask
+from rocketeval.grading.methods.table import create_method
 from rocketeval.prices import currency
 from rocketeval.records import GradingTask, Usage
 from rocketeval.stages.plan_tokens import Known, count_tokens
@@ -54,7 +56,7 @@ class Plan:
     to_judge: int
     """Of these, left."""
     items: int
-    """Items to ask, each of which makes the judge write one token."""
+    """Items to ask; each makes the judge write one token, unless the method lets it write."""
     requests: int
     """Calls the engine will make for them."""
     prompt_tokens: int
@@ -93,18 +95,21 @@ async def make_plan(
     """
     loaded = load(open_benchmark(config.benchmark), config.benchmark)
     checklists = await foresee_checklists(store, config, loaded.queries)
+    method = create_method(config)
     judge = await _judge(store, config, engine)
     work = Work(store, config, loaded, checklists, judge or b"")
     asking = await count_tokens(work, engine, most_prompts)
     in_flight = (config.judge.concurrency or engine.in_flight) if engine else None
     rate_from: str | None = "as told by --rate"
     if probe and engine:
-        rate, rate_from = await _probe(engine, asking.sample[:MOST_PROBED], in_flight or 1)
+        ask = method.asking(engine)
+        rate, rate_from = await _probe(engine, ask, asking.sample[:MOST_PROBED], in_flight or 1)
     elif rate is None:
         rate, rate_from = _earlier(store, config, judge, in_flight)
     price, author_price = config.judge.price, config.author.price
     reused = asking.prompt_tokens - asking.computed_tokens
-    plain = Usage(prompt_tokens=asking.prompt_tokens, completion_tokens=asking.items)
+    written = asking.requests * method.most_written if method.most_written > 1 else asking.items
+    plain = Usage(prompt_tokens=asking.prompt_tokens, completion_tokens=written)
     reusing = plain + Usage(cached_tokens=reused)
     return Plan(
         made_for=identity(work.wanted),
@@ -144,13 +149,13 @@ async def _judge(store: RunStore, config: RunConfig, engine: Engine | None) -> b
             return store.judge().digest
         except StageMissing:
             return None
-    judge = fingerprint(await engine.identify(), grading_prompt(config.judge.template))
+    judge = fingerprint(await engine.identify(), create_method(config))
     store.check_judge(judge)
     return judge.digest
 
 
 async def _probe(
-    engine: Engine, tasks: Sequence[GradingTask], in_flight: int
+    engine: Engine, ask: Ask, tasks: Sequence[GradingTask], in_flight: int
 ) -> tuple[float | None, str]:
     """Return how many items a second are answered, with as many responses at once as in a run."""
     if engine.durable:
@@ -160,7 +165,7 @@ async def _probe(
         )
     chosen = tasks[: max(1, in_flight)]
     started = time.monotonic()
-    graded = await asyncio.gather(*(engine.grade(task, {}) for task in chosen))
+    graded = await asyncio.gather(*(ask(task, {}) for task in chosen))
     seconds = time.monotonic() - started
     failures = [told.failure for told in graded if told.failure]
     items = sum(len(told.answers) for told in graded)

@@ -27,7 +27,14 @@ from rocketeval.report.html import build_report
 from rocketeval.stages.explain import item_weights
 from rocketeval.stages.rank import read_ranking
 from rocketeval.stages.report_explain import explained, report_items, wins
-from rocketeval.stages.report_figures import cost, counts, figures, methods, read_interval
+from rocketeval.stages.report_figures import (
+    cost,
+    counts,
+    figures,
+    methods,
+    read_interval,
+    tables,
+)
 from rocketeval.stages.score import read_grid
 from rocketeval.store.run import RunStore
 
@@ -58,6 +65,8 @@ def write_report(store: RunStore, config: RunConfig) -> Path:
         explained=explained(store.json_if_made("explain")),
         counts=counts(stages, ranking, audit),
         agreement=figures(audit),
+        agreement_tables=tables(audit),
+        advice=tuple(audit.get("advice", ())),
         methods=methods(ranking, stages.get("score", {})),
         cost=cost(stages),
         created_with=f"RocketEval {__version__}",

@@ -12,10 +12,10 @@ from rocketeval.checklists.base import create_author
 from rocketeval.checklists.write import authoring_key
 from rocketeval.config import RunConfig
 from rocketeval.errors import ChecklistError
-from rocketeval.grading.judge import grading_prompt
+from rocketeval.grading.methods.table import create_method
 from rocketeval.grading.schedule import Identities
 from rocketeval.hashing import combine
-from rocketeval.prompts.render import GradingPrompt
+from rocketeval.prompts.render import Prompt
 from rocketeval.records import Answer, Checklist, GradingTask, Query, Usage
 from rocketeval.store.run import RunStore
 
@@ -70,7 +70,7 @@ class Work:
     ) -> None:
         self.queries = {query.id: query for query in loaded.queries}
         self.checklists = checklists
-        self._prompt: GradingPrompt = grading_prompt(config.judge.template)
+        self._prompt: Prompt = create_method(config).prompt
         self._loaded = loaded
         self._identities = Identities(judge, self.queries, checklists.made)
         self._known: Mapping[bytes, Mapping[int, Answer]] = store.half_answered()

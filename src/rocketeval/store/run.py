@@ -9,6 +9,7 @@ failures.jsonl   tasks that could not be finished, to be tried again
 scores.parquet   one row per response (and scores.jsonl when it is not too long)
 scorer.npz       the fitted scorer as data, when there was something to learn; item_weights.json
 ranking.json, ranking.csv, audit.json, explain.json, report.html
+methods.json     grading methods side by side; methods/ holds a run of each
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ JSONL_ROWS = 200_000
 
 
 _MADE = {
-    "score": ("scores.parquet", "scores.jsonl", "scorer.npz", "item_weights.json"),
+    "score": ("scores.parquet", "scores.jsonl", "scorer.npz", "item_weights.json", "methods.json"),
     "rank": ("ranking.json", "ranking.csv"),
     "audit": ("audit.json",),
     "explain": ("explain.json",),

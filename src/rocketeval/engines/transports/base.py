@@ -12,7 +12,8 @@ from rocketeval.engines.chat_frame import CHAT_SETTINGS, ChatFrame
 from rocketeval.engines.http import HttpClient
 from rocketeval.engines.labels import LabelTokens
 from rocketeval.engines.meter import Meter
-from rocketeval.engines.readout import Readout
+from rocketeval.engines.readout import YES_NO, called
+from rocketeval.engines.scale_readout import AnyReadout
 from rocketeval.engines.server import Server, Tokenizer
 from rocketeval.errors import RequestRejected
 from rocketeval.records import Answer
@@ -25,19 +26,26 @@ class Wire:
     http: HttpClient
     server: Server
     model: str
-    readout: Readout
+    readout: AnyReadout
     top_logprobs: int
     temperature: float = 0.0
     extra_body: Mapping[str, Any] = field(default_factory=dict)
     labels: LabelTokens | None = None
-    """The yes and no tokens of the model's vocabulary; None when not known."""
+    """The labels' tokens in the model's vocabulary; None when not known."""
     frame: ChatFrame | None = None
     """The model's chat template; None when not known."""
+    words: tuple[str, ...] = YES_NO
+    """The labels the judge answers with, best first."""
 
     @property
     def tokenizer(self) -> Tokenizer:
         """The server's own tokenizer."""
         return Tokenizer(self.http, self.server, self.model)
+
+    @property
+    def called(self) -> str:
+        """The labels, as people call them."""
+        return called(self.words)
 
     @property
     def raw_extra(self) -> dict[str, Any]:
@@ -68,7 +76,7 @@ class Transport(ABC):
         if self.framed and self.wire.frame is None:
             return self.no_frame
         if self.exact and self.wire.labels is None:
-            return "the server does not tell the yes and no tokens"
+            return f"the server does not tell the {self.wire.called} tokens"
         return None
 
     @abstractmethod

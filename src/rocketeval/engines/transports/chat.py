@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rocketeval.engines.meter import Meter
-from rocketeval.engines.readout import Readout
+from rocketeval.engines.scale_readout import AnyReadout
 from rocketeval.engines.transports.base import Transport, Wire, expected_shape, items_of
 from rocketeval.records import Answer
 
@@ -31,7 +31,7 @@ class Chat(Transport):
 
 
 class ChatExact(Transport):
-    """`/chat/completions` with the log-probabilities of exactly the yes and no tokens (vLLM)."""
+    """`/chat/completions` with the log-probabilities of exactly the label tokens (vLLM)."""
 
     name = "chat_exact"
     several = False
@@ -110,6 +110,11 @@ def top_settings(number: int) -> dict[str, Any]:
     return {"max_tokens": 1, "logprobs": True, "top_logprobs": number}
 
 
+def writing_settings(max_tokens: int, seed: int | None) -> dict[str, Any]:
+    """Return what asks any server for a text."""
+    return {"max_tokens": max_tokens} if seed is None else {"max_tokens": max_tokens, "seed": seed}
+
+
 def exact_settings(wire: Wire) -> dict[str, Any]:
     """Return what asks vLLM for one token and the log-probabilities of the label tokens."""
     assert wire.labels is not None
@@ -128,7 +133,7 @@ def read_exact_choice(wire: Wire, choice: Mapping[str, Any]) -> Answer:
     return wire.labels.named.read(wire.readout, dict(listed_tokens(choice)), wrote)
 
 
-def read_top(readout: Readout, choice: Mapping[str, Any]) -> Answer:
+def read_top(readout: AnyReadout, choice: Mapping[str, Any]) -> Answer:
     """Return the answer that the most likely tokens of a choice prove."""
     with expected_shape("a chat completion"):
         return readout.read(ranked_tokens(choice))

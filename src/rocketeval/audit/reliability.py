@@ -1,0 +1,212 @@
+"""How far several raters, mostly judges, rate the same units alike.
+
+Units are items or responses. Intervals resample the queries that units belong to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rocketeval.audit.by_query import Groups, Resampling, query_places, renumbered, sums_at
+from rocketeval.audit.correlation import ranks
+from rocketeval.audit.kappa import (
+    Statistic,
+    Weights,
+    cohen_kappa,
+    fleiss_kappa,
+    rated_twice,
+    tally,
+    why_no_figure,
+)
+from rocketeval.ranking.bootstrap import resample_queries
+from rocketeval.records import Interval
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+Floats = NDArray[np.float64]
+Places = NDArray[np.intp]
+Level = Literal["nominal", "ordinal", "interval"]
+
+_BLOCK_CELLS = 4_000_000
+_ROUNDING = 1e-12
+
+
+@dataclass(frozen=True, slots=True)
+class Reliability:
+    """How alike raters rate."""
+
+    raters: tuple[str, ...]
+    level: Level
+    """What alpha takes the ratings for: categories, an order, or amounts."""
+    alpha: Interval | None
+    """Krippendorff's alpha: 1 is perfect, 0 is chance. An ordinal interval keeps each rating's
+    rank among all."""
+    reason: str | None
+    """Why there is no alpha, if there is none."""
+    fleiss: Statistic
+    """Every distinct rating is a category, whatever the level."""
+    cohen: tuple[tuple[Statistic, ...], ...]
+    """Row by column, in the order of `raters`."""
+    variance: Interval | None
+    """Mean over units of the variance of their ratings (n - 1), on the scale given squared."""
+    units: int
+    """Units with two or more ratings."""
+    dropped: int
+    """Units with fewer."""
+    queries: int
+    """Queries of the units used."""
+
+
+def reliability(
+    ratings: Floats,
+    groups: Groups,
+    raters: Sequence[str],
+    *,
+    level: Level = "nominal",
+    weights: Weights | None = None,
+    bootstrap: int = 1000,
+    seed: int = 0,
+    confidence: float = 0.95,
+) -> Reliability:
+    """Measure raters (rows) over units (columns); `groups` is the query of each unit.
+
+    NaN is a missing rating. `weights` are those of Cohen's kappa.
+    """
+    if len(raters) != len(ratings):
+        raise ValueError(f"{len(raters)} names for {len(ratings)} raters")
+    enough = rated_twice(ratings)
+    kept = ratings[:, enough]
+    places = renumbered(query_places(groups, ratings.shape[1])[enough])
+    resampling = Resampling(bootstrap, seed, confidence)
+    reason = why_no_figure(kept)
+    alpha = None
+    if reason is None:
+        parts = _parts(kept, level, places)
+        draws = np.concatenate(
+            [parts.alphas(c) for c in resample_queries(parts.queries, bootstrap, seed)]
+        )
+        alpha = resampling.sure(parts.value, draws, parts.queries)
+    return Reliability(
+        raters=tuple(raters),
+        level=level,
+        alpha=alpha,
+        reason=reason,
+        fleiss=fleiss_kappa(ratings),
+        cohen=_cohen_matrix(ratings, weights),
+        variance=resampling.mean(_variances(kept), places),
+        units=kept.shape[1],
+        dropped=int((~enough).sum()),
+        queries=len(np.unique(places)),
+    )
+
+
+def krippendorff_alpha(ratings: Floats, level: Level = "nominal") -> Statistic:
+    """Krippendorff's alpha of raters (rows) over units (columns); NaN is a missing rating.
+
+    >>> krippendorff_alpha(np.array([[1.0, 2.0, np.nan], [1.0, 2.0, 2.0]])).value
+    1.0
+    """
+    enough = rated_twice(ratings)
+    kept = ratings[:, enough]
+    used, dropped = kept.shape[1], int((~enough).sum())
+    reason = why_no_figure(kept)
+    if reason is not None:
+        return Statistic(None, reason, used, dropped)
+    parts = _parts(kept, level, np.zeros(used, dtype=np.intp))
+    return Statistic(parts.value, None, used, dropped)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Parts:
+    """What alpha is made of, summed by query, so that no resample is ever laid out."""
+
+    ratings: Floats
+    """Ratings on each query."""
+    within: Floats
+    """Distances of the ratings of one unit, each pair both ways, over its ratings but one."""
+    sums: Floats | None
+    """Sum and sum of squares of the values; None for categories."""
+    categories: csr_array | None
+    """Ratings by category and query; None for values."""
+
+    @property
+    def queries(self) -> int:
+        return len(self.ratings)
+
+    @property
+    def value(self) -> float:
+        return float(self.alphas(np.ones((1, self.queries)))[0])
+
+    def alphas(self, counts: Floats) -> Floats:
+        """Alpha of each row of counts of how often each query was drawn; NaN without spread."""
+        size = counts @ self.ratings
+        between = self._between(counts, size)
+        alphas = np.full(len(size), np.nan)
+        within = (counts @ self.within) * (size - 1.0)
+        np.divide(within, between, out=alphas, where=between > 0.0)
+        return 1.0 - alphas
+
+    def _between(self, counts: Floats, size: Floats) -> Floats:
+        """Distances of all ratings of each resample, each pair both ways."""
+        if self.sums is not None:
+            total, squares = (counts @ self.sums).T
+            spread = 2.0 * (size * squares - total**2)
+            return np.where(spread > _ROUNDING * size * squares, spread, 0.0)
+        assert self.categories is not None
+        same = np.zeros(len(size))
+        step = max(1, _BLOCK_CELLS // len(size))
+        for start in range(0, self.categories.shape[0], step):
+            same += ((self.categories[start : start + step] @ counts.T) ** 2).sum(axis=0)
+        apart: Floats = size**2 - same
+        return apart
+
+
+def _parts(ratings: Floats, level: Level, places: Places) -> _Parts:
+    present = ~np.isnan(ratings)
+    sizes = present.sum(axis=0).astype(np.float64)
+    queries = int(places.max()) + 1
+    by_query = sums_at(places, sizes, queries)
+    if level == "nominal":
+        from scipy.sparse import csr_array
+
+        table = tally(ratings)
+        within = (sizes * (sizes - 1.0) - table.agreeing) / (sizes - 1.0)
+        cells = (table.categories, places[table.units])
+        categories = csr_array((table.counts, cells))
+        return _Parts(by_query, sums_at(places, within, queries), None, categories)
+    values = ratings.copy()
+    if level == "ordinal":
+        values[present] = ranks(ratings[present])
+    elif level != "interval":
+        raise ValueError(f"the level is {level!r}, not 'nominal', 'ordinal' or 'interval'")
+    values -= values[present].mean()
+    values /= np.abs(values[present]).max()
+    within = 2.0 * sizes * _variances(values)
+    filled = np.where(present, values, 0.0)
+    moments = [sums_at(places, each.sum(axis=0), queries) for each in (filled, filled**2)]
+    return _Parts(by_query, sums_at(places, within, queries), np.stack(moments, axis=1), None)
+
+
+def _variances(ratings: Floats) -> Floats:
+    """The variance of each unit's ratings, of which there are two or more."""
+    if not ratings.shape[1]:
+        return np.zeros(0)
+    variances: Floats = np.nanvar(ratings, axis=0, ddof=1)
+    return variances
+
+
+def _cohen_matrix(ratings: Floats, weights: Weights | None) -> tuple[tuple[Statistic, ...], ...]:
+    upper = [
+        [cohen_kappa(one, two, weights) for two in ratings[first:]]
+        for first, one in enumerate(ratings)
+    ]
+    span = range(len(ratings))
+    return tuple(
+        tuple(upper[min(row, column)][abs(row - column)] for column in span) for row in span
+    )

@@ -1,0 +1,98 @@
+"""Read grades and answers out of what a judge wrote; what holds none is said to be unreadable."""
+
+from __future__ import annotations
+
+import re
+
+from rocketeval.records import Answer, Status
+
+_NAMED = re.compile(r"(?<![^\W_])score[\"'*_]*+\s*+[:=][\"'*_\[(\s]*+(?=\d)", re.IGNORECASE)
+_NUMBER = re.compile(
+    r"(\d++(?:\.\d++)?+)(?:\s*+(?:/|out of)\s*+(\d++(?:\.\d++)?+))?+"
+    r"(?!\s*+(?:-|\u2013|to\b|or\b|/)\s*+\d|[.,]\d|\s*+%)"
+)
+_MARK = re.compile(
+    r"(?:^[^\w\n]*+|(?<![^\W_])(?=q))q?(\d{1,4})[\"'*]*+[^\S\n]*+[.:)]",
+    re.IGNORECASE | re.MULTILINE,
+)
+_FIRST = re.compile(r"\W*+(yes|no)\b(?!\s*+(?:/|\||or\b))", re.IGNORECASE)
+_WORD = re.compile(r"\b(yes|no)\b", re.IGNORECASE)
+_HALF_WORD = re.compile(r"\w+\Z")
+
+SCORE_RULES = f"{_NAMED.pattern} {_NUMBER.pattern}"
+ANSWER_RULES = f"{_MARK.pattern} {_FIRST.pattern} {_WORD.pattern}"
+"""How texts are read: part of the judge's fingerprint, because it decides what an answer is."""
+
+
+def read_score(text: str, low: float = 1.0, high: float = 10.0) -> Answer:
+    """Return the grade in a written judgment, as its place between worst (0) and best (1).
+
+    The last `score` with a number counts, because a judge may weigh several before it decides. A
+    range is no grade, and neither is a number out of another maximum than `high`.
+
+    >>> read_score('{"strengths": "short", "weaknesses": "wrong", "score": "4"}').p_yes
+    0.3333333333333333
+    >>> read_score("I would rather not say.").status
+    <Status.UNREADABLE: 'unreadable'>
+    """
+    named = list(_NAMED.finditer(text))
+    found = _NUMBER.match(text, named[-1].end()) if named else None
+    if found is None or not low <= float(found[1]) <= high or float(found[2] or high) != high:
+        return Answer(Status.UNREADABLE, text=text)
+    place = (float(found[1]) - low) / (high - low)
+    return Answer(Status.OK, place, place, place, text=text)
+
+
+def read_answers(text: str, items: int) -> tuple[Answer, ...]:
+    """Return the answers behind marks such as `Q1:`; an item without a clear one is unreadable.
+
+    The first answer to an item counts. A judge may repeat the question before it answers, and give
+    a reason after. The whole text stands with the first item.
+
+    >>> [answer.p_yes for answer in read_answers("Q1: Yes\\nQ2. Is there no mistake? No", 3)]
+    [1.0, 0.0, None]
+    """
+    marks = list(_MARK.finditer(text))
+    ends = (*(mark.start() for mark in marks[1:]), len(text))
+    given: dict[int, float] = {}
+    # Without a mark there is an end too many, and nothing to read.
+    for mark, end in zip(marks, ends, strict=False):
+        said = _said(text[mark.end() : end])
+        if said is not None:
+            given.setdefault(int(mark[1]), float(said == "yes"))
+    return tuple(_answer(given.get(item + 1), text if item == 0 else None) for item in range(items))
+
+
+def without_score(text: str) -> str:
+    """Return a written judgment up to where it names its first score.
+
+    >>> without_score('{"weaknesses": "wrong", "score": "4"}')
+    '{"weaknesses": "wrong"'
+    """
+    named = _NAMED.search(text)
+    return text if named is None else text[: named.start()].rstrip("\"'*_").rstrip(" ,\n")
+
+
+def whole_words(text: str) -> str:
+    """Return a text that was cut at a token limit without its last word, which may be half a word.
+
+    >>> whole_words('"score": "1')
+    '"score": "'
+    """
+    return _HALF_WORD.sub("", text)
+
+
+def _said(told: str) -> str | None:
+    """Return yes or no where it opens what was told, or is the one word of the two after a `?`."""
+    _, _, after = told.rpartition("?")
+    first = _FIRST.match(told) or _FIRST.match(after)
+    if first:
+        return first[1].lower()
+    words = {word.lower() for word in _WORD.findall(after)}
+    return words.pop() if len(words) == 1 else None
+
+
+def _answer(value: float | None, text: str | None) -> Answer:
+    if value is None:
+        return Answer(Status.UNREADABLE, text=text)
+    return Answer(Status.OK, value, value, value, text=text)

@@ -1,0 +1,141 @@
+"""Grading prompts that show or ask something else than one item of a checklist at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from rocketeval.errors import BenchmarkError
+from rocketeval.hashing import content_hash
+from rocketeval.prompts.neutralise import RULES, neutralise, neutralise_name
+from rocketeval.prompts.render import GradingPrompt, Template
+from rocketeval.records import Checklist, GradingTask, Query, Response, Turn
+
+LINK = "\n\n# Next question about the response\n"
+"""Stands between an answer and the next question where a judge sees its earlier answers."""
+
+
+class AnalysisPrompt(GradingPrompt):
+    """Shows what another judge wrote about the response."""
+
+    own = ("analysis",)
+
+    def __init__(
+        self,
+        template: Template,
+        analyses: Mapping[tuple[bytes, bytes], str],
+        origin: str,
+        where: str,
+    ) -> None:
+        """`analyses` are by the content of query and response: names may mean other texts there."""
+        super().__init__(template)
+        self._analyses = analyses
+        self._origin = origin
+        self._where = where
+
+    @property
+    def hash(self) -> str:
+        """Hex hash of the prompt and of who wrote the analyses."""
+        return content_hash("with analysis", super().hash, self._origin).hex()
+
+    def own_values(self, query: Query, response: Response) -> Mapping[str, str]:
+        """Return the analysis of this very response."""
+        found = self._analyses.get((query.content_hash, response.content_hash))
+        if found is None:
+            raise BenchmarkError(
+                f"{self._where} holds no analysis of the response of {response.candidate!r} to "
+                f"query {query.id!r}.",
+                hint="Finish that run first, with the same responses and method.kind cot.",
+            )
+        return {"analysis": found}
+
+
+class ListedPrompt(GradingPrompt):
+    """Asks all items at once, numbered."""
+
+    @property
+    def hash(self) -> str:
+        """Hex hash of the prompt and of how items are numbered."""
+        return content_hash("listed", super().hash, self.endings(["a", "b"])).hex()
+
+    def endings(self, items: Sequence[str]) -> tuple[str, ...]:
+        """Return the one ending that asks everything."""
+        listed = "\n".join(f"Q{number}. {item}" for number, item in enumerate(items, 1))
+        return (listed + self._after,)
+
+
+class TranscriptPrompt(GradingPrompt):
+    """Shows every item after the earlier ones and their answers, all of them the longest word.
+
+    No judge sees the answers written here: what a run may cost is counted on them, before the
+    judge's own take their place.
+    """
+
+    word = "Yes"
+
+    def endings(self, items: Sequence[str]) -> tuple[str, ...]:
+        """Return the items, each behind all earlier ones and the answers to them."""
+        asked = super().endings(items)
+        said = [answered(question, self.word) for question in asked]
+        return tuple("".join(said[:place]) + question for place, question in enumerate(asked))
+
+
+class ForcedPrompt(TranscriptPrompt):
+    """Shows every item after the earlier ones, each answered with the same word."""
+
+    def __init__(self, word: str, template: Template | None = None) -> None:
+        super().__init__(template)
+        self.word = word
+
+    @property
+    def hash(self) -> str:
+        """Hex hash of the prompt and of the forced answer."""
+        return content_hash("forced", super().hash, self.word, LINK).hex()
+
+
+def answered(question: str, word: str) -> str:
+    """Return a question and its answer, as they stand before the next question."""
+    return f"{question} {word}{LINK}"
+
+
+def single_questions(endings: Sequence[str]) -> tuple[str, ...]:
+    """Return the items of a `TranscriptPrompt`'s endings, each without the earlier ones."""
+    before = ["", *(answered(ending, TranscriptPrompt.word) for ending in endings)]
+    return tuple(ending.removeprefix(said) for said, ending in zip(before, endings, strict=False))
+
+
+class BarePrompt:
+    """The conversation alone, and the response as what the judge itself might have said."""
+
+    @property
+    def hash(self) -> str:
+        """Hex hash of the form, and of what is disarmed in untrusted text."""
+        turns = (Turn("role", "content"),)
+        sample, _ = _conversation(Query("", "text", turns), Response("", "", ""))
+        return content_hash("bare", sample, RULES).hex()
+
+    def render(
+        self, query: Query, response: Response, checklist: Checklist, key: bytes
+    ) -> GradingTask:
+        """Return the conversation as prefix and the response as its one ending."""
+        prefix, forged = _conversation(query, response)
+        said = neutralise(response.text)
+        return GradingTask(
+            key=key,
+            query_id=query.id,
+            candidate=response.candidate,
+            prefix=prefix,
+            suffixes=(said.text,),
+            neutralised=forged + said.count,
+            items=1,
+        )
+
+
+def _conversation(query: Query, response: Response) -> tuple[str, int]:
+    """Return the conversation as plain text, and how many forged marks were disarmed in it."""
+    history = query.history if response.history is None else response.history
+    said = [*((turn.role, turn.content) for turn in history), ("user", query.text)]
+    turns = [(neutralise_name(role), neutralise(content)) for role, content in said]
+    count = sum(role.count + content.count for role, content in turns)
+    if len(turns) == 1:
+        return turns[0][1].text, count
+    return "\n\n".join(f"{role.text}: {content.text}" for role, content in turns), count

@@ -1,0 +1,100 @@
+"""RocketEval Tables 2 and 7: agreement with MT-Bench's human votes, method by method.
+
+    python studies/papers/agreement.py [--limit N] [--record]
+
+First turns, the six candidates that people voted on, one judge asked in different ways. All methods
+of a table meet the same votes: those on queries that each of them has graded (how many, the table
+says). The supervised rows of the paper's tables are in studies/mt_bench/supervised.py, because they
+need labels. Tie margin 0.1 on the 1 to 10 scale, intervals by resampling queries.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import asdict
+
+from runs import JUDGES, Graded, graded, record, rows_of, table
+
+from rocketeval.audit.methods import GradedBy, MethodComparison, compare_methods
+from rocketeval.cli.tables import share
+from rocketeval.config import RankingConfig
+from rocketeval.records import Gold, Vote
+
+RANKING = RankingConfig(bootstrap=2000)
+BLOCKS: dict[str, tuple[tuple[str, str, bool], ...]] = {
+    "Checklist and its ablations, baselines": (
+        ("RocketEval (unsupervised)", "checklist", False),
+        ("  without normalized score", "checklist", True),
+        ("  without independent judgment", "sequential", False),
+        ("Fixed checklist", "fixed", False),
+        ("Direct", "direct", False),
+        ("Direct, reference-guided", "reference", False),
+        ("CoT", "cot", False),
+    ),
+    "One prompt for the whole checklist": (
+        ("RocketEval (unsupervised)", "checklist", False),
+        ("  without normalized score", "checklist", True),
+        ("CheckEval's multi-item prompt", "multi_item", False),
+    ),
+}
+"""Rows by block: shown name, method, whether yes and no are counted instead of probabilities."""
+
+
+def main() -> None:
+    """Print the tables of every judge that has graded something."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--limit", type=int)
+    parser.add_argument("--record", action="store_true")
+    given = parser.parse_args()
+    lines: list[str] = []
+    content = {}
+    for judge, shown in JUDGES.items():
+        for block, rows in BLOCKS.items():
+            found = {
+                name: (graded("mt_bench", method, judge, given.limit), hard)
+                for name, method, hard in rows
+            }
+            present = {name: (each, hard) for name, (each, hard) in found.items() if each}
+            if len(present) < 2:
+                continue
+            comparison = compare(present)
+            content[f"{shown}: {block}"] = asdict(comparison)
+            lines += ["", *shown_table(f"{shown}: {block}", comparison)]
+    record("agreement", content, lines, keep=given.record)
+
+
+def compare(found: dict[str, tuple[Graded, bool]]) -> MethodComparison:
+    """Hold the methods against the votes on what all of them graded."""
+    votes = [Vote(**row) for row in rows_of("mt_bench", "votes")]
+    lengths = {
+        (row["query_id"], row["candidate"]): float(len(row["text"]))
+        for row in rows_of("mt_bench", "responses")
+    }
+    methods = {
+        name: GradedBy(each.grid(hard=hard), each.store.ledger_usage())
+        for name, (each, hard) in found.items()
+    }
+    graded_queries = set.intersection(*(set(each.grid.query_ids) for each in methods.values()))
+    about = [vote for vote in votes if vote.query_id in graded_queries]
+    return compare_methods(methods, lengths, Gold(votes=about), RANKING)
+
+
+def shown_table(title: str, comparison: MethodComparison) -> Sequence[str]:
+    """The comparison as text."""
+    rows = []
+    for row in comparison.rows:
+        if row.agreement is not None:
+            told = (row.agreement.with_ties, row.agreement.without_ties, row.gain)
+            rows.append([row.name, *map(share, told)])
+    if comparison.voters:
+        voters = comparison.voters
+        rows.append(["another voter", share(voters.with_ties), share(voters.without_ties), "-"])
+    first = comparison.rows[0].agreement
+    used = first.used if first else 0
+    head = f"{title} ({comparison.responses} responses, {used} votes)"
+    return [head, *table(["", "with ties", "without ties", "above the first"], rows)]
+
+
+if __name__ == "__main__":
+    main()

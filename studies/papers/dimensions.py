@@ -1,0 +1,222 @@
+"""CheckEval Tables 1 and 3, Evaluating the Evaluator Tables 1 and 2: one criterion at a time.
+
+    python studies/papers/dimensions.py [--limit N] [--record]
+
+SummEval (16 systems) and Topical-Chat (6 systems), four criteria each, mean ratings of people as
+gold. A criterion is judged by its checklist (CheckEval's seed questions, each asked alone; as
+probabilities, and as counted yes and no, which is CheckEval's own score), by a grade from 1 to 5
+with a full rubric, with the criterion's name, with no criterion at all, and by perplexity.
+Correlation within queries (the mean over articles or conversations, as CheckEval has it) and pooled
+over all responses (as Evaluating the Evaluator has it). Agreement between the two judges:
+Krippendorff's alpha and Fleiss' kappa of their item answers, or of their likeliest grades.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+from grade import SUMMEVAL, TOPICAL_CHAT
+from runs import JUDGES, Graded, graded, record, rows_of, table
+
+from rocketeval.audit.label_correlation import PER_QUERY, RESPONSES, label_correlation
+from rocketeval.audit.reliability import reliability
+from rocketeval.cli.tables import figure
+from rocketeval.criteria import criteria
+from rocketeval.grid import ScoreGrid
+from rocketeval.records import Interval, Label
+
+STUDIES = {"summeval": ("SummEval", SUMMEVAL), "topical_chat": ("Topical-Chat", TOPICAL_CHAT)}
+CHECKLIST, COUNTED = "checklist, probabilities", "checklist, yes counted"
+LEVELS = {
+    "perplexity": "1 perplexity",
+    "generic": "2 generic prompt",
+    "criterion": "3 criterion's name",
+    "rubric": "4 full rubric",
+}
+Cell = tuple[str, str]
+
+
+def main() -> None:
+    """Print the tables of both papers."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--limit", type=int)
+    parser.add_argument("--record", action="store_true")
+    given = parser.parse_args()
+    lines: list[str] = []
+    content: dict[str, Any] = {"correlation": {}, "between judges": {}}
+    for study, (shown, names) in STUDIES.items():
+        found = correlations(study, names, given.limit)
+        content["correlation"][shown] = found
+        lines += shown_correlations(shown, names, found)
+        between = between_judges(study, names, given.limit)
+        content["between judges"][shown] = between
+        lines += shown_between(shown, between)
+    lines += shown_groups(content["correlation"])
+    record("dimensions", content, lines, keep=given.record)
+    if given.record:
+        from plots import levels
+
+        levels(content["correlation"])
+
+
+def correlations(
+    study: str, names: tuple[str, ...], limit: int | None
+) -> dict[str, dict[str, dict[str, Any]]]:
+    """Figures by judge, method and criterion."""
+    gold = rows_of(study, "gold")
+    found: dict[str, dict[str, dict[str, Any]]] = {}
+    for judge, shown in JUDGES.items():
+        by_method: dict[str, dict[str, Any]] = defaultdict(dict)
+        for name in names:
+            labels = [Label(row["query_id"], row["candidate"], row[name]) for row in gold]
+            for method, grid in grids(study, name, judge, limit).items():
+                about = [label for label in labels if label.query_id in set(grid.query_ids)]
+                told = label_correlation(grid, about)
+                by_method[method][name] = {
+                    "within": asdict(told.levels[PER_QUERY]),
+                    "pooled": asdict(told.levels[RESPONSES]),
+                }
+        if by_method:
+            found[shown] = dict(by_method)
+    return found
+
+
+def grids(study: str, name: str, judge: str, limit: int | None) -> dict[str, ScoreGrid]:
+    """The scores for one criterion, by method."""
+    found: dict[str, ScoreGrid] = {}
+    checklist = graded(study, "checklist", judge, limit)
+    if checklist is not None:
+        items = items_of(study, name)
+        found[CHECKLIST] = checklist.grid(items)
+        found[COUNTED] = checklist.grid(items, hard=True)
+    for level, shown in LEVELS.items():
+        suffix = f":criterion={name}" if level in ("criterion", "rubric") else ""
+        each = graded(study, level + suffix, judge, limit)
+        if each is not None:
+            found[shown] = each.grid()
+    return found
+
+
+def items_of(study: str, name: str) -> list[int]:
+    """The places of one criterion's questions in the study's checklist."""
+    rows = rows_of(study, "dimensions")
+    return [place for place, row in enumerate(rows) if row["dimension"] == name]
+
+
+def between_judges(study: str, names: tuple[str, ...], limit: int | None) -> dict[str, Any]:
+    """Agreement of all judges' answers to the same items, and of their likeliest grades."""
+
+    def answers(name: str, each: Graded) -> dict[tuple[Cell, int], float]:
+        places = items_of(study, name)
+        return {
+            (cell, place): float(p[place] >= 0.5)
+            for cell, p in each.by_cell().items()
+            for place in places
+            if not np.isnan(p[place])
+        }
+
+    def grades(name: str, each: Graded) -> dict[tuple[Cell, int], float]:
+        return {(cell, 0): float(text[0]) for cell, text in each.texts().items() if text[0]}
+
+    return {
+        COUNTED: agreements(study, "checklist", names, answers, "nominal", limit),
+        LEVELS["rubric"]: agreements(study, "rubric", names, grades, "nominal", limit),
+    }
+
+
+def agreements(
+    study: str,
+    method: str,
+    names: tuple[str, ...],
+    read: Callable[[str, Graded], Mapping[tuple[Cell, int], float]],
+    level: Any,
+    limit: int | None,
+) -> dict[str, Any]:
+    """Krippendorff's alpha and Fleiss' kappa by criterion."""
+    found = {}
+    for name in names:
+        full = method if method == "checklist" else f"{method}:criterion={name}"
+        raters = {
+            shown: read(name, each)
+            for judge, shown in JUDGES.items()
+            if (each := graded(study, full, judge, limit)) is not None
+        }
+        if len(raters) < 2:
+            continue
+        units = sorted(set.union(*(set(given) for given in raters.values())))
+        ratings = np.array(
+            [[given.get(unit, np.nan) for unit in units] for given in raters.values()]
+        )
+        groups = np.array([unit[0][0] for unit in units])
+        found[name] = asdict(reliability(ratings, groups, list(raters), level=level))
+    return found
+
+
+def shown_correlations(
+    study: str, names: tuple[str, ...], found: dict[str, dict[str, dict[str, Any]]]
+) -> list[str]:
+    """Spearman within queries and Pearson pooled, by judge, method and criterion."""
+    lines = []
+    kinds = (("within", "spearman", "Spearman within queries"), ("pooled", "pearson", "Pearson"))
+    for where, kind, told in kinds:
+        rows = []
+        for judge, methods in found.items():
+            for method, figures in methods.items():
+                values = [_value(figures[name][where][kind]) for name in names]
+                shown = ["-" if value is None else f"{value:.2f}" for value in values]
+                rows.append([f"{judge}: {method}", *shown, f"{mean(values):.2f}"])
+        lines += [f"{study}: {told}", *table(["", *names, "mean"], rows), ""]
+    return lines
+
+
+def shown_between(study: str, between: dict[str, Any]) -> list[str]:
+    """Alpha and kappa between the judges."""
+    rows = []
+    for method, figures in between.items():
+        for name, told in figures.items():
+            alpha, fleiss = told["alpha"], told["fleiss"]["value"]
+            shown = "-" if alpha is None else figure(Interval(**alpha), ".2f")
+            kappa = "-" if fleiss is None else f"{fleiss:.2f}"
+            rows.append([f"{method}: {name}", shown, kappa, str(told["units"])])
+    if not rows:
+        return []
+    head = ["", "Krippendorff's alpha", "Fleiss' kappa", "units"]
+    return [f"{study}: agreement between the judges", *table(head, rows), ""]
+
+
+def shown_groups(found: dict[str, Any]) -> list[str]:
+    """Pooled Pearson by group of the taxonomy, over both benchmarks."""
+    known = criteria()
+    sums: dict[tuple[str, str], dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for studies in found.values():
+        for judge, methods in studies.items():
+            for method, figures in methods.items():
+                for name, told in figures.items():
+                    value = _value(told["pooled"]["pearson"])
+                    if value is not None:
+                        sums[judge, method][known[name].group].append(value)
+    groups = ("content", "engagement", "integrity", "relevance")
+    rows = [
+        [f"{judge}: {method}", *(f"{mean(by[group]):.2f}" for group in groups)]
+        for (judge, method), by in sums.items()
+    ]
+    return ["Mean Pearson by group of criteria", *table(["", *groups], rows)]
+
+
+def mean(values: list[float] | list[float | None]) -> float:
+    """The mean of what is known."""
+    known = [value for value in values if value is not None]
+    return float(np.mean(known)) if known else float("nan")
+
+
+def _value(told: dict[str, float] | None) -> float | None:
+    return None if told is None else told["value"]
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,127 @@
+"""What the studies read: answers, grades and gold of graded runs, by study, judge and method."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from grade import STUDY_JUDGE, study_config
+from numpy.typing import NDArray
+
+from rocketeval.grid import ScoreGrid
+from rocketeval.pipeline import Run
+from rocketeval.scoring.answers import AnswerTable
+from rocketeval.stages.methods import method_config, parse_variant
+from rocketeval.stages.score import read_answers
+from rocketeval.store.run import RunStore
+
+HERE = Path(__file__).parent
+RECORDED = HERE / "recorded"
+JUDGES = {STUDY_JUDGE: "Qwen2.5-Coder-1.5B", "smollm2-135m-instruct": "SmolLM2-135M"}
+"""The judges of the studies, with the names that tables show."""
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Graded:
+    """One method's judgments of one study's responses."""
+
+    judge: str
+    method: str
+    store: RunStore
+    answers: AnswerTable
+
+    def grid(self, items: Sequence[int] | None = None, *, hard: bool = False) -> ScoreGrid:
+        """Mean answers on 1 to 10, of all items or of some places; `hard` counts yes and no."""
+        values = []
+        for block in self.answers.blocks():
+            p = block.p_yes if items is None else block.p_yes[:, list(items)]
+            p = np.where(np.isnan(p), np.nan, p >= 0.5) if hard else p
+            counts = (~np.isnan(p)).sum(axis=1)
+            totals = np.where(np.isnan(p), 0.0, p).sum(axis=1)
+            values += np.divide(
+                totals, counts, out=np.full(len(p), np.nan), where=counts > 0
+            ).tolist()
+        scores = [1.0 + 9.0 * value for value in values]
+        return ScoreGrid.from_columns(self.answers.query_ids, self.answers.candidates, scores)
+
+    def by_cell(self) -> dict[tuple[str, str], Floats]:
+        """The answers of every response."""
+        cells = zip(self.answers.query_ids, self.answers.candidates, strict=True)
+        bounds = self.answers.offsets
+        return {
+            cell: self.answers.p_yes[bounds[row] : bounds[row + 1]]
+            for row, cell in enumerate(cells)
+        }
+
+    def texts(self) -> dict[tuple[str, str], list[str | None]]:
+        """What the judge wrote, or the grade it finds likeliest, by response."""
+        keys = read_answers(self.store)[1]
+        rows = {
+            row["key"]: row["text"]
+            for table in self.store.judgments(["key", "text"])
+            for row in table.to_pylist()
+        }
+        cells = zip(self.answers.query_ids, self.answers.candidates, keys, strict=True)
+        return {(q, c): rows[key] for q, c, key in cells if key is not None and rows.get(key)}
+
+
+def graded(study: str, method: str, judge: str, limit: int | None = None) -> Graded | None:
+    """The judgments of a study by one method and judge; None when they are not there."""
+    config = Run(study_config(study, judge, limit)).config
+    chosen = method_config(config, parse_variant(method))
+    store = RunStore(chosen.run_path)
+    if "judge" not in store.manifest():
+        return None
+    answers, keys = read_answers(store)
+    there = [row for row, key in enumerate(keys) if key is not None and answers.items[row] > 0]
+    return Graded(judge, method, store, answers.take(there))
+
+
+def all_judges(study: str, method: str, limit: int | None = None) -> Iterator[tuple[str, Graded]]:
+    """The judgments of every judge that has any, by the judge's shown name."""
+    for judge, shown in JUDGES.items():
+        found = graded(study, method, judge, limit)
+        if found is not None:
+            yield shown, found
+
+
+def rows_of(study: str, file: str) -> list[dict[str, Any]]:
+    """A file of the study's benchmark folder."""
+    path = HERE.parent / "runs" / "data" / study / f"{file}.jsonl"
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def record(name: str, content: Mapping[str, Any], lines: Sequence[str], *, keep: bool) -> None:
+    """Print a study's table; with `keep`, write it and the figures behind it to recorded/."""
+    text = "\n".join(lines)
+    print(text)
+    if keep:
+        RECORDED.mkdir(exist_ok=True)
+        (RECORDED / f"{name}.txt").write_text(text + "\n", encoding="utf-8")
+        shown = json.dumps(content, indent=1, ensure_ascii=False, default=_plain)
+        (RECORDED / f"{name}.json").write_text(shown + "\n", encoding="utf-8")
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """A plain text table."""
+    widths = [max(len(row[place]) for row in [head, *rows]) for place in range(len(head))]
+    lines = []
+    for row in [head, *rows]:
+        cells = [row[0].ljust(widths[0])]
+        cells += [cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)]
+        lines.append("  ".join(cells).rstrip())
+    return lines
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    raise TypeError(type(value).__name__)

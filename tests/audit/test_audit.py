@@ -1,0 +1,283 @@
+"""The whole audit, and what it says in words: right also where there is little or no gold."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rocketeval.audit.advice import advice
+from rocketeval.audit.audit import Audit, audit
+from rocketeval.audit.baselines import GUESS, LABELER, LONGER, TIE
+from rocketeval.certainty.power import queries_needed
+from rocketeval.config import RankingConfig
+from rocketeval.grid import ScoreGrid
+from rocketeval.records import Basis, Gold, Label, Rating, Vote
+
+CONFIG = RankingConfig(bootstrap=200)
+
+
+def made(
+    queries: int = 40,
+    candidates: int = 12,
+    noise: float = 0.5,
+    seed: int = 0,
+) -> tuple[ScoreGrid, Gold]:
+    """Scores that follow a truth with noise, which labels and two voters know exactly."""
+    rng = np.random.default_rng(seed)
+    truth = np.clip(5.5 + rng.normal(size=(queries, candidates)), 1.0, 10.0)
+    ids = tuple(f"q{row}" for row in range(queries))
+    names = tuple(f"c{column}" for column in range(candidates))
+    grid = ScoreGrid(ids, names, truth + noise * rng.normal(size=truth.shape))
+    labels = [
+        Label(ids[row], names[column], float(truth[row, column]))
+        for row in range(queries)
+        for column in range(candidates)
+    ]
+    votes = [
+        Vote(ids[row], names[c], names[c + 1], _winner(truth[row, c] - truth[row, c + 1]), voter)
+        for row in range(queries)
+        for c in range(candidates - 1)
+        for voter in ("v1", "v2")
+    ]
+    return grid, Gold(labels, votes)
+
+
+def _winner(gap: float) -> str:
+    return "tie" if abs(gap) < 0.1 else "a" if gap > 0 else "b"
+
+
+def audited(
+    grid: ScoreGrid,
+    gold: Gold,
+    *,
+    rivals: Mapping[str, ScoreGrid] | None = None,
+    basis: Mapping[tuple[str, str], Basis] | None = None,
+    categories: Mapping[str, str] | None = None,
+    scale: tuple[float, float] = (1.0, 10.0),
+) -> Audit:
+    lengths = {
+        (query, name): float(100 + (row * 37 + column * 11) % 53)
+        for row, query in enumerate(grid.query_ids)
+        for column, name in enumerate(grid.candidates)
+    }
+    return audit(
+        grid,
+        rivals or {},
+        lengths,
+        grid.mean_by_candidate(),
+        gold,
+        basis or {},
+        CONFIG,
+        categories=categories,
+        scale=scale,
+    )
+
+
+def words(found: Audit) -> str:
+    return "\n".join(advice(found, queries_needed))
+
+
+def test_a_good_judge_beats_every_baseline_and_is_said_to() -> None:
+    """Methods in order, the labeler perfect, paired leads above zero, and words to match."""
+    grid, gold = made()
+    found = audited(grid, gold)
+    assert list(found.agreement) == ["judge", LABELER, LONGER, TIE, GUESS]
+    labeler = found.agreement[LABELER]
+    assert labeler.with_ties is not None
+    assert labeler.with_ties.value == 1.0
+    for name in (LONGER, TIE, GUESS):
+        lead = found.vote_differences[name].without_ties
+        assert lead is not None
+        assert lead.value.low > 0.0
+    assert list(found.labels["all labels"]) == ["judge", LONGER]
+    assert found.labels["all labels"][LONGER].rmse is None
+    said = words(found)
+    assert "On decided votes, the judge beats 'random guess', the best of the rules" in said
+    assert "Labels, read as scores, agree with 100 % of decided votes" in said
+    assert "Another voter agrees more often than the judge" in said
+    assert (
+        "On all labels, response by response (Spearman), the judge beats 'longer response'" in said
+    )
+
+
+def test_the_margins_hold_the_runs_own_and_are_those_of_the_scale() -> None:
+    """On a scale a ninth as wide, margins are a ninth; the run's own is always among them."""
+    grid, gold = made(queries=8)
+    by_margin = {row.margin: row for row in audited(grid, gold).margins}
+    assert list(by_margin) == [0.0, 0.05, 0.1, 0.2, 0.5, 1.0]
+    own = audited(grid, gold).agreement["judge"].with_ties
+    assert by_margin[0.1].with_ties == own
+    shares = [row.ties for row in by_margin.values()]
+    assert shares == sorted(shares, key=lambda share: share or 0.0)
+    narrow = ScoreGrid(grid.query_ids, grid.candidates, (grid.scores - 1.0) / 9.0)
+    other = [row.margin for row in audited(narrow, Gold(votes=gold.votes), scale=(0, 1)).margins]
+    assert other == pytest.approx([0.0, 0.005556, 0.011111, 0.022222, 0.055556, 0.1, 0.111111])
+
+
+def test_a_judge_that_follows_nothing_is_not_told_apart_and_the_way_out_is_named() -> None:
+    """No verdict without an interval that leaves zero out, and a number of votes to collect."""
+    grid, gold = made(queries=20, noise=30.0, seed=4)
+    found = audited(grid, Gold(votes=gold.votes))
+    said = words(found)
+    assert "is not told apart from" in said
+    assert "beats" not in said
+    assert "more votes, on" in said or "would take over 100 times the votes" in said
+
+
+def test_a_judge_that_is_upside_down_is_not_to_be_trusted() -> None:
+    """Scores that prefer the worse response lose against guessing."""
+    grid, gold = made()
+    upside_down = ScoreGrid(grid.query_ids, grid.candidates, 11.0 - grid.scores)
+    said = words(audited(upside_down, gold))
+    assert "On decided votes, the judge does worse than" in said
+    assert "Do not trust its scores here." in said
+
+
+def test_a_category_where_the_judge_fails_is_named_with_the_part_of_luck() -> None:
+    """One of four kinds of queries is scored at random."""
+    grid, gold = made(queries=80)
+    rng = np.random.default_rng(1)
+    scores = np.array(grid.scores)
+    scores[::4] = rng.normal(size=scores[::4].shape)
+    kinds = {query: f"kind{row % 4}" for row, query in enumerate(grid.query_ids)}
+    broken = ScoreGrid(grid.query_ids, grid.candidates, scores)
+    said = words(audited(broken, Gold(votes=gold.votes), categories=kinds))
+    assert "Trust it less on kind0 (" in said
+    assert "4 categories were looked at; by luck alone at least one would" in said
+    assert "about 10 % of audits" in said
+    few = {query: f"kind{row}" for row, query in enumerate(grid.query_ids)}
+    one_voter = [vote for vote in gold.votes if vote.voter == "v1"]
+    said = words(audited(grid, Gold(votes=one_voter), categories=few))
+    assert "Every category has fewer than 20 votes" in said
+
+
+def test_a_simpler_score_that_does_as_well_is_named() -> None:
+    """The same scores under another name cannot be told apart; much worse ones are not named."""
+    grid, gold = made()
+    worse, _ = made(noise=5.0)
+    worse = ScoreGrid(grid.query_ids, grid.candidates, worse.scores)
+    said = words(audited(grid, gold, rivals={"twin": grid, "worse": worse}))
+    assert "The simpler score 'twin' does as well on decided votes" in said
+    assert "The simpler score 'twin' does as well on all labels" in said
+    assert "'worse'" not in said
+    back = words(audited(worse, gold, rivals={"better": grid}))
+    assert "The simpler score 'better' does better on decided votes" in back
+
+
+def test_candidates_that_flatter_are_warned_of() -> None:
+    """Means over many noisy responses order candidates; the responses themselves hardly agree."""
+    rng = np.random.default_rng(3)
+    truth = np.broadcast_to(np.linspace(4.0, 7.0, 12), (60, 12))
+    scores, labels = truth + 3.0 * rng.normal(size=(2, 60, 12))
+    grid, _ = made(queries=60)
+    grid = ScoreGrid(grid.query_ids, grid.candidates, scores)
+    gold = [
+        Label(grid.query_ids[row], grid.candidates[column], float(labels[row, column]))
+        for row in range(60)
+        for column in range(12)
+    ]
+    assert "Means of candidates flatter the judge" in words(audited(grid, Gold(labels=gold)))
+    noise, exact = made(queries=20, noise=30.0, seed=4)
+    assert "flatter the judge, and are not sure" in words(audited(noise, Gold(labels=exact.labels)))
+    same, exact = made(noise=0.01)
+    assert "hardly closer than responses do" in words(audited(same, Gold(labels=exact.labels)))
+
+
+def test_without_gold_the_words_say_what_to_collect() -> None:
+    """No figure, no verdict: how many votes would tell."""
+    grid, _ = made(queries=5)
+    found = audited(grid, Gold())
+    assert (found.agreement, found.labels, found.voters, found.margins) == ({}, {}, None, ())
+    nothing, collect = advice(found, queries_needed)
+    assert "no votes, labels or reference ratings" in nothing
+    assert "some 52 that are not ties tell an agreement of 70 % from guessing, 200" in collect
+
+
+def test_ratings_alone_test_the_order_only() -> None:
+    """They are reported, and votes or labels still asked for."""
+    grid, _ = made(queries=5)
+    ratings = [Rating(name, float(place)) for place, name in enumerate(grid.candidates)]
+    said = words(audited(grid, Gold(ratings=ratings)))
+    assert "Reference ratings of 12 candidates: Spearman" in said
+    assert "To find out, collect votes" in said
+    assert "Nothing here says" not in said
+    few = words(audited(grid, Gold(ratings=ratings[:2])))
+    assert "The reference ratings tell nothing: only 2 candidates" in few
+
+
+def test_gold_that_was_all_learned_from_is_no_test() -> None:
+    """What is refused is not audited, and the words say why there is nothing."""
+    grid, gold = made(queries=5)
+    fitted = {(query, name): Basis.FITTED for query in grid.query_ids for name in grid.candidates}
+    found = audited(grid, gold, basis=fitted)
+    assert (found.agreement, found.labels) == ({}, {})
+    assert "All gold was learned from by the fit that made these scores" in words(found)
+
+
+def test_one_query_tells_nothing_yet() -> None:
+    """Figures stand without intervals, and no verdict is given."""
+    grid, gold = made(queries=1)
+    said = words(audited(grid, gold))
+    assert "cannot be told from" in said
+    assert "1 query with votes, and 6 are the fewest that can tell anything" in said
+    for verdict in ("beats", "does worse", "does as well", "matters", "flatter"):
+        assert verdict not in said
+
+
+def test_votes_that_are_all_ties_decide_nothing() -> None:
+    """No baseline is beaten or lost to; how often scores tie too is told."""
+    grid, gold = made(queries=10)
+    ties = [Vote(vote.query_id, vote.candidate_a, vote.candidate_b, "tie") for vote in gold.votes]
+    found = audited(grid, Gold(votes=ties))
+    assert found.agreement["judge"].without_ties is None
+    said = words(found)
+    assert "All 220 votes are ties, and none says which response is better" in said
+    for verdict in ("beats", "does worse", "'always a tie'", "matters"):
+        assert verdict not in said
+
+
+def test_votes_of_which_none_can_be_used_are_counted() -> None:
+    """Unknown names leave no figure, and the words say so."""
+    grid, _ = made(queries=3)
+    found = audited(grid, Gold(votes=[Vote("nowhere", "x", "y", "a")]))
+    assert found.agreement["judge"].unusable == 1
+    assert words(found).startswith("Of 1 vote none can be used")
+
+
+def test_the_labeler_stands_only_where_both_responses_have_a_label() -> None:
+    """Labels of other candidates than the voted say nothing of votes; a few say a little."""
+    grid, gold = made(queries=10)
+    apart = Gold([each for each in gold.labels if each.candidate == "c0"], gold.votes)
+    found = audited(grid, apart)
+    assert LABELER not in found.agreement
+    assert "No vote is on two labelled responses" in words(found)
+    some = Gold([each for each in gold.labels if each.candidate in ("c0", "c1")], gold.votes)
+    assert audited(grid, some).agreement[LABELER].used == 20
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.data())
+def test_words_never_fail_and_never_show_what_is_not_a_number(data: st.DataObject) -> None:
+    """Whatever gold there is, on any cells, the audit and its words come out."""
+    queries, candidates = data.draw(st.integers(1, 4)), data.draw(st.integers(1, 3))
+    grid, gold = made(queries=queries, candidates=candidates, seed=data.draw(st.integers(0, 99)))
+    scores = np.array(grid.scores).round(data.draw(st.integers(-1, 1)))
+    scores[data.draw(st.integers(0, queries - 1)), 0] = np.nan
+    grid = ScoreGrid(grid.query_ids, grid.candidates, scores)
+    kept = Gold(
+        data.draw(st.lists(st.sampled_from(gold.labels), max_size=6)),
+        data.draw(st.lists(st.sampled_from(gold.votes), max_size=8)) if gold.votes else [],
+        data.draw(st.sampled_from([(), (Rating("c0", 1.0),)])),
+    )
+    kinds = {query: f"kind{row % 2}" for row, query in enumerate(grid.query_ids)}
+    found = audited(grid, kept, rivals={"twin": grid}, categories=kinds)
+    said = advice(found, queries_needed)
+    assert said
+    for sentence in said:
+        assert sentence.endswith((".", "`."))
+        assert "nan" not in sentence.split()
+        assert "None" not in sentence

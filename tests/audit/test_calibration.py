@@ -1,0 +1,167 @@
+"""Probabilities against gold: scikit-learn's figures, and bins that hold every item once."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from sklearn.calibration import calibration_curve
+from sklearn.metrics import brier_score_loss, roc_auc_score
+
+from rocketeval.audit.calibration import Calibration, CalibrationCurve, calibration
+from rocketeval.errors import ConfigError
+from rocketeval.ranking.bootstrap import interval, resample_queries
+from rocketeval.records import Interval
+from support.tables import PROBABILITIES, tables
+
+GOLD = st.sampled_from([0.0, 1.0, 0.0, 1.0, math.nan])
+
+
+def value(figure: Interval | None) -> float:
+    """The figure itself, which must be there."""
+    assert figure is not None
+    return figure.value
+
+
+def measured(p_yes: np.ndarray, gold: np.ndarray, bins: int = 10) -> Calibration:
+    """Three items a query, few resamples."""
+    return calibration(p_yes, gold, np.arange(len(p_yes)) // 3, bins=bins, bootstrap=5)
+
+
+GOLDEN = tables((1, 1), (4, 30), PROBABILITIES).flatmap(
+    lambda table: st.tuples(
+        st.just(table[0]), arrays(np.float64, table.shape[1], elements=GOLD, fill=st.nothing())
+    )
+)
+
+
+@settings(deadline=None)
+@given(GOLDEN, st.integers(1, 12))
+def test_figures_are_those_of_scikit_learn(
+    columns: tuple[np.ndarray, np.ndarray], bins: int
+) -> None:
+    """Curve, Brier score, AUC and wrong answers, with ties and with items left out."""
+    p_yes, gold = columns
+    known = ~(np.isnan(p_yes) | np.isnan(gold))
+    p, y = p_yes[known], gold[known]
+    assume(len(p) and 0 < y.sum() < len(y))
+    found = measured(p_yes, gold, bins)
+    share, mean_p = calibration_curve(y, p, n_bins=bins)
+    drawn = found.by_width.bins
+    np.testing.assert_allclose([each.gold.value for each in drawn], share, atol=1e-9)
+    np.testing.assert_allclose([each.mean_p for each in drawn], mean_p, atol=1e-9)
+    assert value(found.brier) == pytest.approx(brier_score_loss(y, p), abs=1e-9)
+    assert value(found.auc) == pytest.approx(roc_auc_score(y, p), abs=1e-9)
+    assert value(found.false_yes) == pytest.approx((p[y == 0] >= 0.5).mean(), abs=1e-9)
+    assert value(found.false_no) == pytest.approx((p[y == 1] < 0.5).mean(), abs=1e-9)
+    assert (found.items, found.missing) == (len(p), len(p_yes) - len(p))
+    assert (found.gold_yes, found.gold_no, found.reason) == (y.sum(), len(y) - y.sum(), None)
+
+
+def check_curve(curve: CalibrationCurve, p: np.ndarray, y: np.ndarray) -> None:
+    """Every item is in one bin, between its bounds, and the error is that of the bins."""
+    seen = np.zeros(len(p), dtype=int)
+    error = 0.0
+    for place, each in enumerate(curve.bins):
+        inside = (p <= each.high) & ((p > each.low) | ((place == 0) & (p == each.low)))
+        seen += inside
+        assert each.items == inside.sum()
+        assert each.mean_p == pytest.approx(p[inside].mean(), abs=1e-9)
+        assert each.gold.value == pytest.approx(y[inside].mean(), abs=1e-9)
+        error += abs(p[inside].sum() - y[inside].sum()) / len(p)
+    assert (seen == 1).all()
+    assert curve.error == pytest.approx(error, abs=1e-9)
+
+
+@settings(deadline=None)
+@given(tables((2, 2), (1, 40), PROBABILITIES), st.integers(1, 8))
+def test_bins_hold_every_item_once(table: np.ndarray, bins: int) -> None:
+    """Of equal width and of equal count, with gold between 0 and 1 too."""
+    p_yes, gold = table
+    known = ~np.isnan(p_yes - gold)
+    assume(known.any())
+    found = measured(p_yes, gold, bins)
+    check_curve(found.by_width, p_yes[known], gold[known])
+    check_curve(found.by_count, p_yes[known], gold[known])
+    assert value(found.brier) == pytest.approx(((p_yes - gold)[known] ** 2).mean(), abs=1e-9)
+
+
+def test_bins_of_equal_count_are_of_equal_count() -> None:
+    """Without ties each has its share of the items."""
+    rng = np.random.default_rng(0)
+    found = measured(rng.random(60) ** 3, rng.random(60) < 0.5, 6)
+    assert [each.items for each in found.by_count.bins] == [10] * 6
+
+
+def test_a_calibrated_judge_is_found_calibrated() -> None:
+    """Most bins' intervals hold the diagonal, and a judge that says yes too often is caught."""
+    rng = np.random.default_rng(1)
+    p_yes = rng.random(3000)
+    gold, groups = rng.random(3000) < p_yes, np.arange(3000) // 10
+    fair = calibration(p_yes, gold, groups, bootstrap=300)
+    held = [each.gold.low <= each.mean_p <= each.gold.high for each in fair.by_width.bins]
+    assert sum(held) >= 8
+    assert fair.by_width.error is not None
+    assert fair.by_width.error < 0.03
+    assert fair.auc is not None
+    assert fair.auc.low < 5 / 6 < fair.auc.high
+    eager = calibration(np.sqrt(p_yes), gold, groups, bootstrap=300)
+    assert eager.false_yes is not None
+    assert fair.false_yes is not None
+    assert eager.false_yes.low > fair.false_yes.high
+    assert not any(each.gold.high > each.mean_p for each in eager.by_width.bins[3:8])
+
+
+def test_draws_of_the_auc_equal_laying_the_resamples_out() -> None:
+    """Weights by query give the same bounds as repeating every drawn query's items."""
+    rng = np.random.default_rng(3)
+    p_yes, gold, places = rng.integers(0, 9, 60) / 8, rng.random(60) < 0.5, np.arange(60) // 6
+    found = calibration(p_yes, gold, places, bootstrap=40, seed=7).auc
+    drawn = []
+    for counts in resample_queries(10, 40, 7):
+        for draw in counts.astype(int):
+            again = np.repeat(np.arange(60), draw[places])
+            drawn.append(roc_auc_score(gold[again], p_yes[again]))
+    expected = interval(float(roc_auc_score(gold, p_yes)), np.array(drawn), queries=10, level=0.95)
+    assert found is not None
+    assert (found.low, found.high) == pytest.approx((expected.low, expected.high), abs=1e-9)
+
+
+def test_labels_have_a_curve_but_no_wrong_answers() -> None:
+    """Gold between yes and no gives a reason where answers would be counted."""
+    found = measured(np.array([0.1, 0.9, 0.4]), np.array([0.25, 1.0, 0.5]))
+    assert (found.auc, found.false_yes, found.false_no) == (None, None, None)
+    assert (found.gold_yes, found.gold_no) == (None, None)
+    assert found.reason == "gold is not yes or no, so there is no AUC and no share of wrong answers"
+    assert found.brier is not None
+
+
+def test_one_kind_of_gold_has_no_auc() -> None:
+    """Neither a half nor a one stands there."""
+    found = measured(np.array([0.1, 0.9]), np.array([True, True]))
+    assert (found.auc, found.false_yes) == (None, None)
+    assert value(found.false_no) == 0.5
+    assert found.reason == "gold says the same of every item, so there is no AUC"
+
+
+def test_nothing_to_compare_is_a_reason() -> None:
+    """No item with both: no figure, and nothing raised."""
+    found = measured(np.array([math.nan, 0.5]), np.array([1.0, math.nan]))
+    assert (found.by_width.bins, found.by_count.bins) == ((), ())
+    assert (found.by_count.error, found.brier, found.auc) == (None, None, None)
+    assert (found.items, found.missing) == (0, 2)
+    assert found.reason == "no item has both a probability and gold"
+
+
+def test_what_makes_no_sense_is_refused() -> None:
+    """No bins, gold off the scale, and columns of different lengths."""
+    with pytest.raises(ConfigError, match="0 bins"):
+        measured(np.array([0.5]), np.array([1.0]), 0)
+    with pytest.raises(ValueError, match="below 0 or above 1"):
+        measured(np.array([0.5]), np.array([7.0]))
+    with pytest.raises(ValueError, match="gold for 2 items, probabilities for 1"):
+        measured(np.array([0.5]), np.array([1.0, 0.0]))

@@ -1,0 +1,184 @@
+"""Methods side by side: on the same responses, by figures worked out by hand."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+
+import numpy as np
+import orjson
+import pytest
+
+from rocketeval.audit.baselines import GUESS, LONGER, TIE
+from rocketeval.audit.methods import (
+    GradedBy,
+    MethodComparison,
+    MethodFigures,
+    common_cells,
+    compare_methods,
+    gain_over,
+    mean_scores,
+)
+from rocketeval.config import RankingConfig
+from rocketeval.errors import BenchmarkError
+from rocketeval.grid import ScoreGrid
+from rocketeval.records import Gold, Interval, Label, Rating, Usage, Vote
+
+RANKING = RankingConfig(bootstrap=100)
+NAN = math.nan
+
+
+def grid(rows: Mapping[str, Sequence[float]], candidates: str = "abc") -> ScoreGrid:
+    """Scores by query, a column for each letter."""
+    return ScoreGrid(tuple(rows), tuple(candidates), np.array(list(rows.values())))
+
+
+ONE = grid({"q1": (9.0, 5.0, 1.0), "q2": (2.0, 6.0, 6.05)})
+TWO = grid({"q1": (5.0, 9.0, NAN), "q2": (2.0, 6.0, 4.0)})
+LENGTHS = {(q, c): 10.0 if c == "a" else 20.0 for q in ("q1", "q2") for c in "abc"}
+VOTES = [
+    Vote("q1", "a", "b", "a"),
+    Vote("q1", "a", "c", "a"),
+    Vote("q2", "b", "c", "tie"),
+    Vote("q2", "a", "b", "b"),
+]
+
+
+def compare(graded: Mapping[str, ScoreGrid], **gold: Sequence[object]) -> MethodComparison:
+    """The comparison of plain grids."""
+    methods = {name: GradedBy(each) for name, each in graded.items()}
+    return compare_methods(methods, LENGTHS, Gold(**gold), RANKING)  # type: ignore[arg-type]
+
+
+def rows_of(comparison: MethodComparison) -> dict[str, MethodFigures]:
+    """The rows by their names."""
+    return {row.name: row for row in comparison.rows}
+
+
+def value(interval: Interval | None) -> float:
+    """The figure of an interval that must be there."""
+    assert interval is not None
+    return interval.value
+
+
+def test_agreement_is_on_the_votes_that_all_methods_can_meet() -> None:
+    """`two` has no score for c on q1: that response, and the vote on it, count for nobody."""
+    found = compare({"one": ONE, "two": TWO}, votes=VOTES)
+    assert (found.responses, found.left_out) == (5, 1)
+    rows = rows_of(found)
+    assert list(rows) == ["one", "two", LONGER, TIE, GUESS]
+    expected = {"one": (1, 1), "two": (1 / 3, 1 / 2), LONGER: (2 / 3, 1 / 2), TIE: (1 / 3, 1 / 2)}
+    for name, (with_ties, without_ties) in {**expected, GUESS: (1 / 3, 1 / 2)}.items():
+        agreement = rows[name].agreement
+        assert agreement is not None
+        assert value(agreement.with_ties) == pytest.approx(with_ties), name
+        assert value(agreement.without_ties) == pytest.approx(without_ties), name
+        assert agreement.used == 3
+    assert rows["one"].gain is None
+    assert value(rows["two"].gain) == pytest.approx(-2 / 3)
+    assert value(rows[LONGER].gain) == pytest.approx(-1 / 3)
+
+
+def test_the_ceiling_is_about_the_same_votes() -> None:
+    """Two voters who agree on a response that is left out do not raise it."""
+    second = [Vote("q1", "a", "c", "a", "b"), Vote("q2", "b", "c", "b", "b")]
+    found = compare({"one": ONE, "two": TWO}, votes=[*VOTES, *second])
+    assert found.voters is not None
+    assert (found.voters.pairs, found.voters.with_ties.value) == (1, 0.0)
+
+
+def test_labels_are_met_on_the_same_responses() -> None:
+    """Errors by hand; characters are on no scale, so that their distance means nothing."""
+    labels = [Label("q1", "a", 8.0), Label("q1", "b", 5.0), Label("q1", "c", 9.0)]
+    labels += [Label("q2", "a", 1.0), Label("q2", "b", 7.0), Label("q2", "c", 6.05)]
+    rows = rows_of(compare({"one": ONE, "two": TWO}, labels=labels))
+    one, two, longer = (rows[name].labels for name in ("one", "two", LONGER))
+    assert one is not None
+    assert two is not None
+    assert longer is not None
+    assert (one.responses, one.unusable) == (5, 1)
+    assert value(one.rmse) == pytest.approx(math.sqrt((1 + 0 + 1 + 1 + 0) / 5))
+    assert value(two.rmse) == pytest.approx(math.sqrt((9 + 16 + 1 + 1 + 2.05**2) / 5))
+    assert longer.rmse is None
+    assert longer.spearman is not None
+    assert set(one.levels) == {"responses", "per query", "candidates"}
+    assert TIE not in rows
+
+
+def test_ratings_are_met_by_mean_scores() -> None:
+    """Over the responses that count: of `one`, 5.5, 5.5 and 6.05; of `two`, 3.5, 7.5 and 4."""
+    ratings = [Rating("a", 1.0), Rating("b", 2.0), Rating("c", 3.0)]
+    rows = rows_of(compare({"one": ONE, "two": TWO}, ratings=ratings))
+    for name, expected in (("one", math.sqrt(0.75)), ("two", 0.5)):
+        found = rows[name].ratings
+        assert found is not None
+        assert found.spearman is not None
+        assert found.spearman.value == pytest.approx(expected)
+
+
+def test_mean_scores_leave_out_who_has_none() -> None:
+    """A candidate without a score has no mean."""
+    assert mean_scores(grid({"q1": (1.0, NAN, NAN), "q2": (2.0, 4.0, NAN)})) == {"a": 1.5, "b": 4.0}
+
+
+def test_methods_may_know_queries_in_another_order() -> None:
+    """Cells are matched by their names; a query that one lacks falls out for all."""
+    turned = ScoreGrid(("q2",), ("c", "b"), np.array([[4.0, 6.0]]))
+    cut, left_out = common_cells({"one": ONE, "turned": turned})
+    assert cut["turned"].query_ids == ONE.query_ids
+    assert np.isfinite(cut["one"].scores).sum() == 2
+    assert cut["turned"].scores[1].tolist()[1:] == [6.0, 4.0]
+    assert left_out == 4
+
+
+def test_a_gain_needs_no_more_than_shared_votes() -> None:
+    """On votes that only one of the two can meet nothing is said."""
+    assert value(gain_over(ONE, TWO, VOTES, RANKING)) == pytest.approx(2 / 3)
+    assert gain_over(ONE, TWO, VOTES[1:2], RANKING) is None
+    assert gain_over(ONE, TWO, [], RANKING) is None
+
+
+def many(scored: int, total: int = 20) -> ScoreGrid:
+    """Two candidates on ten queries, the first so many cells scored."""
+    flat = np.where(np.arange(total) < scored, np.linspace(1.0, 9.0, total), NAN)
+    names = tuple(f"q{number}" for number in range(total // 2))
+    return ScoreGrid(names, ("a", "b"), flat.reshape(-1, 2))
+
+
+@pytest.mark.parametrize(("scored", "compared"), [(0, False), (15, False), (16, True), (20, True)])
+def test_a_method_that_scored_far_fewer_stands_apart(scored: int, compared: bool) -> None:
+    """Below four fifths of the best it would empty the table; it is named with its counts."""
+    few = GradedBy(many(scored), Usage(requests=7), unanswered=3, unscored=20 - scored)
+    graded = {"few": few, "all": GradedBy(many(20)), "most": GradedBy(many(18))}
+    found = compare_methods(graded, {}, Gold(), RANKING)
+    assert [row.name for row in found.rows if row.name != LONGER] == [
+        name for name in graded if compared or name != "few"
+    ]
+    assert found.responses == (min(scored, 18) if compared else 18)
+    if not compared:
+        (apart,) = found.apart
+        assert apart.reason == f"it scored only {scored} of 20 responses"
+        assert apart.figures is not None
+        assert (apart.figures.unanswered, apart.figures.unscored) == (3, 20 - scored)
+        assert apart.figures.usage == Usage(requests=7)
+
+
+def test_nothing_scored_is_an_error() -> None:
+    """A table of dashes would say nothing."""
+    with pytest.raises(BenchmarkError, match="Not one of the methods"):
+        compare_methods({"a": GradedBy(many(0)), "b": GradedBy(many(0))}, {}, Gold(), RANKING)
+
+
+def test_counts_travel_with_the_figures() -> None:
+    """What is missing is the method's own count, not that of cells without a response."""
+    graded = {"one": GradedBy(TWO, Usage(requests=3), 4, 0, 2)}
+    row = compare_methods(graded, LENGTHS, Gold(), RANKING).rows[0]
+    assert (row.unanswered, row.unscored, row.unfinished) == (4, 0, 2)
+    assert row.usage == Usage(requests=3)
+
+
+def test_a_comparison_can_be_written() -> None:
+    """As JSON, unknown bounds included."""
+    found = compare({"one": ONE, "two": TWO}, votes=VOTES[:1], labels=[Label("q1", "a", 3.0)])
+    assert b'"advice"' in orjson.dumps(asdict(found))

@@ -1,0 +1,59 @@
+"""The same items for every query, with its reference where that is wanted and there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from rocketeval.checklists.base import create_author
+from rocketeval.checklists.fixed import REFERENCE, FixedAuthor
+from rocketeval.config import AuthorConfig
+from rocketeval.errors import ConfigError
+from rocketeval.records import Query, Usage
+
+
+def author(**options: Any) -> FixedAuthor:
+    """The author that a config describes."""
+    made = create_author(AuthorConfig(kind="fixed", options=options), {})
+    assert isinstance(made, FixedAuthor)
+    return made
+
+
+async def test_every_query_gets_the_items() -> None:
+    """In order, for nothing."""
+    fixed = author(items=["Is it right?", "Is it short?"])
+    await fixed.prepare()
+    for name in ("one", "two"):
+        checklist = await fixed.write(Query(name, "text", reference="Because."))
+        assert (checklist.query_id, checklist.items) == (name, ("Is it right?", "Is it short?"))
+        assert checklist.author == "fixed"
+    assert fixed.usage == fixed.most(Query("one", "text")) == Usage()
+    assert not fixed.costly
+    await fixed.aclose()
+
+
+async def test_a_reference_stands_behind_every_item() -> None:
+    """Of this query; one without a reference is asked without."""
+    fixed = author(items=["How good is it?"], reference=True)
+    shown = await fixed.write(Query("q", "text", reference="Because of scattering."))
+    assert shown.items == (f"How good is it?\n\n{REFERENCE}\nBecause of scattering.",)
+    plain = await fixed.write(Query("p", "text"))
+    assert plain.items == ("How good is it?",)
+
+
+def test_the_digest_tells_authors_apart() -> None:
+    """Items, their order, and whether references are shown."""
+    digests = {
+        author(items=["a", "b"]).digest,
+        author(items=["b", "a"]).digest,
+        author(items=["a", "b"], reference=True).digest,
+    }
+    assert len(digests) == 3
+
+
+@pytest.mark.parametrize("options", [{}, {"items": []}, {"items": ["a", " "]}, {"itms": ["a"]}])
+def test_items_are_needed(options: dict[str, Any]) -> None:
+    """None, an empty one and a misspelt setting are refused."""
+    with pytest.raises(ConfigError, match="items"):
+        author(**options)

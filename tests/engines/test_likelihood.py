@@ -1,0 +1,176 @@
+"""How likely a text is: every token told, or a named refusal; never a mean of what is left."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+
+from fakes.native_server import CONTEXT, LlamaCppShaped, NativeServer, OllamaShaped
+from fakes.openai_server import FakeOpenAI, answer, serving
+from fakes.sglang_server import SGLangShaped
+from fakes.toy_tokenizer import ToyTemplate
+from fakes.vllm_server import VLLMShaped
+from rocketeval import ScriptedEngine
+from rocketeval.engines.likelihood import Spoken, spoken
+from rocketeval.errors import EngineRefused, RequestRejected
+from support.judges import engine_at, judged
+
+PROMPT = "Name a city."
+TEXT = "Paris, of course."
+COMPLETIONS = "/v1/completions"
+
+
+def truth(server: NativeServer, prompt: str = PROMPT, text: str = TEXT) -> list[float]:
+    """What the stub's model says about every token of the text."""
+    framed = server.template.render(prompt)
+    start, whole = len(server.tokens(framed)), server.tokens(framed + text)
+    return [server.read_logp(whole[: place + 1]) for place in range(start, len(whole))]
+
+
+SERVERS = {
+    "vllm": VLLMShaped,
+    "vllm without prompt_logprobs": lambda: VLLMShaped(tells_prompts=False),
+    "trimming template": lambda: VLLMShaped(template=ToyTemplate(trims=True)),
+    "sglang": SGLangShaped,
+}
+
+
+@pytest.mark.parametrize("name", SERVERS)
+async def test_every_token_of_the_text_is_told(name: str) -> None:
+    """The text alone, in the judge's chat template, whichever way the server tells."""
+    server = SERVERS[name]()
+    async with judged(server) as engine:
+        told = await engine.likelihood(PROMPT, TEXT)
+    assert list(told.logprobs) == truth(server)
+    assert len(told.logprobs) == len(server.tokens(TEXT))
+    assert told.usage.requests == (2 if "without" in name else 1)
+    assert told.usage.prompt_tokens > len(told.logprobs)
+
+
+async def test_the_request() -> None:
+    """Tokens are sent, so that nothing is added to them; the user's own settings with them."""
+    server = VLLMShaped()
+    extra = {"priority": 7, "chat_template_kwargs": {"enable_thinking": False}}
+    async with judged(server, extra_body=extra) as engine:
+        await engine.likelihood(PROMPT, TEXT)
+    (body,) = (call.seen.body for call in server.calls if call.path == COMPLETIONS)
+    assert server.tokenizer.decode(body["prompt"]) == server.template.render(PROMPT) + TEXT
+    assert (body["prompt_logprobs"], body["max_tokens"], body["priority"]) == (0, 1, 7)
+    assert "chat_template_kwargs" not in body
+
+
+@pytest.mark.parametrize("server", [VLLMShaped(swallowed=3), SGLangShaped(swallowed=3)])
+async def test_what_a_cache_swallowed_is_missed(server: NativeServer) -> None:
+    """A shorter list is refused: the mean of what is left would be of another text."""
+    async with judged(server) as engine:
+        with pytest.raises(RequestRejected, match=r"left out the log-probabilities of [23] of"):
+            await engine.likelihood(PROMPT, TEXT)
+
+
+def rows(server: NativeServer, change: Any) -> list[Any]:
+    """The rows vLLM would send, and what is wrong with one of them."""
+    tokens = server.tokens(server.template.render(PROMPT) + TEXT)
+    told: list[Any] = [None, *({str(token): {"logprob": -1.0}} for token in tokens[1:])]
+    told[2] = change(tokens[2])
+    return told
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (lambda token: None, "left out the log-probabilities of 1 of"),
+        (lambda token: {}, "left out"),
+        (lambda token: {str(token): None}, "left out"),
+        (lambda token: {str(token): {"logprob": None}}, "left out"),
+        (lambda token: {str(token): {"logprob": -9999.0}}, "left out"),
+        (lambda token: {str(token + 1): {"logprob": -1.0}}, "left out"),
+        (lambda token: {str(token): {"logprob": 12.5}}, "are none"),
+        (lambda token: {str(token): -1.0}, "not a completion with"),
+        (lambda token: "Yes", "not a completion with"),
+    ],
+)
+async def test_a_value_that_is_not_told_is_refused(change: Any, reason: str) -> None:
+    """Also in the prompt before the text: who damages one token may have shifted all."""
+    server = VLLMShaped()
+    async with judged(server) as engine:
+        await engine.identify()
+        server.fail(answer({"choices": [{"prompt_logprobs": rows(server, change)}]}))
+        with pytest.raises(RequestRejected, match=reason):
+            await engine.likelihood(PROMPT, TEXT)
+
+
+@pytest.mark.parametrize(
+    ("logprobs", "reason"),
+    [
+        (None, "not a completion that repeats"),
+        ({"token_logprobs": [-0.1]}, "left out"),
+        ({"token_logprobs": [None, *[-0.1] * 200]}, "tells of 201 tokens"),
+    ],
+)
+async def test_a_server_that_does_not_repeat_is_refused(logprobs: Any, reason: str) -> None:
+    """One that ignores `echo`, or adds tokens of its own, does not pass for one that tells."""
+    server = SGLangShaped()
+    async with judged(server) as engine:
+        await engine.identify()
+        server.fail(answer({"choices": [{"logprobs": logprobs}]}))
+        with pytest.raises(RequestRejected, match=reason):
+            await engine.likelihood(PROMPT, TEXT)
+
+
+@pytest.mark.parametrize("server", [LlamaCppShaped(), OllamaShaped(), FakeOpenAI()])
+async def test_servers_that_cannot_are_refused_by_name(server: FakeOpenAI) -> None:
+    """What is needed is named, and the judge is not even probed."""
+    async with serving(server):
+        stub = NativeServer(base_url=server.base_url)
+        engine = engine_at(stub)
+        try:
+            with pytest.raises(EngineRefused, match="how likely") as caught:
+                await engine.likelihood(PROMPT, TEXT)
+        finally:
+            await engine.aclose()
+    assert "vLLM" in caught.value.hint
+    assert not any(seen.path.endswith("completions") for seen in server.seen)
+
+
+async def test_without_a_chat_template_nothing_can_be_put_into_its_mouth() -> None:
+    """SGLang does not tell its template: the settings that do are named."""
+    async with judged(SGLangShaped(), options={}) as engine:
+        with pytest.raises(EngineRefused, match="chat template") as caught:
+            await engine.likelihood(PROMPT, TEXT)
+    assert "chat_head" in caught.value.hint
+
+
+async def test_texts_that_cannot_be_told() -> None:
+    """No text at all, and one too long for the model, are named and cost no other text."""
+    server = VLLMShaped()
+    async with judged(server) as engine:
+        with pytest.raises(RequestRejected, match="no text"):
+            await engine.likelihood(PROMPT, "")
+        with pytest.raises(RequestRejected, match="max_model_len"):
+            await engine.likelihood(PROMPT, "long " * CONTEXT)
+        assert list((await engine.likelihood(PROMPT, TEXT)).logprobs) == truth(server)
+
+
+def test_the_text_begins_where_the_tokens_differ() -> None:
+    """Also where its beginning grew together with the end of the prompt."""
+    assert spoken([1, 2, 3], [1, 2, 3, 4]) == Spoken([1, 2, 3, 4], 3)
+    assert spoken([1, 2, 3], [1, 2, 9, 4]) == Spoken([1, 2, 9, 4], 2)
+    for whole in ([1, 2, 3], [1, 2], [9, 2, 3]):
+        with pytest.raises(RequestRejected, match="no text"):
+            spoken([1, 2, 3], whole)
+
+
+async def test_a_script_finds_a_text_as_likely_as_its_beginning_and_its_end() -> None:
+    """Each byte depends on what stands before it alone, as with a model."""
+    engine = ScriptedEngine(fail_on="boom")
+    short = (await engine.likelihood(PROMPT, "Paris")).logprobs
+    long = (await engine.likelihood(PROMPT, "Paris it is")).logprobs
+    other = (await engine.likelihood("Name a town.", "Paris")).logprobs
+    assert long[: len(short)] == short
+    assert len(short) == 5
+    assert short != other
+    assert all(logp <= 0 and math.isfinite(logp) for logp in long)
+    with pytest.raises(RequestRejected, match="scripted to fail"):
+        await engine.likelihood(PROMPT, "boom")

@@ -1,0 +1,39 @@
+"""The scripted engine on a scale: grades by content, named, under an identity of their own."""
+
+from __future__ import annotations
+
+import pytest
+
+from rocketeval import ScriptedEngine
+from rocketeval.config import EngineConfig
+from rocketeval.engines.base import EngineIdentity, create_engine
+from rocketeval.records import GradingTask, Status
+
+SCALE = tuple("54321")
+TASK = GradingTask(b"k", "q", "c", "A response. ", ("Is it good?", "Is it short?"))
+
+
+@pytest.mark.parametrize(
+    ("grade", "text"), [(1.0, "5"), (0.9, "5"), (0.7, "4"), (0.5, "3"), (0.1, "1"), (0.0, "1")]
+)
+async def test_the_nearest_label_is_named(grade: float, text: str) -> None:
+    """A script's grade is certain, and so is its name."""
+    engine = ScriptedEngine(lambda *_: grade, labels=SCALE)
+    answer = (await engine.grade(TASK, {})).answers[0]
+    assert (answer.status, answer.p_yes, answer.text) == (Status.OK, grade, text)
+    assert (answer.p_low, answer.p_high, answer.mass) == (grade, grade, 1.0)
+    assert (answer.logp_yes, answer.logp_no) == (None, None)
+
+
+async def test_the_same_content_gets_the_same_number_on_any_labels() -> None:
+    """The config's labels decide what is named, and make another judge of it."""
+    plain = create_engine(EngineConfig(engine="scripted", model="m"))
+    scale = create_engine(EngineConfig(engine="scripted", model="m", labels=SCALE))
+    ours, theirs = await plain.grade(TASK, {}), await scale.grade(TASK, {})
+    assert [one.p_yes for one in ours.answers] == [one.p_yes for one in theirs.answers]
+    assert all(one.text is None for one in ours.answers)
+    assert all(one.text in SCALE for one in theirs.answers)
+    assert await plain.identify() == EngineIdentity(
+        "scripted", "m", "script", "1", "exact", "script"
+    )
+    assert (await scale.identify()).readout != "script"

@@ -1,0 +1,101 @@
+"""Judgments that are written, and judgments by likelihood: answers, failures, cost."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from rocketeval import ScriptedEngine
+from rocketeval.engines.base import Likelihood, Written
+from rocketeval.errors import EngineError, EngineRefused, EngineUnavailable, RequestRejected
+from rocketeval.grading.methods.base import Ask
+from rocketeval.grading.methods.written import how_likely, writes_answers, writes_score
+from rocketeval.records import GradingTask, Status, Usage
+
+TASK = GradingTask(b"k", "q", "c", "Judge this. ", ("Q1. Right?\nQ2. Short?",), items=2)
+SCORE = GradingTask(b"k", "q", "c", "Judge this. ", ("How good?",), items=1)
+
+
+class Writer(ScriptedEngine):
+    """Writes one text, or raises; keeps what it was asked."""
+
+    def __init__(self, told: str | EngineError, *, finished: bool = True) -> None:
+        super().__init__()
+        self.told = told
+        self.finished = finished
+        self.asked: list[tuple[str, int]] = []
+
+    async def write(
+        self, prompt: str, *, max_tokens: int, temperature: float = 0.0, seed: int | None = None
+    ) -> Written:
+        self.asked.append((prompt, max_tokens))
+        assert temperature == 0.0
+        if isinstance(self.told, EngineError):
+            raise self.told
+        return Written(self.told, Usage(1, 20, 5, 7), self.finished)
+
+    async def likelihood(self, prompt: str, text: str) -> Likelihood:
+        self.asked.append((prompt + text, 0))
+        if isinstance(self.told, EngineError):
+            raise self.told
+        return Likelihood((-1.0, -3.0), Usage(1, 20))
+
+
+async def test_a_written_judgment_is_read_and_paid_for() -> None:
+    """The whole prompt is asked once, within the limit; usage is the engine's."""
+    engine = Writer("Q1: Yes\nQ2: No")
+    graded = await writes_answers(33)(engine)(TASK, {})
+    assert engine.asked == [(TASK.prefix + TASK.suffixes[0], 33)]
+    assert [answer.p_yes for answer in graded.answers] == [1.0, 0.0]
+    assert graded.usage == Usage(1, 20, 5, 7)
+    assert graded.failure is None
+
+
+async def test_a_written_score_is_one_answer() -> None:
+    """With the text it was read from."""
+    graded = await writes_score(33)(Writer('{"score": "10"}'))(SCORE, {})
+    assert [(answer.p_yes, answer.text) for answer in graded.answers] == [(1.0, '{"score": "10"}')]
+
+
+async def test_an_unreadable_text_is_a_judgment_without_an_answer() -> None:
+    """It is paid for, and asking again would give the same: no failure."""
+    graded = await writes_score(33)(Writer("Lovely."))(SCORE, {})
+    assert graded.failure is None
+    assert graded.answers[0].status is Status.UNREADABLE
+
+
+@pytest.mark.parametrize(("finished", "status"), [(True, Status.OK), (False, Status.UNREADABLE)])
+async def test_a_number_that_may_be_cut_is_not_read(finished: bool, status: Status) -> None:
+    """At the token limit, `score: 1` may be the beginning of 10."""
+    graded = await writes_score(33)(Writer("score: 1", finished=finished))(SCORE, {})
+    assert graded.answers[0].status is status
+
+
+@pytest.mark.parametrize("ask", [writes_answers(9), writes_score(9), how_likely])
+@pytest.mark.parametrize("error", [EngineUnavailable("gone"), RequestRejected("too long")])
+async def test_a_failure_is_told_and_counted(ask: object, error: EngineError) -> None:
+    """It may be on the bill; whether others will fail too is told as for checklists."""
+    asking: Ask = ask(Writer(error))  # type: ignore[operator]
+    graded = await asking(TASK, {})
+    assert graded.failure == error.message
+    assert graded.unavailable is isinstance(error, EngineUnavailable)
+    assert {answer.status for answer in graded.answers} == {Status.ERROR}
+    assert graded.usage.requests == 1
+
+
+@pytest.mark.parametrize("ask", [writes_score(9), how_likely])
+async def test_a_refusal_is_not_swallowed(ask: object) -> None:
+    """An engine that cannot do this at all ends the method, with its own words."""
+    with pytest.raises(EngineRefused, match="cannot"):
+        await ask(Writer(EngineRefused("cannot")))(SCORE, {})  # type: ignore[operator]
+
+
+async def test_likelihood_is_one_over_perplexity() -> None:
+    """The mean log-probability decides, not the length."""
+    engine = Writer("")
+    graded = await how_likely(engine)(SCORE, {})
+    (answer,) = graded.answers
+    assert answer.p_yes == pytest.approx(math.exp(-2.0))
+    assert answer.logp_yes == -2.0
+    assert graded.usage.prompt_tokens == 20

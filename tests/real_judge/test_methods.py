@@ -1,0 +1,49 @@
+"""A real model asked in other ways: by a digit, item after item, and in its own words."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rocketeval import Run
+from rocketeval.records import Status
+from rocketeval.store.run import RunStore
+from support.make import make_config
+
+from .server import ServedJudge
+
+
+@pytest.mark.parametrize(
+    ("kind", "options"), [("direct", {}), ("sequential", {}), ("cot", {"max_tokens": 60})]
+)
+async def test_two_responses_are_graded(
+    judge_url: ServedJudge, tmp_path: Path, kind: str, options: dict[str, int]
+) -> None:
+    """Every judgment is there and paid for; a text that holds no score is kept and said so."""
+    config = make_config(
+        tmp_path,
+        benchmark={"path": str(tmp_path / "benchmark"), "limit": 1},
+        judge={"model": judge_url.name, "base_url": judge_url.base_url},
+        method={"kind": kind, "options": options},
+    )
+    facts = await Run(config).to_judgments()
+    assert (facts["judged"], facts["failed"]) == (2, 0)
+    found = RunStore(config.run_path)
+    rows = [row for table in found.judgments() for row in table.to_pylist()]
+    keys = [row["key"] for row in rows]
+    for judgment in found.judgments_of(keys).values():
+        assert judgment.usage.prompt_tokens > 0
+        assert len(judgment.answers) == (2 if kind == "sequential" else 1)
+        for answer in judgment.answers:
+            if kind == "cot":
+                assert answer.text
+                assert answer.status in (Status.OK, Status.UNREADABLE)
+                assert 1 < judgment.usage.completion_tokens <= 60
+            if answer.p_yes is not None:
+                assert 0.0 <= answer.p_yes <= 1.0
+    if kind != "cot":
+        values = [p for row in rows for p in row["p_yes"]]
+        assert any(p is not None and 0.0 < p < 1.0 for p in values)
+    again = await Run(config).to_judgments()
+    assert again["usage"]["requests"] == 0

@@ -1,0 +1,50 @@
+"""A scripted judge that counts every token it reads and writes, and keeps every prompt."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rocketeval import ScriptedEngine
+from rocketeval.engines.base import Graded, Likelihood, Written
+from rocketeval.records import Answer, GradingTask, Usage
+
+SCORED = 'Q1: Yes\nQ2: No\n{"score": "7"}'
+"""A text in which every method that lets a judge write finds its answers."""
+
+
+class MeteredEngine(ScriptedEngine):
+    """As dear as its prompts allow: a byte is a token, and it writes all it may."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(text=lambda _: SCORED, **settings)
+        self.prompts: list[str] = []
+        self.tokens = 0
+
+    async def grade(self, task: GradingTask, known: Mapping[int, Answer]) -> Graded:
+        """Answer, and count a token written for every item."""
+        asked = [s for place, s in enumerate(task.suffixes) if place not in known]
+        graded = await super().grade(task, known)
+        usage = Usage()
+        for suffix in asked[: graded.usage.requests]:
+            usage += self._read(task.prefix + suffix, 1)
+        return Graded(graded.answers, usage, graded.failure)
+
+    async def write(
+        self, prompt: str, *, max_tokens: int, temperature: float = 0.0, seed: int | None = None
+    ) -> Written:
+        """Write the text, and count as many tokens as are allowed."""
+        written = await super().write(prompt, max_tokens=max_tokens)
+        return Written(written.text, self._read(prompt, max_tokens), finished=True)
+
+    async def likelihood(self, prompt: str, text: str) -> Likelihood:
+        """Tell log-probabilities, and count what was read."""
+        told = await super().likelihood(prompt, text)
+        return Likelihood(told.logprobs, self._read(prompt + text, 1))
+
+    def _read(self, prompt: str, written: int) -> Usage:
+        self.prompts.append(prompt)
+        # One more: the chat template, as `tokenise` tells of a single mark.
+        used = Usage(1, len(prompt.encode()) + 1, 0, written)
+        self.tokens += used.prompt_tokens + written
+        return used
