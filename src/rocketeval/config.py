@@ -150,8 +150,8 @@ class MethodConfig(Section):
     """How the judge is asked about a response."""
 
     kind: str = "checklist"
-    """checklist (RocketEval), its ablations fixed, sequential, multi_item, or a baseline: direct,
-    reference, cot, analysis, generic, criterion, rubric, perplexity."""
+    """checklist (RocketEval), its ablations fixed, sequential, all_yes, all_no, multi_item, or a
+    baseline: direct, reference, cot, analysis, generic, criterion, rubric, perplexity."""
     options: dict[str, Any] = {}
     """Settings of this method."""
 

@@ -56,6 +56,8 @@ from rocketeval.stages.explain import (
     explain_run,
 )
 from rocketeval.stages.grade import grade_responses
+from rocketeval.stages.item_gold import ItemGold, hold_against_item_gold
+from rocketeval.stages.judged_runs import JudgedRun, open_run
 from rocketeval.stages.learned import check_learnable
 from rocketeval.stages.load import load_inputs
 from rocketeval.stages.methods import (
@@ -68,6 +70,7 @@ from rocketeval.stages.methods import (
 )
 from rocketeval.stages.plan import MOST_PROMPTS, Plan, make_plan
 from rocketeval.stages.rank import check_anchor, rank_candidates
+from rocketeval.stages.reliability import JudgeReliability, compare_judges
 from rocketeval.stages.report import write_report
 from rocketeval.stages.score import score_responses
 from rocketeval.stages.scorers import compare_kinds
@@ -231,6 +234,21 @@ class Run:
             comparison = compare_variants(self.config, stores, variants, refused)
             self.store.save_json("methods", methods_facts(comparison))
         return comparison
+
+    def compare_judges(self, paths: Sequence[Path]) -> JudgeReliability:
+        """Say how far this run's judge and those of other runs, by folder or config, agree."""
+        with self.store.locked():
+            runs = [JudgedRun(self.store, self.config), *map(open_run, paths)]
+            found = compare_judges(runs, self.config.ranking)
+            self.store.save_json("reliability", asdict(found))
+        return found
+
+    def hold_against_item_gold(self, path: Path) -> ItemGold:
+        """Compare the judge's answers with gold answers to the same items, from a file of rows."""
+        with self.store.locked():
+            found = hold_against_item_gold(self.store, self.config, path)
+            self.store.save_json("item_gold", asdict(found))
+        return found
 
     def explain(self) -> Explanation:
         """Say where each candidate loses against its neighbours in the ranking."""

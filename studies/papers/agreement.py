@@ -14,7 +14,8 @@ import argparse
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from runs import JUDGES, Graded, graded, record, rows_of, table
+from grade import ANALYSIS
+from runs import JUDGES, Graded, cut, graded, record, rows_of, table
 
 from rocketeval.audit.methods import GradedBy, MethodComparison, compare_methods
 from rocketeval.cli.tables import share
@@ -22,20 +23,24 @@ from rocketeval.config import RankingConfig
 from rocketeval.records import Gold, Vote
 
 RANKING = RankingConfig(bootstrap=2000)
+OURS, HARD = "RocketEval (unsupervised)", "  without normalized score"
 BLOCKS: dict[str, tuple[tuple[str, str, bool], ...]] = {
-    "Checklist and its ablations, baselines": (
-        ("RocketEval (unsupervised)", "checklist", False),
-        ("  without normalized score", "checklist", True),
-        ("  without independent judgment", "sequential", False),
+    "baselines": (
+        (OURS, "checklist", False),
+        (HARD, "checklist", True),
         ("Fixed checklist", "fixed", False),
         ("Direct", "direct", False),
         ("Direct, reference-guided", "reference", False),
-        ("CoT", "cot", False),
     ),
-    "One prompt for the whole checklist": (
-        ("RocketEval (unsupervised)", "checklist", False),
-        ("  without normalized score", "checklist", True),
+    "ablations": (
+        (OURS, "checklist", False),
+        (HARD, "checklist", True),
+        ("  without independent judgment", "sequential", False),
         ("CheckEval's multi-item prompt", "multi_item", False),
+        ("Fixed checklist", "fixed", False),
+        ("Direct", "direct", False),
+        ("CoT", "cot", False),
+        ("Direct, after the 1.5B judge's analysis", ANALYSIS, False),
     ),
 }
 """Rows by block: shown name, method, whether yes and no are counted instead of probabilities."""
@@ -48,20 +53,32 @@ def main() -> None:
     parser.add_argument("--record", action="store_true")
     given = parser.parse_args()
     lines: list[str] = []
-    content = {}
+    comparisons: dict[str, MethodComparison] = {}
     for judge, shown in JUDGES.items():
         for block, rows in BLOCKS.items():
-            found = {
-                name: (graded("mt_bench", method, judge, given.limit), hard)
+            present = {
+                name: (each, hard)
                 for name, method, hard in rows
+                if (each := graded("mt_bench", method, judge, given.limit)) is not None
             }
-            present = {name: (each, hard) for name, (each, hard) in found.items() if each}
             if len(present) < 2:
                 continue
             comparison = compare(present)
-            content[f"{shown}: {block}"] = asdict(comparison)
+            comparisons[f"{shown}, {block}"] = comparison
             lines += ["", *shown_table(f"{shown}: {block}", comparison)]
+    content = {title: asdict(each) for title, each in comparisons.items()}
     record("agreement", content, lines, keep=given.record)
+    if given.record:
+        from plots import bars
+
+        labels, values = [], []
+        for title, comparison in comparisons.items():
+            for row in comparison.rows:
+                if row.agreement and row.agreement.with_ties:
+                    labels.append(f"{title}: {row.name.strip()}")
+                    found = row.agreement.with_ties
+                    values.append([100 * x for x in (found.value, found.low, found.high)])
+        bars("agreement", "Agreement with human votes, ties counted", labels, values, "%")
 
 
 def compare(found: dict[str, tuple[Graded, bool]]) -> MethodComparison:
@@ -71,12 +88,10 @@ def compare(found: dict[str, tuple[Graded, bool]]) -> MethodComparison:
         (row["query_id"], row["candidate"]): float(len(row["text"]))
         for row in rows_of("mt_bench", "responses")
     }
-    methods = {
-        name: GradedBy(each.grid(hard=hard), each.store.ledger_usage())
-        for name, (each, hard) in found.items()
-    }
-    graded_queries = set.intersection(*(set(each.grid.query_ids) for each in methods.values()))
-    about = [vote for vote in votes if vote.query_id in graded_queries]
+    grids = {name: each.grid(hard=hard) for name, (each, hard) in found.items()}
+    common = set.intersection(*(set(grid.query_ids) for grid in grids.values()))
+    methods = {name: GradedBy(cut(grid, common)) for name, grid in grids.items()}
+    about = [vote for vote in votes if vote.query_id in common]
     return compare_methods(methods, lengths, Gold(votes=about), RANKING)
 
 
@@ -93,7 +108,8 @@ def shown_table(title: str, comparison: MethodComparison) -> Sequence[str]:
     first = comparison.rows[0].agreement
     used = first.used if first else 0
     head = f"{title} ({comparison.responses} responses, {used} votes)"
-    return [head, *table(["", "with ties", "without ties", "above the first"], rows)]
+    apart = [f"{each.name}: {each.reason}" for each in comparison.apart]
+    return [head, *table(["", "with ties", "without ties", "above the first"], rows), *apart]
 
 
 if __name__ == "__main__":

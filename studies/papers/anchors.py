@@ -2,9 +2,9 @@
 
     python studies/papers/anchors.py [--data ../shared/data] [--record]
 
-PandaLM's annotators, GPT-4 against people on MT-Bench, LLM-Rubric's own baseline; and on HANNA, five
-recorded judges that gave grades from 1 to 5 under four prompts: do more instructions bring them
-closer to people (Evaluating the Evaluator), and do they agree with each other (CheckEval)?
+PandaLM's annotators, GPT-4 against people on MT-Bench, LLM-Rubric's own baseline; and on HANNA,
+five recorded judges that gave grades from 1 to 5 under four prompts: do more instructions bring
+them closer to people (Evaluating the Evaluator), and do they agree with each other (CheckEval)?
 """
 
 from __future__ import annotations

@@ -28,6 +28,7 @@ from rocketeval.audit.reliability import reliability
 from rocketeval.cli.tables import figure
 from rocketeval.criteria import criteria
 from rocketeval.grid import ScoreGrid
+from rocketeval.ranking.bootstrap import interval, ratio_draws
 from rocketeval.records import Interval, Label
 
 STUDIES = {"summeval": ("SummEval", SUMMEVAL), "topical_chat": ("Topical-Chat", TOPICAL_CHAT)}
@@ -48,11 +49,17 @@ def main() -> None:
     parser.add_argument("--record", action="store_true")
     given = parser.parse_args()
     lines: list[str] = []
-    content: dict[str, Any] = {"correlation": {}, "between judges": {}}
+    content: dict[str, Any] = {"correlation": {}, "overall": {}, "between judges": {}}
     for study, (shown, names) in STUDIES.items():
         found = correlations(study, names, given.limit)
         content["correlation"][shown] = found
         lines += shown_correlations(shown, names, found)
+        means = overall(study, names, given.limit)
+        content["overall"][shown] = {
+            judge: {method: asdict(told) for method, told in methods.items()}
+            for judge, methods in means.items()
+        }
+        lines += shown_overall(shown, means)
         between = between_judges(study, names, given.limit)
         content["between judges"][shown] = between
         lines += shown_between(shown, between)
@@ -157,18 +164,78 @@ def agreements(
     return found
 
 
+def overall(
+    study: str, names: tuple[str, ...], limit: int | None
+) -> dict[str, dict[str, Interval]]:
+    """By judge and method: the mean over criteria and queries of Spearman within a query.
+
+    A query counts with the mean of the criteria on which both scores and ratings differ.
+    """
+    gold = {(row["query_id"], row["candidate"]): row for row in rows_of(study, "gold")}
+    found: dict[str, dict[str, Interval]] = {}
+    for judge, shown in JUDGES.items():
+        by_query: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+        for name in names:
+            for method, grid in grids(study, name, judge, limit).items():
+                for query, value in within(grid, gold, name).items():
+                    by_query[method][query].append(value)
+        for method, queries in by_query.items():
+            values = np.array([np.mean(each) for each in queries.values()])
+            draws = ratio_draws(values[:, None], np.ones((len(values), 1)), times=2000, seed=0)[
+                :, 0
+            ]
+            told = interval(float(values.mean()), draws, queries=len(values), level=0.95)
+            found.setdefault(shown, {})[method] = told
+    return found
+
+
+def within(grid: ScoreGrid, gold: Mapping[Cell, Mapping[str, Any]], name: str) -> dict[str, float]:
+    """Spearman of scores and ratings within each query where neither is constant."""
+    from scipy.stats import spearmanr
+
+    found = {}
+    for query, row in zip(grid.query_ids, grid.scores, strict=True):
+        pairs = [
+            (score, gold[query, candidate][name])
+            for candidate, score in zip(grid.candidates, row, strict=True)
+            if np.isfinite(score)
+        ]
+        scores, ratings = map(list, zip(*pairs, strict=True))
+        if len(set(scores)) > 1 and len(set(ratings)) > 1:
+            found[query] = float(spearmanr(scores, ratings).statistic)
+    return found
+
+
+def shown_overall(study: str, found: dict[str, dict[str, Interval]]) -> list[str]:
+    """The overall figures with their intervals."""
+    rows = [
+        [f"{judge}: {method}", figure(told, ".2f")]
+        for judge, methods in found.items()
+        for method, told in methods.items()
+    ]
+    return [f"{study}: mean Spearman within queries, over criteria", *table(["", "mean"], rows), ""]
+
+
 def shown_correlations(
     study: str, names: tuple[str, ...], found: dict[str, dict[str, dict[str, Any]]]
 ) -> list[str]:
     """Spearman within queries and Pearson pooled, by judge, method and criterion."""
     lines = []
-    kinds = (("within", "spearman", "Spearman within queries"), ("pooled", "pearson", "Pearson"))
+    kinds = (
+        ("within", "spearman", "Spearman within queries [that have one]"),
+        ("pooled", "pearson", "Pearson"),
+    )
     for where, kind, told in kinds:
         rows = []
         for judge, methods in found.items():
             for method, figures in methods.items():
-                values = [_value(figures[name][where][kind]) for name in names]
-                shown = ["-" if value is None else f"{value:.2f}" for value in values]
+                known = [figures[name][where] if name in figures else None for name in names]
+                values = [None if each is None else _value(each[kind]) for each in known]
+                counts = [f" [{each['n']}]" if each and where == "within" else "" for each in known]
+                shown = [
+                    "-" if value is None else f"{value:.2f}{count}"
+                    for value, count in zip(values, counts, strict=True)
+                ]
                 rows.append([f"{judge}: {method}", *shown, f"{mean(values):.2f}"])
         lines += [f"{study}: {told}", *table(["", *names, "mean"], rows), ""]
     return lines

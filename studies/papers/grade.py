@@ -5,28 +5,36 @@
     python studies/papers/grade.py smollm2-135m-instruct --base-url http://127.0.0.1:8001/v1
     python studies/papers/grade.py JUDGE --base-url URL --limit 2    # minutes, runs of their own
     python studies/papers/grade.py JUDGE --base-url URL --only arena_hard
+    python studies/papers/grade.py JUDGE --engine scripted --limit 2    # a dry run, answers made up
 
 Which queries: the first so many of the order that prepare.py draws, as the table below says, so
-that all of it fits about two hours on two cores. A longer run only adds to a shorter one.
+that all of it fits about two hours on two cores. A longer run only adds to a shorter one. Runs go
+to studies/runs, or to the folder in $ROCKETEVAL_STUDY_RUNS.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import os
+from collections.abc import Mapping
 from pathlib import Path
 
 from rocketeval.cli.progress import make_observer
-from rocketeval.config import RunConfig, load_config
+from rocketeval.config import RunConfig, parse_config
 from rocketeval.pipeline import Run
 from rocketeval.stages.methods import method_config, parse_variant
 
 HERE = Path(__file__).parent
+RUNS = Path(os.environ.get("ROCKETEVAL_STUDY_RUNS", HERE.parent / "runs")).absolute()
 STUDY_JUDGE = "qwen2.5-coder-1.5b-instruct"
 """Whose runs have the studies' plain names."""
 
 SUMMEVAL = ("coherence", "consistency", "fluency", "relevance")
 TOPICAL_CHAT = ("coherence", "engagingness", "groundedness", "naturalness")
+
+ANALYSIS = "analysis"
+"""A weaker judge after the study judge's analysis; the study judge itself is left out."""
 
 Part = tuple[int, tuple[str, ...]]
 
@@ -41,7 +49,7 @@ WORK: dict[str, tuple[Part, ...]] = {
     "mt_bench": (
         (80, ("checklist",)),
         (40, ("fixed", "direct", "reference")),
-        (20, ("sequential", "all_yes", "all_no", "multi_item", "cot")),
+        (20, ("sequential", "all_yes", "all_no", "multi_item", "cot", ANALYSIS)),
     ),
     "arena_hard": ((12, ("checklist", "direct")),),
     "summeval": ((12, ("checklist", *levels(SUMMEVAL))),),
@@ -55,17 +63,20 @@ def main() -> None:
     """Grade what the command line asks for."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("judge")
-    parser.add_argument("--base-url", required=True)
+    parser.add_argument("--base-url")
+    parser.add_argument("--engine", default="openai")
     parser.add_argument("--only", choices=list(WORK), action="append")
     parser.add_argument("--methods", help="only these, separated by commas")
     parser.add_argument("--limit", type=int, help="so many queries of each study")
     given = parser.parse_args()
+    engine = {"engine": given.engine, "base_url": given.base_url}
     wanted = given.methods.split(",") if given.methods else None
     for study in given.only or WORK:
         for queries, methods in WORK[study]:
-            chosen = [name for name in methods if wanted is None or name in wanted]
-            config = study_config(study, given.judge, given.limit, queries, given.base_url)
-            asyncio.run(grade(config, chosen))
+            own = [name for name in methods if (name, given.judge) != (ANALYSIS, STUDY_JUDGE)]
+            chosen = [name for name in own if wanted is None or name in wanted]
+            config = study_config(study, given.judge, given.limit, queries, engine)
+            asyncio.run(grade(config, chosen, given.limit))
 
 
 def study_config(
@@ -73,27 +84,36 @@ def study_config(
     judge: str,
     limit: int | None = None,
     queries: int | None = None,
-    base_url: str | None = None,
+    engine: Mapping[str, str | None] | None = None,
 ) -> RunConfig:
     """The config of a study's run by one judge; a limited run has a name of its own."""
-    config = load_config(HERE / f"{study}.yaml")
     name = study if judge == STUDY_JUDGE else f"{study}-{judge}"
     if limit is not None:
         name, queries = f"{name}-first-{limit}", limit
-    engine = {"model": judge} | ({} if base_url is None else {"base_url": base_url})
-    return config.model_copy(
-        update={
+    return parse_config(
+        {
             "name": name,
-            "benchmark": config.benchmark.model_copy(update={"limit": queries}),
-            "judge": config.judge.model_copy(update=engine),
+            "benchmark": {"path": RUNS / "data" / study, "limit": queries},
+            "judge": {"model": judge, "concurrency": 8, **(engine or {})},
+            "author": {"min_items": 1, "max_items": 40},
+            "output": RUNS,
+            "cache": RUNS / ".cache",
         }
     )
 
 
-async def grade(config: RunConfig, methods: list[str]) -> None:
+def study_method(config: RunConfig, name: str, limit: int | None) -> RunConfig:
+    """The config of a study's run by one method."""
+    if name == ANALYSIS:
+        strong = study_method(study_config("mt_bench", STUDY_JUDGE, limit), "cot", limit)
+        name = f"{ANALYSIS}:run={strong.run_path}"
+    return method_config(Run(config).config, parse_variant(name))
+
+
+async def grade(config: RunConfig, methods: list[str], limit: int | None) -> None:
     """Grade a study's responses by these methods, in order."""
     for name in methods:
-        chosen = method_config(Run(config).config, parse_variant(name))
+        chosen = study_method(config, name, limit)
         print(f"== {config.name}: {name}, {config.benchmark.limit} queries", flush=True)
         run = Run(chosen, observer=make_observer(chosen, quiet=False))
         try:

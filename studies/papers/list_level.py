@@ -17,7 +17,7 @@ from dataclasses import asdict
 from itertools import product
 
 import numpy as np
-from runs import JUDGES, graded, record, rows_of, table
+from runs import JUDGES, cut, graded, record, rows_of, table
 
 from rocketeval.audit.methods import mean_scores
 from rocketeval.audit.rank_matrix import rank_matrix
@@ -81,12 +81,6 @@ def read_grids(limit: int | None) -> dict[str, ScoreGrid]:
                 found[f"{shown}: {name.strip()}"] = each.grid(hard=hard)
     common = set.intersection(*(set(grid.query_ids) for grid in found.values()))
     return {name: cut(grid, common) for name, grid in found.items()}
-
-
-def cut(grid: ScoreGrid, queries: set[str]) -> ScoreGrid:
-    """The grid of some of its queries."""
-    keep = [row for row, query in enumerate(grid.query_ids) if query in queries]
-    return ScoreGrid([grid.query_ids[row] for row in keep], grid.candidates, grid.scores[keep])
 
 
 def lengths_like(grid: ScoreGrid) -> ScoreGrid:

@@ -1,6 +1,8 @@
 """Turn the shared benchmark data into folders of the generic format, one a study.
 
-    python studies/papers/prepare.py [--data ../shared/data] [--to studies/runs/data]
+    python studies/papers/prepare.py [--data ../shared/data] [--to FOLDER]
+
+Without a folder they go to studies/runs/data, or to data in $ROCKETEVAL_STUDY_RUNS.
 
 Queries are written in an order shuffled with a fixed seed, so that the first N of them
 (`benchmark.limit`) are a random draw, and a longer run only adds to a shorter one.
@@ -11,12 +13,14 @@ from __future__ import annotations
 import argparse
 import gzip
 import json
+import os
 import random
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+RUNS = Path(os.environ.get("ROCKETEVAL_STUDY_RUNS", Path(__file__).parents[1] / "runs"))
 SEED = 20261115
 SUMMEVAL = ("coherence", "consistency", "fluency", "relevance")
 TOPICAL_CHAT = ("coherence", "engagingness", "groundedness", "naturalness")
@@ -27,7 +31,7 @@ def main() -> None:
     """Write every benchmark folder."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--data", type=Path, default=Path("../shared/data"))
-    parser.add_argument("--to", type=Path, default=Path("studies/runs/data"))
+    parser.add_argument("--to", type=Path, default=RUNS / "data")
     given = parser.parse_args()
     for name, make in STUDIES.items():
         files = make(given.data)

@@ -9,13 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from grade import STUDY_JUDGE, study_config
+from grade import RUNS, STUDY_JUDGE, study_config, study_method
 from numpy.typing import NDArray
 
 from rocketeval.grid import ScoreGrid
-from rocketeval.pipeline import Run
 from rocketeval.scoring.answers import AnswerTable
-from rocketeval.stages.methods import method_config, parse_variant
 from rocketeval.stages.score import read_answers
 from rocketeval.store.run import RunStore
 
@@ -73,9 +71,7 @@ class Graded:
 
 def graded(study: str, method: str, judge: str, limit: int | None = None) -> Graded | None:
     """The judgments of a study by one method and judge; None when they are not there."""
-    config = Run(study_config(study, judge, limit)).config
-    chosen = method_config(config, parse_variant(method))
-    store = RunStore(chosen.run_path)
+    store = RunStore(study_method(study_config(study, judge, limit), method, limit).run_path)
     if "judge" not in store.manifest():
         return None
     answers, keys = read_answers(store)
@@ -91,9 +87,15 @@ def all_judges(study: str, method: str, limit: int | None = None) -> Iterator[tu
             yield shown, found
 
 
+def cut(grid: ScoreGrid, queries: set[str]) -> ScoreGrid:
+    """The grid of some of its queries."""
+    keep = [row for row, query in enumerate(grid.query_ids) if query in queries]
+    return ScoreGrid([grid.query_ids[row] for row in keep], grid.candidates, grid.scores[keep])
+
+
 def rows_of(study: str, file: str) -> list[dict[str, Any]]:
     """A file of the study's benchmark folder."""
-    path = HERE.parent / "runs" / "data" / study / f"{file}.jsonl"
+    path = RUNS / "data" / study / f"{file}.jsonl"
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 

@@ -104,7 +104,7 @@ async def draw(judge: str, base_url: str | None, times: int, items: int, keep: b
     """Sample answers to some items for real, and compare how often they differ."""
     found = graded("mt_bench", "checklist", judge)
     assert found is not None, "grade mt_bench first"
-    config = study_config("mt_bench", judge, base_url=base_url).judge
+    config = study_config("mt_bench", judge, engine={"base_url": base_url}).judge
     known = found.by_cell()
     tasks = unfinished_tasks(found.store.inputs, GradingPrompt(), b"", lambda key: False)
     asked = []

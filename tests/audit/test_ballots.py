@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rocketeval.audit.agreement import (
-    agreement_with_votes,
+from rocketeval.audit.agreement import agreement_with_votes
+from rocketeval.audit.ballots import (
     agreements,
     find_ballots,
     hits,

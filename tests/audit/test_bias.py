@@ -1,158 +1,149 @@
-"""Length bias and self-preference: SciPy's coefficients within queries, and planted biases."""
+"""Both biases of a run: on the queries looked at, with or without gold, and in words."""
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from scipy import stats
 
-from rocketeval.audit.bias import length_bias, self_preference, spearman_by_row
+from rocketeval.audit.advice_on_bias import on_bias
+from rocketeval.audit.bias import Bias, find_bias
+from rocketeval.config import RankingConfig
 from rocketeval.grid import ScoreGrid
 from rocketeval.records import Vote
-from support.tables import tables
 
-NAMES = ("a", "b", "c", "d", "e", "f")
-IDS = tuple(f"q{row}" for row in range(200))
-
-
-def grid(scores: np.ndarray) -> ScoreGrid:
-    """Scores under plain names."""
-    return ScoreGrid(IDS[: len(scores)], NAMES[: scores.shape[1]], scores)
+CONFIG = RankingConfig(bootstrap=200)
+NAMES = ("qwen-a", "qwen-b", "gpt-c", "gpt-d")
+IDS = tuple(f"q{row}" for row in range(60))
 
 
-def made(seed: int, per_length: float) -> tuple[ScoreGrid, ScoreGrid, np.ndarray]:
-    """Scores that follow gold and, beside it, length; with lengths that follow gold somewhat."""
+def laid_out(scores: np.ndarray) -> ScoreGrid:
+    """A grid of four candidates."""
+    return ScoreGrid(IDS[: len(scores)], NAMES, scores)
+
+
+def made(per_length: float, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Scores that follow labels and, beside them, length; with labels and lengths."""
     rng = np.random.default_rng(seed)
-    gold, noise, other = rng.normal(size=(3, 200, 6))
-    lengths = 0.5 * gold + noise
-    return grid(gold + per_length * lengths + 0.5 * other), grid(lengths), gold
+    labels, lengths, noise = rng.normal(size=(3, 60, 4))
+    return labels + per_length * lengths + 0.5 * noise, lengths, labels
 
 
-@settings(deadline=None)
-@given(tables((2, 8), (1, 6)))
-def test_rows_correlate_as_scipy_says(table: np.ndarray) -> None:
-    """Ties share ranks, missing cells are left out, and what has no order is NaN."""
-    half = len(table) // 2
-    one, two = table[:half], table[half : 2 * half]
-    for found, x, y in zip(spearman_by_row(one, two), one, two, strict=True):
-        both = ~np.isnan(x - y)
-        x, y = x[both], y[both]
-        if len(x) < 3 or np.ptp(x) == 0 or np.ptp(y) == 0:
-            assert np.isnan(found)
-        else:
-            assert found == pytest.approx(stats.spearmanr(x, y).statistic, abs=1e-9)
-
-
-def test_a_planted_length_bias_is_found_beyond_what_gold_deserves() -> None:
-    """Gold itself follows length; only what the scores follow beyond it is excess."""
-    fair = length_bias(*made(1, 0.0), bootstrap=300)
-    assert fair.gold is not None
-    assert fair.gold.low > 0.2
-    assert fair.excess is not None
-    assert fair.excess.high < 0.05
-    biased = length_bias(*made(1, 1.0), bootstrap=300)
-    assert biased.excess is not None
-    assert biased.excess.low > 0.2
-    assert (biased.queries, biased.gold_queries, biased.left_out) == (200, 200, 0)
-    assert biased.scores is not None
-    assert biased.gold is not None
-    assert biased.excess.value == pytest.approx(biased.scores.value - biased.gold.value)
-
-
-def test_without_gold_or_votes_there_is_only_the_plain_correlation() -> None:
-    """What there is no gold for is None; queries that tell nothing are counted."""
-    scores = np.array([[1.0, 2, 3], [1, 1, 1], [1, np.nan, 2], [3, 2, 1]])
-    found = length_bias(grid(scores), grid(np.tile([1.0, 2, 3], (4, 1))), bootstrap=10)
-    assert found.scores is not None
-    assert found.scores.value == pytest.approx(0.0)
-    assert (found.queries, found.left_out, found.gold_queries, found.lost) == (2, 2, 0, 0)
-    assert (found.gold, found.excess, found.lost_to_longer) == (None, None, None)
-
-
-def test_gold_and_scores_meet_on_the_same_responses() -> None:
-    """A response without gold does not enter the excess, nor one without a score the gold."""
-    scores = np.array([[1.0, 2, 3, 9], [1, 2, 3, np.nan]])
-    gold = np.array([[1.0, 3, 2, np.nan], [3, 1, 2, 9]])
-    lengths = np.array([[1.0, 2, 3, 0], [1, 2, 3, 0]])
-    found = length_bias(grid(scores), grid(lengths), gold, bootstrap=10)
-    assert found.gold is not None
-    assert found.gold.value == pytest.approx((0.5 - 0.5) / 2)
-    assert found.excess is not None
-    assert found.excess.value == pytest.approx((1 - 0.5 + 1 + 0.5) / 2)
-
-
-def test_lost_votes_are_those_against_the_scores() -> None:
-    """Won votes, ties, equal scores and equal lengths do not count."""
-    scores = grid(np.array([[3.0, 2, 1, 1]]))
-    lengths = grid(np.array([[10.0, 20, 5, 20]]))
-    votes = [
-        Vote("q0", "a", "b", "b"),
-        Vote("q0", "c", "a", "b"),
-        Vote("q0", "c", "a", "b"),
-        Vote("q0", "a", "c", "b"),
-        Vote("q0", "b", "c", "b"),
-        Vote("q0", "a", "b", "tie"),
-        Vote("q0", "c", "d", "b"),
-        Vote("q0", "b", "d", "b"),
-        Vote("q0", "nobody", "d", "a"),
+def voted(labels: np.ndarray) -> list[Vote]:
+    """A vote for the better of every two neighbours."""
+    return [
+        Vote(IDS[row], NAMES[c], NAMES[c + 1], "a" if labels[row, c] > labels[row, c + 1] else "b")
+        for row in range(len(labels))
+        for c in range(3)
     ]
-    found = length_bias(scores, lengths, votes=votes, bootstrap=10)
-    assert found.lost == 3
-    assert found.lost_to_longer is not None
-    assert found.lost_to_longer.value == pytest.approx(1 / 3)
 
 
-def test_a_planted_self_preference_is_found() -> None:
-    """A judge that adds to its own family shows it; one that does not shows none."""
-    rng = np.random.default_rng(2)
-    gold = rng.normal(size=(200, 6)) + np.array([1.0, 0, 0, 0, 0, 0])
-    fair = 3.0 * gold + rng.normal(size=gold.shape)
-    own = {"a", "b", "stranger"}
-    found = self_preference(grid(fair), gold, own, bootstrap=300)
-    assert found.preference is not None
-    assert found.preference.low < 0.0 < found.preference.high
-    assert (found.family, found.queries, found.left_out) == (("a", "b"), 200, 0)
-    vain = fair + np.array([2.0, 2, 0, 0, 0, 0])
-    caught = self_preference(grid(vain), gold, own, bootstrap=300)
-    assert caught.preference is not None
-    assert caught.preference.low > 0.2
+def said(found: Bias) -> str:
+    return "\n".join(on_bias(found))
 
 
-@settings(deadline=None)
-@given(tables((2, 8), (2, 6)))
-def test_self_preference_is_the_mean_over_queries_of_standard_scores(table: np.ndarray) -> None:
-    """SciPy's z-scores within each query, of what has a score and gold."""
-    half = len(table) // 2
-    scores, gold = table[:half], table[half : 2 * half]
-    gaps = []
-    for x, y in zip(scores, gold, strict=True):
-        both = ~np.isnan(x - y)
-        own, others = both.copy(), both.copy()
-        own[1:], others[:1] = False, False
-        if own.any() and others.any() and np.ptp(x[both]) > 0 and np.ptp(y[both]) > 0:
-            surplus = np.full(len(x), np.nan)
-            surplus[both] = stats.zscore(x[both]) - stats.zscore(y[both])
-            gaps.append(surplus[own].mean() - surplus[others].mean())
-    found = self_preference(grid(scores), gold, {"a"}, bootstrap=5)
-    assert (found.queries, found.left_out) == (len(gaps), half - len(gaps))
-    if not gaps:
-        assert found.preference is None
-        assert found.reason == "no query has differing scores and gold of the family and of others"
-        return
-    assert found.preference is not None
-    assert found.preference.value == pytest.approx(np.mean(gaps), abs=1e-9)
+def found(
+    scores: np.ndarray,
+    lengths: np.ndarray,
+    labels: np.ndarray | None = None,
+    votes: list[Vote] | None = None,
+    family: frozenset[str] = frozenset(),
+    looked_at: int = 60,
+) -> Bias:
+    """What is found where the first queries were looked at."""
+    few = set(IDS[:looked_at])
+    return find_bias(laid_out(scores), laid_out(lengths), few, labels, votes or [], family, CONFIG)
 
 
-@pytest.mark.parametrize("family", [set(), {"z"}, set(NAMES)], ids=["none", "unknown", "everyone"])
-def test_a_family_needs_others_to_be_compared_with(family: set[str]) -> None:
-    """Nobody or everybody of the family is a reason."""
-    found = self_preference(grid(np.eye(6)), np.eye(6), family)
-    assert found.preference is None
-    assert found.reason == "there must be candidates of the judge's family and others"
+def test_a_lean_on_length_beyond_labels_is_said_with_its_figures() -> None:
+    """A fair judge is not accused, nor one that follows length because labels do."""
+    scores, lengths, labels = made(1.0)
+    bias = found(scores, lengths, labels)
+    words = said(bias)
+    assert words.startswith("It leans on length: of the responses to one query, longer ones get")
+    assert bias.length.scores_with_gold is not None
+    assert f"(Spearman {bias.length.scores_with_gold.value:.2f})" in words
+    fair, lengths, labels = made(0.0)
+    assert said(found(fair, lengths, labels)) == ""
+    assert said(found(fair, labels, labels)) == ""
 
 
-def test_tables_must_be_laid_out_alike() -> None:
-    """Gold of another shape is refused."""
-    with pytest.raises(ValueError, match=r"shape \(2, 3\) beside scores of \(6, 6\)"):
-        self_preference(grid(np.eye(6)), np.ones((2, 3)), {"a"})
+def test_an_unsure_judge_is_not_accused_because_labels_shun_length() -> None:
+    """It follows length less than labels do, to either side: its excess is above zero."""
+    rng = np.random.default_rng(1)
+    _, _, labels = made(0.0)
+    bias = found(labels + 2.0 * rng.normal(size=labels.shape), -labels, labels)
+    assert bias.length.excess is not None
+    assert bias.length.excess.low > 0.0
+    assert said(bias) == ""
+
+
+def test_lost_votes_tell_where_there_are_no_labels() -> None:
+    """The judge loses votes to shorter responses."""
+    scores, lengths, labels = made(1.0)
+    words = said(found(scores, lengths, votes=voted(labels)))
+    assert "votes against its scores, only" in words
+    assert "went to the longer response" in words
+    fair, lengths, labels = made(0.0)
+    assert said(found(fair, lengths, votes=voted(labels))) == ""
+
+
+def test_without_gold_a_strong_correlation_is_named_and_not_judged() -> None:
+    """A weak one is not worth a word."""
+    scores, lengths, _ = made(1.0)
+    bias = found(scores, lengths)
+    assert bias.length.gold is None
+    assert "Longer responses get higher scores: within a query, Spearman" in said(bias)
+    assert "Only labels or votes can tell how much of that is deserved." in said(bias)
+    assert said(found(*made(0.2)[:2])) == ""
+
+
+def test_only_the_queries_looked_at_count() -> None:
+    """Those left out are counted, and their lengths may be missing; the family is of all."""
+    scores, lengths, labels = made(1.0)
+    unknown = np.array(lengths)
+    unknown[20:] = np.nan
+    bias = found(scores, unknown, labels, family=frozenset(NAMES[:2]), looked_at=20)
+    assert (bias.queries, bias.queries_skipped) == (20, 40)
+    assert (bias.length.queries, bias.length.gold_queries, bias.length.left_out) == (20, 20, 0)
+    assert bias.own_family is not None
+    assert bias.own_family.queries == 60
+    assert bias.length == found(scores[:20], lengths[:20], labels[:20], looked_at=20).length
+
+
+def test_a_preference_for_the_own_family_is_said_and_a_fair_judge_is_not_blamed() -> None:
+    """By name only; without labels the words say what would tell."""
+    scores, lengths, labels = made(0.0)
+    family = frozenset({"qwen-a", "qwen-b", "qwen-elsewhere"})
+    assert said(found(scores, lengths, labels, family=family)) == ""
+    vain = scores + np.array([2.0, 2.0, 0.0, 0.0])
+    words = said(found(vain, lengths, labels, family=family))
+    assert words.startswith("It prefers its own family (qwen-a, qwen-b): beside other candidates")
+    unlabelled = said(found(scores, lengths, family=family))
+    assert "By name, the judge's own family is among the candidates (qwen-a, qwen-b)" in unlabelled
+    nobody = found(scores, lengths, labels, family=frozenset({"llama"}))
+    assert nobody.own_family is None
+
+
+def test_labels_of_a_few_queries_leave_the_others_out_of_the_family() -> None:
+    """Queries without labels are not counted as left out."""
+    scores, lengths, labels = made(0.0)
+    few = np.full(labels.shape, np.nan)
+    few[:9] = labels[:9]
+    few[9] = 5.0
+    own = found(scores, lengths, few, family=frozenset({"qwen-a"})).own_family
+    assert own is not None
+    assert (own.queries, own.left_out) == (9, 1)
+
+
+@pytest.mark.parametrize("queries", [0, 1, 5])
+def test_too_few_queries_say_nothing(queries: int) -> None:
+    """No interval, no word; nothing at all is no fault either."""
+    scores, lengths, labels = (each[:queries] for each in made(1.0))
+    bias = found(scores, lengths, labels, voted(labels), frozenset({"qwen-a"}), queries)
+    assert "leans" not in said(bias)
+    assert "prefers its" not in said(bias)
+    if queries:
+        assert bias.length.scores is not None
+        assert math.isnan(bias.length.scores.low)

@@ -56,6 +56,7 @@ def test_figures_are_those_of_scikit_learn(
     np.testing.assert_allclose([each.mean_p for each in drawn], mean_p, atol=1e-9)
     assert value(found.brier) == pytest.approx(brier_score_loss(y, p), abs=1e-9)
     assert value(found.auc) == pytest.approx(roc_auc_score(y, p), abs=1e-9)
+    assert value(found.yes_bias) == pytest.approx((p >= 0.5).mean() - y.mean(), abs=1e-9)
     assert value(found.false_yes) == pytest.approx((p[y == 0] >= 0.5).mean(), abs=1e-9)
     assert value(found.false_no) == pytest.approx((p[y == 1] < 0.5).mean(), abs=1e-9)
     assert (found.items, found.missing) == (len(p), len(p_yes) - len(p))
@@ -134,7 +135,8 @@ def test_draws_of_the_auc_equal_laying_the_resamples_out() -> None:
 def test_labels_have_a_curve_but_no_wrong_answers() -> None:
     """Gold between yes and no gives a reason where answers would be counted."""
     found = measured(np.array([0.1, 0.9, 0.4]), np.array([0.25, 1.0, 0.5]))
-    assert (found.auc, found.false_yes, found.false_no) == (None, None, None)
+    assert (found.auc, found.yes_bias) == (None, None)
+    assert (found.false_yes, found.false_no) == (None, None)
     assert (found.gold_yes, found.gold_no) == (None, None)
     assert found.reason == "gold is not yes or no, so there is no AUC and no share of wrong answers"
     assert found.brier is not None

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rocketeval.audit.agreement import agreement_with_votes, find_ballots, hits, measure_votes
+from rocketeval.audit.agreement import agreement_with_votes
+from rocketeval.audit.ballots import find_ballots, hits, measure_votes
 from rocketeval.audit.categories import OTHER, CategoryAgreement, by_category, split_votes
 from rocketeval.grid import ScoreGrid
 from rocketeval.records import Vote

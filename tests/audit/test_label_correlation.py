@@ -7,10 +7,15 @@ import pytest
 from hypothesis import given, settings
 from scipy import stats
 
-from rocketeval.audit import label_correlation as module
+from rocketeval.audit import kendall
+from rocketeval.audit.by_query import sum_draws
+from rocketeval.audit.correlation import pearson
 from rocketeval.audit.label_correlation import label_correlation
+from rocketeval.audit.labelled_cells import LabelledCells, cells_of, moments, pearson_of
 from rocketeval.grid import ScoreGrid
+from rocketeval.ranking.bootstrap import interval, resample_queries
 from rocketeval.records import Label
+from rocketeval.scoring.labelled import label_cells
 from support.tables import tables
 
 
@@ -80,13 +85,18 @@ def test_coefficients_equal_scipys_with_ties_and_gaps(table: np.ndarray) -> None
     assert found.rmse.value == pytest.approx(np.sqrt(((x - y) ** 2).mean()), abs=1e-9)
 
 
+def pearson_draws(cells: LabelledCells, times: int, seed: int) -> np.ndarray:
+    """Pearson on every resample of the queries."""
+    return pearson_of(sum_draws(moments(cells, cells.rows), times, seed))
+
+
 def test_pearson_draws_equal_laying_the_resamples_out() -> None:
     """Sums per query give the same draws as repeating every drawn query's responses."""
     grid, labels = labelled(2, 12, 3)
-    cells, _ = module._labelled_cells(grid, labels)
-    fast = module._pearson_draws(cells, cells.rows, 20, 5)
+    cells, _ = cells_of(grid, *label_cells(grid, labels))
+    fast = pearson_draws(cells, 20, 5)
     slow = []
-    for counts in module.resample_queries(12, 20, 5):
+    for counts in resample_queries(12, 20, 5):
         for draw in counts.astype(int):
             again = np.repeat(np.arange(36), draw[cells.rows])
             slow.append(np.corrcoef(cells.scores[again], cells.labels[again])[0, 1])
@@ -103,10 +113,10 @@ def test_intervals_of_pearson_cover_the_truth() -> None:
         scores, labels = hard + rng.normal(size=(2, 40, 3))
         grid = ScoreGrid(ids, names, scores)
         rows = [Label(ids[q], names[c], float(labels[q, c])) for q in range(40) for c in range(3)]
-        cells, _ = module._labelled_cells(grid, rows)
-        draws = module._pearson_draws(cells, cells.rows, 300, 0)
-        value = module.pearson(cells.scores, cells.labels)
-        found = module.interval(value, draws, queries=40, level=0.95)
+        cells, _ = cells_of(grid, *label_cells(grid, rows))
+        draws = pearson_draws(cells, 300, 0)
+        value = pearson(cells.scores, cells.labels)
+        found = interval(value, draws, queries=40, level=0.95)
         hits += found.low <= 0.5 <= found.high
     assert 0.88 <= hits / 200 <= 0.99
 
@@ -141,7 +151,7 @@ def test_kendalls_interval_is_left_out_for_many_responses(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Above the limit the value stays and the bounds are unknown."""
-    monkeypatch.setattr(module, "MOST_FOR_KENDALL_INTERVAL", 10)
+    monkeypatch.setattr(kendall, "MOST_FOR_KENDALL_INTERVAL", 10)
     found = label_correlation(*labelled(3, 6, 2), bootstrap=50)
     assert found.kendall is not None
     assert found.kendall.value > 0.0

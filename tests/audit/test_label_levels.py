@@ -9,16 +9,20 @@ import pytest
 from hypothesis import given, settings
 from scipy import stats
 
-from rocketeval.audit import label_correlation as module
+from rocketeval.audit import within_queries as module
+from rocketeval.audit.by_query import sum_draws
+from rocketeval.audit.kendall import kendall_adds, tau_b
 from rocketeval.audit.label_correlation import (
     CANDIDATES,
     PER_QUERY,
     RESPONSES,
     label_correlation,
     spearman_difference,
-    within_queries,
 )
+from rocketeval.audit.labelled_cells import cells_of
+from rocketeval.audit.within_queries import within_queries
 from rocketeval.grid import ScoreGrid
+from rocketeval.ranking.bootstrap import resample_queries
 from rocketeval.records import Label
 from rocketeval.scoring.labelled import label_cells
 from support.tables import tables
@@ -89,13 +93,14 @@ def test_kendalls_draws_follow_those_of_laid_out_resamples() -> None:
     rng = np.random.default_rng(2)
     labels = rng.integers(1, 6, size=(60, 5)).astype(float)
     scores = labels + rng.normal(scale=2.0, size=labels.shape).round(1)
-    cells, _ = module._labelled_cells(grid_of(scores), labels_of(labels))
-    value = module._tau(cells.scores, cells.labels)
-    adds = module._kendall_adds(value, cells, cells.rows)
+    grid = grid_of(scores)
+    cells, _ = cells_of(grid, *label_cells(grid, labels_of(labels)))
+    value = tau_b(cells.scores, cells.labels)
+    adds = kendall_adds(value, cells.scores, cells.labels, cells.rows)
     assert adds.sum() == pytest.approx(0.0, abs=1e-9)
-    fast = value + module._sum_draws(adds[:, None], 400, 3)[:, 0]
+    fast = value + sum_draws(adds[:, None], 400, 3)[:, 0]
     slow = []
-    for counts in module.resample_queries(60, 400, 3):
+    for counts in resample_queries(60, 400, 3):
         for draw in counts.astype(int):
             again = np.repeat(np.arange(300), draw[cells.rows])
             slow.append(stats.kendalltau(cells.scores[again], cells.labels[again]).statistic)

@@ -46,7 +46,8 @@ def everything() -> Audit:
     gold = Gold(labels, votes, [Rating(name, float(n)) for n, name in enumerate(names)])
     rivals = {"mean of answers": grid, "hard yes/no": grid}
     ranked = grid.mean_by_candidate()
-    return audit(grid, rivals, lengths, ranked, gold, {}, CONFIG, categories=kinds)
+    family = {"candidate0", "candidate3"}
+    return audit(grid, rivals, lengths, ranked, gold, {}, CONFIG, categories=kinds, family=family)
 
 
 def test_every_table_fits_80_columns(capsys: pytest.CaptureFixture[str]) -> None:
@@ -65,12 +66,32 @@ def test_every_table_fits_80_columns(capsys: pytest.CaptureFixture[str]) -> None
         "per query (30)",
         "judge, Kendall",
         "Distance from the label (RMSE)",
+        "score follows length, Spearman",
+        "score beyond label",
+        "lost votes that the longer won, %",
+        "own family at equal labels",
+        "Own family, by name: candidate0, candidate3.",
         "Reference ratings: Spearman",
     ):
         assert text in shown
     tables = [line for line in shown.splitlines() if "  " in line.strip()]
     assert len(tables) > 25
     assert max(len(line.rstrip()) for line in tables) <= WIDEST
+
+
+def test_what_was_not_looked_at_is_counted(capsys: pytest.CaptureFixture[str]) -> None:
+    """A sample, queries that tell nothing, a family without labels; of nothing, no table."""
+    ids, names = tuple(f"q{row}" for row in range(9)), ("a", "b", "c")
+    grid = ScoreGrid(ids, names, np.tile([1.0, 2.0, 3.0], (9, 1)))
+    lengths = {(query, name): float(len(name)) for query in ids[:2] for name in names}
+    lengths |= {(ids[3], name): float(place) for place, name in enumerate(names)}
+    show_audit(audit(grid, {}, lengths, {}, Gold(), {}, CONFIG, family={"a"}))
+    shown = capsys.readouterr().out
+    assert "Lengths were looked at on 3 of 9 queries." in shown
+    assert "2 queries have fewer than 3 scores, or all scores or lengths the same." in shown
+    assert "Own family, by name: a. No figure: no query has differing scores" in shown
+    show_audit(audit(grid, {}, {}, {}, Gold(), {}, CONFIG))
+    assert capsys.readouterr().out == ""
 
 
 def test_the_used_margin_is_marked(capsys: pytest.CaptureFixture[str]) -> None:

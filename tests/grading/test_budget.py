@@ -78,6 +78,18 @@ async def test_retries_failures_and_silence_count(graded: Graded, spent: float) 
     assert budget.spent == spent
 
 
+async def test_items_asked_alone_are_calls_of_their_own_whatever_the_engine_could_take() -> None:
+    """A method that asks one by one does not look like retries on an engine that takes several."""
+    engine = ScriptedEngine()
+    engine.items_per_call = 64  # type: ignore[attr-defined]
+    assert calls(engine, 5, alone=True) == 5
+    budget = Budget(1e6)
+    limit = GradingBudget(Purse(budget, PRICE), engine, {}, alone=True)
+    assert await limit.admit(TASK, {}, never)
+    limit.settle(TASK, {}, Graded((YES, YES), Usage(2, 100, 0, 2)))
+    assert budget.spent == 102
+
+
 async def test_first_contact_leaves_less_room_and_tells_how_long_the_template_is() -> None:
     """Whether shorter or longer than thought, the template is set aside with every prompt."""
 

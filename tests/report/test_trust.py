@@ -13,7 +13,7 @@ from rocketeval.errors import RocketEvalError
 from rocketeval.records import Interval
 from rocketeval.report.data import ReportData, ReportTable, ReportTableRow
 from rocketeval.report.html import build_report
-from rocketeval.stages.report_figures import tables
+from rocketeval.stages.report_trust import tables
 
 ATTACK = "<script>alert(1)</script>"
 
@@ -74,6 +74,28 @@ def test_levels_stand_side_by_side_and_say_what_is_left_out() -> None:
     assert table.rows[0].cells[0] == Interval(0.5, float("-inf"), float("inf"))
     assert table.rows[2].cells == (None, None, None)
     assert table.note == "Queries left out, scores or labels all the same: 2."
+
+
+def test_biases_are_a_table_of_what_could_be_measured() -> None:
+    """A row a figure; without any there is no table."""
+    figure = asdict(Interval(0.5, 0.25, 0.75))
+    length = dict.fromkeys(("scores", "excess", "gold", "scores_with_gold", "lost_to_longer"))
+    sizes = {"queries": 1200, "gold_queries": 9, "lost": 3}
+    family = {"preference": figure, "at_equal_gold": None, "queries": 9, "family": ["a", "b"]}
+    bias = {"length": {**length, **sizes}, "own_family": None, "queries": 5, "queries_skipped": 0}
+    assert len(tables(audit_with(bias=bias))) == 1
+    known = {**bias["length"], "scores": figure, "lost_to_longer": figure}
+    skipped = {"own_family": family, "queries_skipped": 4000}
+    _, table = tables(audit_with(bias={**bias, "length": known, **skipped}))
+    assert [(row.name, row.note) for row in table.rows] == [
+        ("score follows length, Spearman", "1,200 queries"),
+        ("share of lost votes that the longer won", "3 votes"),
+        ("own family, score beyond label", "9 queries"),
+    ]
+    assert table.note == (
+        "Lengths were looked at on 5 of 4,005 queries. Own family, by name, in standard "
+        "deviations of a query's scores: a, b."
+    )
 
 
 def test_categories_and_margins_are_tables_when_there_are_several() -> None:

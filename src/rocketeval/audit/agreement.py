@@ -5,122 +5,57 @@ Every vote counts once, as in MT-Bench. Intervals resample queries.
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from itertools import combinations
-from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rocketeval.audit.ballots import (
+    Ballots,
+    Hits,
+    agreements,
+    find_ballots,
+    find_voted,
+    hits,
+    measure_votes,
+    vote_differences,
+)
+from rocketeval.audit.figures import (
+    Agreement,
+    Measured,
+    MeasuredVotes,
+    VoterAgreement,
+    as_agreement,
+)
 from rocketeval.grid import ScoreGrid
 from rocketeval.outcomes import compare, vote_outcomes
 from rocketeval.ranking.bootstrap import interval, ratio_draws
 from rocketeval.records import Interval, Vote
 
+__all__ = [
+    "Agreement",
+    "Ballots",
+    "Hits",
+    "Measured",
+    "MeasuredVotes",
+    "VoterAgreement",
+    "agreement_of_outcomes",
+    "agreement_with_votes",
+    "agreements",
+    "as_agreement",
+    "find_ballots",
+    "find_voted",
+    "hits",
+    "human_agreement",
+    "measure_votes",
+    "scored_votes",
+    "share_of_votes",
+    "vote_differences",
+]
+
 Floats = NDArray[np.float64]
-Places = NDArray[np.intp]
-Key = TypeVar("Key", bound=Hashable)
-
-
-@dataclass(frozen=True, slots=True)
-class Agreement:
-    """How often scores say what votes say."""
-
-    with_ties: Interval | None
-    """Share of votes whose outcome (a, b or tie by the margin) the scores give; None if no votes.
-
-    Three outcomes: guessing gives a third."""
-    without_ties: Interval | None
-    """Among votes that are not ties, the share won by the higher score; None if there are none.
-
-    No margin here; equal scores count half, so guessing gives a half."""
-    votes: int
-    """Votes given."""
-    used: int
-    """Votes on which both responses have a score."""
-    decisive: int
-    """Used votes that are not ties."""
-    unusable: int
-    """Votes on an unknown query or candidate, or with a score missing."""
-
-
-@dataclass(frozen=True, slots=True)
-class VoterAgreement:
-    """How often two voters say the same about the same two responses."""
-
-    with_ties: Interval
-    """Share of vote pairs with the same outcome."""
-    without_ties: Interval | None
-    """The same among pairs in which neither is a tie; None if there are none."""
-    pairs: int
-    """Pairs of votes by different voters."""
-    decisive_pairs: int
-    """Pairs in which neither vote is a tie."""
-
-
-@dataclass(frozen=True, slots=True)
-class Measured:
-    """A figure, or the difference of two on the same gold, with what it rests on."""
-
-    value: Interval
-    """A difference is above zero where the first does better."""
-    queries: int
-    gold: int
-    """Votes or labelled responses."""
-    spread: float
-    """Standard deviation over queries of what each adds; NaN below two queries."""
-
-
-@dataclass(frozen=True, slots=True)
-class MeasuredVotes:
-    """A share of votes, or the difference of two."""
-
-    with_ties: Measured | None
-    without_ties: Measured | None
-    """The same among votes that are not ties."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Ballots:
-    """Votes looked up in a grid once, to be held against any scores laid out like it."""
-
-    votes: Sequence[Vote]
-    """Those whose names the grid knows."""
-    queries: Places
-    """Each vote's query, numbered from 0 as they come."""
-    rows: Places
-    """Of the grid."""
-    first: Places
-    """Column of a."""
-    second: Places
-    """Column of b."""
-    voted: NDArray[np.int8]
-    """1 for a, -1 for b, 0 for a tie."""
-    given: int
-    """Votes, those with unknown names too."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Hits:
-    """Vote by vote, whether scores say what it says; NaN where they say nothing."""
-
-    with_ties: Floats
-    without_ties: Floats
-    """NaN for ties too."""
-
-    def __sub__(self, other: Hits) -> Hits:
-        """By how much each vote favours these scores over others."""
-        return Hits(self.with_ties - other.with_ties, self.without_ties - other.without_ties)
-
-    def where(self, chosen: NDArray[np.bool_]) -> Hits:
-        """The same for some of the votes."""
-        whole, decided = (
-            np.where(chosen, side, np.nan) for side in (self.with_ties, self.without_ties)
-        )
-        return Hits(whole, decided)
 
 
 def agreement_with_votes(
@@ -207,23 +142,6 @@ def human_agreement(
     )
 
 
-def find_voted(grid: ScoreGrid, votes: Sequence[Vote]) -> tuple[list[Vote], Places, Places, Places]:
-    """The votes whose names the grid knows, with their row and the columns of a and of b."""
-    rows = {query: row for row, query in enumerate(grid.query_ids)}
-    columns = {candidate: column for column, candidate in enumerate(grid.candidates)}
-    known = [
-        vote
-        for vote in votes
-        if vote.query_id in rows and vote.candidate_a in columns and vote.candidate_b in columns
-    ]
-    return (
-        known,
-        np.array([rows[vote.query_id] for vote in known], dtype=np.intp),
-        np.array([columns[vote.candidate_a] for vote in known], dtype=np.intp),
-        np.array([columns[vote.candidate_b] for vote in known], dtype=np.intp),
-    )
-
-
 def scored_votes(grid: ScoreGrid, votes: Sequence[Vote]) -> tuple[list[Vote], Floats, Floats]:
     """The votes on which both responses have a score, with the scores of a and of b."""
     known, row, a, b = find_voted(grid, votes)
@@ -257,105 +175,3 @@ def share_of_votes(
     counts = np.bincount(places).astype(np.float64)[:, None]
     draws = ratio_draws(totals, counts, times=times, seed=seed)[:, 0]
     return interval(float(hits.mean()), draws, queries=len(rows), level=level)
-
-
-def find_ballots(grid: ScoreGrid, votes: Sequence[Vote]) -> Ballots:
-    """The votes whose names the grid knows, as columns."""
-    known, rows, first, second = find_voted(grid, votes)
-    _, seen, places = np.unique(rows, return_index=True, return_inverse=True)
-    queries = np.argsort(np.argsort(seen))[places]
-    return Ballots(known, queries, rows, first, second, vote_outcomes(known), len(votes))
-
-
-def hits(ballots: Ballots, scores: Floats, tie_margin: float) -> Hits:
-    """Which of the votes the scores give, ties by the margin."""
-    first = scores[ballots.rows, ballots.first]
-    second = scores[ballots.rows, ballots.second]
-    scored = ~np.isnan(first - second)
-    same = compare(first, second, tie_margin) == ballots.voted
-    by_sign = 0.5 + 0.5 * compare(first, second, 0.0) * ballots.voted
-    return Hits(
-        with_ties=np.where(scored, same, np.nan),
-        without_ties=np.where(scored & (ballots.voted != 0), by_sign, np.nan),
-    )
-
-
-def agreements(
-    ballots: Ballots,
-    methods: Mapping[str, Hits],
-    *,
-    bootstrap: int = 1000,
-    seed: int = 0,
-    level: float = 0.95,
-) -> dict[str, Agreement]:
-    """The same as `agreement_with_votes` for every method, from one set of resamples."""
-    found = measure_votes(ballots, methods, bootstrap=bootstrap, seed=seed, level=level)
-    return {name: as_agreement(own, ballots.given) for name, own in found.items()}
-
-
-def vote_differences(
-    ballots: Ballots,
-    ours: Hits,
-    others: Mapping[str, Hits],
-    *,
-    bootstrap: int = 1000,
-    seed: int = 0,
-    level: float = 0.95,
-) -> dict[str, MeasuredVotes]:
-    """How much more often `ours` agrees than each of the others, on the votes both speak about."""
-    less = {name: ours - other for name, other in others.items()}
-    return measure_votes(ballots, less, bootstrap=bootstrap, seed=seed, level=level)
-
-
-def measure_votes(
-    ballots: Ballots,
-    named: Mapping[Key, Hits],
-    *,
-    bootstrap: int = 1000,
-    seed: int = 0,
-    level: float = 0.95,
-) -> dict[Key, MeasuredVotes]:
-    """The share of votes in each set of hits, all on the same resamples of the queries."""
-    columns = [side for own in named.values() for side in (own.with_ties, own.without_ties)]
-    if not len(ballots.queries) or not columns:
-        return {key: MeasuredVotes(None, None) for key in named}
-    stacked = np.stack(columns, axis=1)
-    there = ~np.isnan(stacked)
-    sizes, totals = (
-        np.stack([np.bincount(ballots.queries, weights=side) for side in sides.T], 1).astype(float)
-        for sides in (there, np.where(there, stacked, 0.0))
-    )
-    draws = ratio_draws(totals, sizes, times=bootstrap, seed=seed)
-    found = [_measured(*column, level) for column in zip(totals.T, sizes.T, draws.T, strict=True)]
-    pairs = zip(named, found[::2], found[1::2], strict=True)
-    return {key: MeasuredVotes(whole, decided) for key, whole, decided in pairs}
-
-
-def _measured(totals: Floats, sizes: Floats, draws: Floats, level: float) -> Measured | None:
-    met = sizes > 0
-    queries, votes = int(met.sum()), float(sizes.sum())
-    if not queries:
-        return None
-    value = float(totals.sum()) / votes
-    # Of a ratio, a query adds its total less the share of its votes that was to be expected.
-    adds = (totals - value * sizes)[met] * queries / votes
-    return Measured(
-        value=interval(value, draws, queries=queries, level=level),
-        queries=queries,
-        gold=int(votes),
-        spread=float(adds.std(ddof=1)) if queries > 1 else math.nan,
-    )
-
-
-def as_agreement(found: MeasuredVotes, votes: int) -> Agreement:
-    """The share of votes that scores give; `votes` counts the unusable ones too."""
-    whole, decided = found.with_ties, found.without_ties
-    used = whole.gold if whole else 0
-    return Agreement(
-        with_ties=whole.value if whole else None,
-        without_ties=decided.value if decided else None,
-        votes=votes,
-        used=used,
-        decisive=decided.gold if decided else 0,
-        unusable=votes - used,
-    )

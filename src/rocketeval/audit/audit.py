@@ -2,67 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rocketeval.audit.agreement import (
+from rocketeval.audit.agreement import human_agreement
+from rocketeval.audit.ballots import Hits, find_ballots, hits, measure_votes
+from rocketeval.audit.baselines import GUESS, LONGER, length_grid, random_agreement
+from rocketeval.audit.bias import Bias, find_bias
+from rocketeval.audit.categories import CategoryAgreement, by_category, split_votes
+from rocketeval.audit.correlation import Correlation, correlate
+from rocketeval.audit.figures import (
     Agreement,
-    Ballots,
-    Hits,
     Measured,
     MeasuredVotes,
     VoterAgreement,
     as_agreement,
-    find_ballots,
-    hits,
-    human_agreement,
-    measure_votes,
 )
-from rocketeval.audit.baselines import (
-    GUESS,
-    LABEL_TIE_MARGIN,
-    LABELER,
-    LENGTH_TIE_MARGIN,
-    LONGER,
-    TIE,
-    always_tie_grid,
-    guess_hits,
-    length_grid,
-    on_scale,
-    random_agreement,
-)
-from rocketeval.audit.categories import CategoryAgreement, by_category, split_votes
-from rocketeval.audit.correlation import Correlation, correlate
 from rocketeval.audit.label_correlation import (
     LabelCorrelation,
     correlate_with_cells,
     spearman_difference,
 )
+from rocketeval.audit.margins import MarginAgreement, share_of_ties, tried_margins
+from rocketeval.audit.scorings import JUDGE, Scorings, merged_labels
 from rocketeval.audit.training import Refused, honest_gold, labels_by_basis
 from rocketeval.config import RankingConfig
 from rocketeval.grid import ScoreGrid
-from rocketeval.outcomes import compare
-from rocketeval.records import Basis, Gold, Interval
+from rocketeval.records import Basis, Gold
 from rocketeval.scoring.labelled import label_cells
 
+__all__ = ["JUDGE", "Audit", "MarginAgreement", "audit"]
+
 Floats = NDArray[np.float64]
-
-JUDGE = "judge"
-MARGINS = (0.0, 0.05, 0.1, 0.2, 0.5, 1.0)
-"""Tie margins that are tried beside the run's own, on a scale from 1 to 10."""
-
-
-@dataclass(frozen=True, slots=True)
-class MarginAgreement:
-    """Agreement with votes by one tie margin."""
-
-    margin: float
-    with_ties: Interval | None
-    ties: float | None
-    """Share of the votes' comparisons that it makes a tie; None without usable votes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,32 +66,10 @@ class Audit:
     """The judge's agreement less that of each other method, on the same votes."""
     label_differences: Mapping[str, Mapping[str, Measured]] = field(default_factory=dict)
     """By which labels, then by method: the judge's Spearman over responses less the method's."""
+    bias: Bias | None = None
+    """What moves the scores beside quality; None in an audit of nothing."""
     advice: tuple[str, ...] = ()
     """What all this means, in sentences."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Scorings:
-    """The same responses scored in several ways, laid out alike."""
-
-    judged: Mapping[str, ScoreGrid]
-    """The run's own scores first, then simpler ways to score the same answers."""
-    lengths: ScoreGrid
-    labels: Floats
-    """Laid out like the grids, where the run has a score."""
-    scale: tuple[float, float]
-
-    def hits(self, ballots: Ballots, tie_margin: float) -> dict[str, Hits]:
-        """What every method, the guess included, makes of the votes."""
-        grid = self.judged[JUDGE]
-        found = {name: hits(ballots, own.scores, tie_margin) for name, own in self.judged.items()}
-        labeled = hits(ballots, self.labels, on_scale(LABEL_TIE_MARGIN, self.scale))
-        if not np.isnan(labeled.with_ties).all():
-            found[LABELER] = labeled
-        found[LONGER] = hits(ballots, self.lengths.scores, LENGTH_TIE_MARGIN)
-        found[TIE] = hits(ballots, always_tie_grid(grid).scores, tie_margin)
-        found[GUESS] = guess_hits(ballots)
-        return found
 
 
 def audit(
@@ -130,14 +83,22 @@ def audit(
     *,
     categories: Mapping[str, str] | None = None,
     scale: tuple[float, float] = (1.0, 10.0),
+    family: AbstractSet[str] = frozenset(),
 ) -> Audit:
     """Return the agreement of `grid` with the gold, beside that of simpler ways to score.
 
-    `rivals` are grids of the same judgments scored otherwise, laid out like `grid`; `basis` says
-    for every response with gold what its score in `grid` rests on; `categories` are by query id,
-    and `scale` is that of scores and labels.
+    `rivals` are grids of the same judgments scored otherwise, laid out like `grid`; `lengths` are
+    those of all responses to every query with gold, and to any others; `basis` says for every
+    response with gold what its score in `grid` rests on; `categories` are by query id, `scale` is
+    that of scores and labels, and `family` names candidates of the judge's own.
     """
     honest, refused = honest_gold(gold, basis)
+    parts = {
+        part: label_cells(grid, labels)
+        for part, labels in labels_by_basis(honest.labels, basis).items()
+    }
+    labels = merged_labels(grid, [cells for cells, _ in parts.values()]) if parts else None
+    long, looked_at = length_grid(grid, lengths), {query for query, _ in lengths}
     found = Audit(
         agreement={},
         voters=human_agreement(honest.votes, bootstrap=config.bootstrap, seed=config.seed),
@@ -145,35 +106,19 @@ def audit(
         labels={},
         refused=refused,
         tie_margin=config.tie_margin,
+        bias=find_bias(grid, long, looked_at, labels, honest.votes, family, config),
     )
     if not (honest.votes or honest.labels):
         return found
-    parts = {
-        part: label_cells(grid, labels)
-        for part, labels in labels_by_basis(honest.labels, basis).items()
-    }
-    scorings = _Scorings(
-        judged={JUDGE: grid, **rivals},
-        lengths=length_grid(grid, lengths),
-        labels=_merged(grid, [cells for cells, _ in parts.values()]),
-        scale=scale,
-    )
+    scorings = Scorings({JUDGE: grid, **rivals}, long, labels, scale)
     if honest.votes:
         found = _with_votes(found, scorings, honest, config, categories or {})
     return _with_labels(found, scorings, parts, config)
 
 
-def _merged(grid: ScoreGrid, parts: Sequence[Floats]) -> Floats:
-    """The labels of all parts, no response being in two, where the grid has a score."""
-    merged = np.full(grid.scores.shape, np.nan)
-    for cells in parts:
-        merged = np.where(np.isnan(cells), merged, cells)
-    return np.where(np.isnan(grid.scores), np.nan, merged)
-
-
 def _with_votes(
     found: Audit,
-    scorings: _Scorings,
+    scorings: Scorings,
     gold: Gold,
     config: RankingConfig,
     categories: Mapping[str, str],
@@ -183,7 +128,7 @@ def _with_votes(
     ballots = find_ballots(grid, gold.votes)
     methods = scorings.hits(ballots, config.tie_margin)
     judged = methods[JUDGE]
-    margins = _margins(config.tie_margin, scorings.scale)
+    margins = tried_margins(config.tie_margin, scorings.scale)
     split = split_votes(gold.votes, ballots, judged, categories)
     named: dict[tuple[str, str | float], Hits] = {
         **{("method", name): own for name, own in methods.items()},
@@ -203,7 +148,7 @@ def _with_votes(
             MarginAgreement(
                 margin,
                 as_agreement(measured["margin", margin], ballots.given).with_ties,
-                _ties(grid, ballots, margin),
+                share_of_ties(grid, ballots, margin),
             )
             for margin in margins
         ),
@@ -211,23 +156,9 @@ def _with_votes(
     )
 
 
-def _margins(used: float, scale: tuple[float, float]) -> list[float]:
-    return sorted({used, *(round(on_scale(margin, scale), 6) for margin in MARGINS)})
-
-
-def _ties(grid: ScoreGrid, ballots: Ballots, margin: float) -> float | None:
-    """The share of the votes' comparisons that the margin makes a tie."""
-    first = grid.scores[ballots.rows, ballots.first]
-    second = grid.scores[ballots.rows, ballots.second]
-    scored = ~np.isnan(first - second)
-    if not scored.any():
-        return None
-    return float((compare(first, second, margin)[scored] == 0).mean())
-
-
 def _with_labels(
     found: Audit,
-    scorings: _Scorings,
+    scorings: Scorings,
     parts: Mapping[str, tuple[Floats, int]],
     config: RankingConfig,
 ) -> Audit:

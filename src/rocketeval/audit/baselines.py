@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from rocketeval.audit.agreement import Agreement, Ballots, Hits
+from rocketeval.audit.ballots import Ballots, Hits
+from rocketeval.audit.figures import Agreement
 from rocketeval.grid import ScoreGrid
 from rocketeval.records import Interval, Vote
 

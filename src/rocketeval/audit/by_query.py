@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from rocketeval.ranking.bootstrap import interval, ratio_draws
+from rocketeval.ranking.bootstrap import interval, ratio_draws, resample_queries
 from rocketeval.records import Interval
 
 Floats = NDArray[np.float64]
@@ -78,6 +78,12 @@ class Resampling:
 def sums_at(places: Places, values: Floats, count: int) -> Floats:
     """The sum of the values at each place below `count`."""
     return np.bincount(places, values, count).astype(np.float64)
+
+
+def sum_draws(per_query: Floats, times: int, seed: int) -> Floats:
+    """Per resample, the sums over its queries."""
+    drawn = [counts @ per_query for counts in resample_queries(len(per_query), times, seed)]
+    return np.concatenate(drawn)
 
 
 def query_places(groups: Groups, things: int) -> Places:

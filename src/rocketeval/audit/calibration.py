@@ -58,8 +58,11 @@ class Calibration:
     """Mean squared distance of `p_yes` and gold; None without items."""
     auc: Interval | None
     """Chance that an item with gold yes has the higher `p_yes` than one with gold no."""
+    yes_bias: Interval | None
+    """Share answered yes (0.5 and more) less the share that gold says yes to: above zero, the judge
+    says yes too easily; None where gold is not yes or no."""
     false_yes: Interval | None
-    """Share answered yes (0.5 and more) of the items that gold says no to."""
+    """Share answered yes of the items that gold says no to."""
     false_no: Interval | None
     """Share answered no of the items that gold says yes to."""
     gold_yes: int | None
@@ -103,6 +106,7 @@ def calibration(
         by_count=_curve(p, y, places, _equal_counts(p, bins), resampling),
         brier=resampling.mean((p - y) ** 2, places),
         auc=_sure_area(p, yes, places, resampling) if both else None,
+        yes_bias=resampling.mean(said_yes - y, places) if binary else None,
         false_yes=resampling.share(said_yes[no], renumbered(places[no])),
         false_no=resampling.share(1.0 - said_yes[yes], renumbered(places[yes])),
         gold_yes=int(yes.sum()) if binary else None,

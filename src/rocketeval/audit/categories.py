@@ -9,15 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from rocketeval.audit.agreement import (
-    Agreement,
-    Ballots,
-    Hits,
-    MeasuredVotes,
-    VoterAgreement,
-    as_agreement,
-    human_agreement,
-)
+from rocketeval.audit.agreement import human_agreement
+from rocketeval.audit.ballots import Ballots, Hits
+from rocketeval.audit.figures import Agreement, MeasuredVotes, VoterAgreement, as_agreement
 from rocketeval.records import Vote
 
 Bools = NDArray[np.bool_]

@@ -7,7 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from rocketeval.audit.agreement import Agreement, agreement_of_outcomes, find_voted
+from rocketeval.audit.agreement import agreement_of_outcomes
+from rocketeval.audit.ballots import find_voted
+from rocketeval.audit.figures import Agreement
 from rocketeval.grid import ScoreGrid
 from rocketeval.outcomes import compare
 from rocketeval.records import Vote

@@ -102,8 +102,8 @@ def advise_method(
     )
     if found is None:
         return None
-    others = sorted(set(found.figures) - {found.best}, key=found.figures.__getitem__)
-    second = others[-1] if others else None
+    others = [name for name in found.figures if name != found.best]
+    second = max(others, key=found.figures.__getitem__, default=None)
     lead = found.leads.get(second) if second else None
     cheaper = _cheaper(found, usages)
     rule = min(found.rules, key=lambda name: _value(found.rules[name]), default=None)
@@ -240,7 +240,8 @@ def _lead(advice: MethodAdvice) -> str:
     if advice.next is None:
         return f"Only {advice.best} is compared: {_does(advice)}."
     gap = _gap(advice, advice.lead)
-    best, after = f"Prefer {advice.best}: {_does(advice)}", f"the next, {advice.next}"
+    opening = f"{advice.best} does best" if _warning(advice) else f"Prefer {advice.best}"
+    best, after = f"{opening}: {_does(advice)}", f"the next, {advice.next}"
     if advice.clear:
         return f"{best}, more than {after}, by {gap}."
     return f"{best}, but its lead over {after}, may be chance{f': {gap}' if gap else ''}."

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from rocketeval.audit.agreement import VoterAgreement
 from rocketeval.audit.by_query import Resampling, query_places, renumbered
+from rocketeval.audit.figures import VoterAgreement
 from rocketeval.records import Vote
 
 

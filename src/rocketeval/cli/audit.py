@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 
 from rocketeval.audit.methods import MethodComparison
@@ -9,7 +11,9 @@ from rocketeval.cli.drive import INCOMPLETE, drive
 from rocketeval.cli.options import with_settings
 from rocketeval.cli.progress import make_observer
 from rocketeval.cli.show_audit import show_audit
+from rocketeval.cli.show_item_gold import show_item_gold
 from rocketeval.cli.show_methods import show_methods
+from rocketeval.cli.show_reliability import show_reliability
 from rocketeval.cli.words import counted, printable
 from rocketeval.config import RunConfig
 from rocketeval.grading.methods.table import KINDS
@@ -31,19 +35,48 @@ _KNOWN = "\n".join(f"  {name:<11} {kind.told}" for name, kind in KINDS.items())
     metavar="A,B,...",
     help="Grade in these ways too, and compare all of them on the same gold.",
 )
-def command(settings: RunConfig, quiet: bool, methods: str | None) -> int:
+@click.option(
+    "--beside",
+    type=click.Path(path_type=Path, exists=True),
+    multiple=True,
+    metavar="RUN",
+    help="Compare this run's judge with another run's, by its folder or config; may be repeated.",
+)
+@click.option(
+    "--item-gold",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    metavar="FILE",
+    help="Hold the judge's answers against gold answers: rows of query_id, candidate, answers.",
+)
+def command(
+    settings: RunConfig,
+    quiet: bool,
+    methods: str | None,
+    beside: tuple[Path, ...],
+    item_gold: Path | None,
+) -> int:
     """Say how far the judge of CONFIG's run can be trusted: against votes, labels and ratings.
 
     Baselines that know nothing (longer response, random guess) stand beside the judge, and how
     often two voters agree stands as the ceiling. With --methods, other ways to ask the same judge
-    are graded too, each in a run of its own inside this one, and stand in one table. Exit code 3:
-    some responses could not be judged, run it again; 6: --max-cost is reached.
+    are graded too, each in a run of its own inside this one, and stand in one table. --beside and
+    --item-gold ask nothing: they read finished runs. Exit code 3: some responses could not be
+    judged, run it again; 6: --max-cost is reached.
     """
     run = Run(settings, observer=make_observer(settings, quiet=quiet))
-    if methods is None:
-        found = run.audit()
+    if beside:
+        agreement = run.compare_judges(beside)
         if not quiet:
-            show_audit(found)
+            show_reliability(agreement)
+    if item_gold is not None:
+        answers = run.hold_against_item_gold(item_gold)
+        if not quiet:
+            show_item_gold(answers)
+    if methods is None:
+        if not beside and item_gold is None:
+            found = run.audit()
+            if not quiet:
+                show_audit(found)
         return 0
     names = [name for name in methods.split(",") if name.strip()]
     comparison = drive(run, lambda: run.compare_methods(names))

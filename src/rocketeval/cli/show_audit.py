@@ -8,12 +8,14 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from rocketeval.audit.agreement import Agreement
 from rocketeval.audit.audit import JUDGE, Audit, MarginAgreement
 from rocketeval.audit.categories import FEWEST_VOTES, CategoryAgreement
 from rocketeval.audit.correlation import Coefficient, Correlation
+from rocketeval.audit.figures import Agreement
 from rocketeval.audit.label_correlation import CANDIDATES, PER_QUERY, RESPONSES, LabelCorrelation
 from rocketeval.audit.training import Refused
+from rocketeval.cli.show_advice import show_advice
+from rocketeval.cli.show_bias import show_bias
 from rocketeval.cli.tables import figure, make_console, make_table, share
 from rocketeval.cli.words import chance, counted, printable
 from rocketeval.names import listed
@@ -29,10 +31,12 @@ def show_audit(audit: Audit) -> None:
         _show_votes(console, audit)
     for part, methods in audit.labels.items():
         _show_labels(console, part, methods)
+    if audit.bias:
+        show_bias(console, audit.bias)
     _show_refused(audit.refused)
     if audit.ratings:
         console.print(f"Reference ratings: {_correlation(audit.ratings)}", highlight=False)
-    _show_advice(console, audit.advice)
+    show_advice(console, "How far to trust this judge", audit.advice)
 
 
 def _show_votes(console: Console, audit: Audit) -> None:
@@ -159,16 +163,6 @@ def _show_refused(refused: Refused) -> None:
                 style="red",
                 highlight=False,
             )
-
-
-def _show_advice(console: Console, sentences: Sequence[str]) -> None:
-    if not sentences:
-        return
-    lines = Table.grid(padding=(0, 1))
-    for sentence in sentences:
-        lines.add_row("-", Text(printable(sentence)))
-    console.print("How far to trust this judge", style="italic")
-    console.print(lines)
 
 
 def _note(console: Console, sentence: str) -> None:

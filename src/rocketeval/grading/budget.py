@@ -14,9 +14,12 @@ CONTACT_TOKENS = 256
 """To find out how a judge can be asked, it gets at most so many questions of so many tokens."""
 
 
-def calls(engine: Engine, items: int) -> int:
-    """Return how many requests an engine makes for so many items of one response."""
-    per_call: int | None = getattr(engine, "items_per_call", 1)
+def calls(engine: Engine, items: int, *, alone: bool = False) -> int:
+    """Return how many requests an engine makes for so many items of one response.
+
+    `alone`: the method asks each item by itself, however many the engine could take at once.
+    """
+    per_call: int | None = 1 if alone else getattr(engine, "items_per_call", 1)
     return -(-items // (per_call or max(1, items)))
 
 
@@ -24,10 +27,17 @@ class GradingBudget:
     """Admits a task only if the most it can cost still fits."""
 
     def __init__(
-        self, purse: Purse, engine: Engine, extra_body: Mapping[str, Any], written: int = 1
+        self,
+        purse: Purse,
+        engine: Engine,
+        extra_body: Mapping[str, Any],
+        written: int = 1,
+        *,
+        alone: bool = False,
     ) -> None:
         self._purse = purse
         self._engine = engine
+        self._alone = alone
         self._written = most_written(written, extra_body)
         self._template = TEMPLATE_TOKENS
         self._reserved: dict[bytes, float] = {}
@@ -63,9 +73,9 @@ class GradingBudget:
         if graded.failure:
             answered -= sum(answer.status in NO_ANSWER for answer in graded.answers)
         told = graded.usage
-        lost = max(0, told.requests - calls(self._engine, answered))
+        lost = max(0, told.requests - calls(self._engine, answered, alone=self._alone))
         silent = bool(answered) and not told.prompt_tokens
-        untold = silent + lost / max(1, calls(self._engine, asked))
+        untold = silent + lost / max(1, calls(self._engine, asked, alone=self._alone))
         self._purse.settle(self._reserved.pop(task.key), told, untold=untold)
 
     def _most(self, task: GradingTask, known: Mapping[int, Answer]) -> Usage:

@@ -35,6 +35,7 @@ STATUS_TEXT: Mapping[str, str] = {
     Status.NO_LOGPROBS: "no log-probabilities",
     Status.THINKING: "the judge began to think",
     Status.UNSOUND: "no real log-probabilities",
+    Status.UNREADABLE: "no answer in what the judge wrote",
     Status.ERROR: "call failed",
 }
 """Every status but ok, in words a reader of the report understands."""

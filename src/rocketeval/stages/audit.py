@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from dataclasses import asdict, replace
 
+import numpy as np
+
 from rocketeval.audit.advice import advice
 from rocketeval.audit.audit import Audit, audit
+from rocketeval.audit.families import guess_family
 from rocketeval.audit.training import gold_cells
 from rocketeval.certainty.power import queries_needed
 from rocketeval.config import RunConfig, ScorerConfig
@@ -13,7 +16,11 @@ from rocketeval.grid import ScoreGrid
 from rocketeval.records import Basis, Gold
 from rocketeval.scoring.base import create_scorer
 from rocketeval.stages.score import read_answers, read_grid
+from rocketeval.stages.yes_no import answers_yes_or_no
 from rocketeval.store.run import RunStore
+
+MOST_LENGTHS = 20_000
+"""Responses of a run above which the length bias is measured on some of its queries."""
 
 
 def audit_run(store: RunStore, config: RunConfig) -> Audit:
@@ -22,31 +29,48 @@ def audit_run(store: RunStore, config: RunConfig) -> Audit:
     gold = Gold(store.inputs.labels(), store.inputs.votes(), store.inputs.ratings())
     ranking = store.load_json("ranking", "rank")
     ratings = {row["candidate"]: row["rating"]["value"] for row in ranking["rows"]}
-    told = bool(gold.votes or gold.labels)
+    grid = read_grid(store)
     found = audit(
-        read_grid(store),
-        _rivals(store, config.scorer) if told else {},
-        _lengths(store, gold) if told else {},
+        grid,
+        _rivals(store, config) if gold.votes or gold.labels else {},
+        _lengths(store, gold, grid, config.ranking.seed),
         ratings,
         gold,
         _basis(store, gold),
         config.ranking,
         categories=_categories(store, gold),
         scale=config.scorer.scale,
+        family=guess_family(store.judge().model, grid.candidates) or frozenset(),
     )
     found = replace(found, advice=advice(found, queries_needed))
     store.save_json("audit", asdict(found))
     return found
 
 
-def _lengths(store: RunStore, gold: Gold) -> dict[tuple[str, str], float]:
-    """Return the characters of every response to a query with gold."""
+def _lengths(
+    store: RunStore, gold: Gold, grid: ScoreGrid, seed: int
+) -> dict[tuple[str, str], float]:
+    """Return the characters of responses: of all, or in a large run of those to some queries.
+
+    Queries with gold are always among them.
+    """
     known = {vote.query_id for vote in gold.votes} | {label.query_id for label in gold.labels}
+    known |= _some_queries(grid, seed)
     return {
         (head.query_id, head.candidate): float(head.length)
         for head in store.inputs.heads()
         if head.query_id in known
     }
+
+
+def _some_queries(grid: ScoreGrid, seed: int) -> set[str]:
+    """Return as many queries, drawn at random, as `MOST_LENGTHS` responses belong to."""
+    queries = len(grid.query_ids)
+    room = MOST_LENGTHS * queries // max(1, grid.scores.size)
+    if room >= queries:
+        return set(grid.query_ids)
+    drawn = np.random.default_rng(seed).choice(queries, size=max(1, room), replace=False)
+    return {grid.query_ids[row] for row in drawn.tolist()}
 
 
 def _categories(store: RunStore, gold: Gold) -> dict[str, str]:
@@ -57,14 +81,16 @@ def _categories(store: RunStore, gold: Gold) -> dict[str, str]:
     return {query.id: query.category for query in queries if query.category}
 
 
-def _rivals(store: RunStore, config: ScorerConfig) -> dict[str, ScoreGrid]:
+def _rivals(store: RunStore, config: RunConfig) -> dict[str, ScoreGrid]:
     """Return the same judgments scored by simpler means than the run's scorer."""
     answers, _ = read_answers(store)
-    own = config.kind if config.fitted is None else None
-    simpler = {name: kind for name, kind in _SIMPLER.items() if kind != own}
+    scorer = config.scorer
+    own = scorer.kind if scorer.fitted is None else None
+    kinds = _SIMPLER if answers_yes_or_no(config) else _SIMPLER_GRADES
+    simpler = {name: kind for name, kind in kinds.items() if kind != own}
 
     def grid(kind: str) -> ScoreGrid:
-        settings = ScorerConfig(kind=kind, scale=config.scale, missing=config.missing)
+        settings = ScorerConfig(kind=kind, scale=scorer.scale, missing=scorer.missing)
         scores = create_scorer(settings).predict(answers).tolist()
         return ScoreGrid.from_columns(answers.query_ids, answers.candidates, scores)
 
@@ -84,4 +110,5 @@ def _basis(store: RunStore, gold: Gold) -> dict[tuple[str, str], Basis]:
     }
 
 
-_SIMPLER = {"mean of answers": "mean", "hard yes/no": "hard"}
+_SIMPLER_GRADES = {"mean of answers": "mean"}
+_SIMPLER = {**_SIMPLER_GRADES, "hard yes/no": "hard"}

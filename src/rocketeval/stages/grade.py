@@ -91,7 +91,9 @@ async def _limit(
     if budget is None or config.judge.price is None:
         return None
     purse = Purse(budget, config.judge.price)
-    limit = GradingBudget(purse, engine, config.judge.extra_body, method.most_written)
+    limit = GradingBudget(
+        purse, engine, config.judge.extra_body, method.most_written, alone=method.alone
+    )
     await limit.learn()
     return limit
 

@@ -98,7 +98,7 @@ async def make_plan(
     method = create_method(config)
     judge = await _judge(store, config, engine)
     work = Work(store, config, loaded, checklists, judge or b"")
-    asking = await count_tokens(work, engine, most_prompts)
+    asking = await count_tokens(work, engine, most_prompts, alone=method.alone)
     in_flight = (config.judge.concurrency or engine.in_flight) if engine else None
     rate_from: str | None = "as told by --rate"
     if probe and engine:

@@ -38,8 +38,13 @@ class Asking:
     """The tasks they belong to, in the order of a run."""
 
 
-async def count_tokens(work: Work, engine: Engine | None, most_prompts: int | None) -> Asking:
-    """Return how much will be asked, from at most about `most_prompts` prompts."""
+async def count_tokens(
+    work: Work, engine: Engine | None, most_prompts: int | None, *, alone: bool = False
+) -> Asking:
+    """Return how much will be asked, from at most about `most_prompts` prompts.
+
+    `alone`: each item is a request of its own.
+    """
     sizes = work.items()
     chosen = choose_evenly(sizes, most_prompts)
     places = {query_id: place for place, query_id in enumerate(work.queries)}
@@ -47,7 +52,7 @@ async def count_tokens(work: Work, engine: Engine | None, most_prompts: int | No
     sample: list[GradingTask] = []
     prompts: list[str] = []
     for task, asked in work.tasks():
-        requests += calls(engine, len(asked)) if engine else len(asked)
+        requests += calls(engine, len(asked), alone=alone) if engine else len(asked)
         written += sum(map(_bytes, asked))
         if task.query_id in chosen:
             sample.append(task)

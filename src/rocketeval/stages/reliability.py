@@ -2,33 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rocketeval.audit.methods import mean_scores
+from rocketeval.audit.advice_on_judges import on_judges
+from rocketeval.audit.kappa import Statistic
+from rocketeval.audit.methods import common_cells, mean_scores
 from rocketeval.audit.rank_matrix import RankMatrix, rank_matrix
 from rocketeval.audit.reliability import Reliability, reliability
 from rocketeval.audit.repeatability import Disagreement, disagreement
 from rocketeval.config import RankingConfig
 from rocketeval.errors import BenchmarkError, ConfigError
 from rocketeval.grid import ScoreGrid
-from rocketeval.ranking.ensemble import Common, common_grids
+from rocketeval.ranking.ensemble import common_grids
 from rocketeval.scoring.answers import AnswerTable
 from rocketeval.scoring.mean import MeanScorer
-from rocketeval.stages.judged_runs import (
-    JudgedRun,
-    judge_names,
-    refuse_other_responses,
-    refuse_other_scales,
-)
+from rocketeval.stages.judged_runs import JudgedRun, judge_names, refuse_other_responses
 from rocketeval.stages.score import read_answers
+from rocketeval.stages.yes_no import answers_yes_or_no
 
 Floats = NDArray[np.float64]
 Cell = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class JudgePair:
+    """What two of the judges disagree on, item by item."""
+
+    one: str
+    two: str
+    items: Disagreement
+    """Also by position in the checklist."""
+    kappa: Statistic | None
+    """Cohen's, of their yes and no; None where they do not answer with yes or no."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,123 +46,185 @@ class JudgeReliability:
     """How far judges agree with each other; says nothing about whether they are right."""
 
     judges: tuple[str, ...]
+    yes_no: bool
+    """Whether all of them answer with yes or no; otherwise with places on a scale."""
     items: Reliability
-    """Their yes and no to the same items: CheckEval's inter-evaluator agreement."""
+    """Their yes and no to the same items (CheckEval's inter-evaluator agreement), or their places
+    on the scale."""
     scores: Reliability
-    """Their mean answers as scores; its variance is that of one response across judges."""
-    pairs: Mapping[str, Disagreement]
-    """Item by item between each two judges, by position in the checklist."""
+    """The means of their answers as scores, on the first run's scale; its variance is that of one
+    response across judges."""
+    pairs: tuple[JudgePair, ...]
     orders: RankMatrix
-    """Rank correlation of their orders of the candidates."""
+    """Rank correlation of their orders of the candidates, by mean score over the responses that
+    all of them scored."""
     responses: int
     """Responses that all of them judged by the same items."""
     left_out: int
-    """Responses that only some of them judged, or by other items."""
+    """Responses that only some of them judged."""
+    other_items: int
+    """Responses that all of them judged, but by other items."""
+    advice: tuple[str, ...]
+    """What this means, in sentences."""
 
 
 def compare_judges(runs: Sequence[JudgedRun], ranking: RankingConfig) -> JudgeReliability:
     """Return how far the runs' judges agree, on what all of them judged by the same items."""
     if len(runs) < 2:
         raise ConfigError("One run cannot agree with itself.", hint="Give two runs or more.")
-    refuse_other_scales(runs)
-    tables = [read_answers(run.store)[0] for run in runs]
-    refuse_other_responses(runs, _common(runs, tables))
-    cells, left_out = _shared_cells(runs, tables)
-    if not cells:
+    names = judge_names(runs)
+    shared = _shared(runs, [read_answers(run.store)[0] for run in runs])
+    _refuse_silent(runs, shared.tables)
+    grids = _grids(runs, names, shared.tables)
+    same_cells, _ = common_cells(grids)
+    orders = rank_matrix(
+        {name: mean_scores(grid) for name, grid in same_cells.items()}, seed=ranking.seed
+    )
+    first, times, seed = shared.tables[0], ranking.bootstrap, ranking.seed
+    yes_no = all(answers_yes_or_no(run.config) for run in runs)
+    answers = np.stack([table.p_yes for table in shared.tables])
+    items = reliability(
+        np.where(np.isnan(answers), np.nan, answers >= 0.5) if yes_no else answers,
+        _queries_of_items(first),
+        names,
+        level="nominal" if yes_no else "interval",
+        bootstrap=times,
+        seed=seed,
+    )
+    scores = np.stack([_column(grids[name], first) for name in names])
+    return JudgeReliability(
+        judges=names,
+        yes_no=yes_no,
+        items=items,
+        scores=reliability(
+            scores, first.query_ids, names, level="interval", bootstrap=times, seed=seed
+        ),
+        pairs=_pairs(shared.tables, items, ranking, yes_no=yes_no),
+        orders=orders,
+        responses=len(first),
+        left_out=shared.left_out,
+        other_items=shared.other_items,
+        advice=tuple(on_judges(items, orders, _twins(runs, names))),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Shared:
+    """What every run judged by the same items, the same rows in every table."""
+
+    tables: tuple[AnswerTable, ...]
+    left_out: int
+    other_items: int
+
+
+def _shared(runs: Sequence[JudgedRun], tables: Sequence[AnswerTable]) -> _Shared:
+    seen = [_judged(run, table) for run, table in zip(runs, tables, strict=True)]
+    everywhere = set.intersection(*(set(each) for each in seen))
+    anywhere = set[Cell]().union(*seen)
+    same = [
+        cell
+        for cell in seen[0]
+        if cell in everywhere and len({each[cell][1] for each in seen}) == 1
+    ]
+    if not same:
         raise BenchmarkError(
             "The runs have no response in common that was judged by the same items.",
             hint="Judges can be compared only where they answered the same checklists.",
         )
-    names = judge_names(runs)
-    answers = np.stack([_flat(table, cells) for table in tables])
-    lengths = [len(items) for items in cells.values()]
-    groups = np.repeat([query for query, _ in cells], lengths)
-    positions = np.concatenate([np.arange(1, length + 1) for length in lengths])
-    times, seed = ranking.bootstrap, ranking.seed
-    grids = [_grid(run, table, cells) for run, table in zip(runs, tables, strict=True)]
-    scores = np.stack([_scores(grid, cells) for grid in grids])
-    hard = np.where(np.isnan(answers), np.nan, answers >= 0.5)
-    return JudgeReliability(
-        judges=names,
-        items=reliability(hard, groups, names, level="nominal", bootstrap=times, seed=seed),
-        scores=reliability(
-            scores,
-            np.array([query for query, _ in cells]),
-            names,
-            level="interval",
-            bootstrap=times,
-            seed=seed,
-        ),
-        pairs={
-            f"{names[one]} / {names[two]}": disagreement(
-                answers[one], answers[two], groups, positions, bootstrap=times, seed=seed
+    cut = tuple(
+        table.take([each[cell][0] for cell in same])
+        for table, each in zip(tables, seen, strict=True)
+    )
+    return _Shared(cut, len(anywhere) - len(everywhere), len(everywhere) - len(same))
+
+
+def _judged(run: JudgedRun, table: AnswerTable) -> dict[Cell, tuple[int, tuple[str, ...]]]:
+    """Return the row and the items of every response that the run judged."""
+    checklists = run.store.inputs.checklists()
+    columns = zip(table.query_ids, table.candidates, table.items.tolist(), strict=True)
+    return {
+        (query, candidate): (row, checklists[query].items)
+        for row, (query, candidate, items) in enumerate(columns)
+        if items
+    }
+
+
+def _refuse_silent(runs: Sequence[JudgedRun], tables: Sequence[AnswerTable]) -> None:
+    for run, table in zip(runs, tables, strict=True):
+        if np.isnan(table.p_yes).all():
+            raise BenchmarkError(
+                f"The judge of {run.store.path} answered none of the items that the runs share.",
+                hint="Leave its run out; `rocketeval doctor` tells why a judge does not answer.",
             )
-            for one, two in combinations(range(len(names)), 2)
-        },
-        orders=rank_matrix(
-            {name: mean_scores(grid) for name, grid in zip(names, grids, strict=True)}
-        ),
-        responses=len(cells),
-        left_out=left_out,
+
+
+def _twins(runs: Sequence[JudgedRun], names: Sequence[str]) -> list[tuple[str, str]]:
+    """Return the judges that are one and the same, asked in the same way."""
+    digests = [run.store.judge().digest for run in runs]
+    return [
+        (names[one], names[two])
+        for one, two in combinations(range(len(runs)), 2)
+        if digests[one] == digests[two]
+    ]
+
+
+def _grids(
+    runs: Sequence[JudgedRun], names: Sequence[str], tables: Sequence[AnswerTable]
+) -> dict[str, ScoreGrid]:
+    """Return each judge's mean answers as scores; they must be about the same responses."""
+    scorer = runs[0].config.scorer
+    mean = MeanScorer(scorer.scale, scorer.missing)
+    grids = {
+        name: ScoreGrid.from_columns(
+            table.query_ids, table.candidates, mean.predict(table).tolist()
+        )
+        for name, table in zip(names, tables, strict=True)
+    }
+    refuse_other_responses(runs, common_grids(list(grids.values())))
+    return grids
+
+
+def _column(grid: ScoreGrid, table: AnswerTable) -> Floats:
+    """Return the grid's scores in the order of the table."""
+    rows = {query: row for row, query in enumerate(grid.query_ids)}
+    columns = {candidate: column for column, candidate in enumerate(grid.candidates)}
+    scores: Floats = grid.scores[
+        [rows[query] for query in table.query_ids],
+        [columns[candidate] for candidate in table.candidates],
+    ]
+    return scores
+
+
+def _pairs(
+    tables: Sequence[AnswerTable], items: Reliability, ranking: RankingConfig, *, yes_no: bool
+) -> tuple[JudgePair, ...]:
+    """Return what each two judges disagree on."""
+    first = tables[0]
+    queries, positions = _queries_of_items(first), _positions(first)
+    return tuple(
+        JudgePair(
+            items.raters[one],
+            items.raters[two],
+            disagreement(
+                tables[one].p_yes,
+                tables[two].p_yes,
+                queries,
+                positions,
+                bootstrap=ranking.bootstrap,
+                seed=ranking.seed,
+            ),
+            items.cohen[one][two] if yes_no else None,
+        )
+        for one, two in combinations(range(len(tables)), 2)
     )
 
 
-def _common(runs: Sequence[JudgedRun], tables: Sequence[AnswerTable]) -> Common:
-    grids = [
-        ScoreGrid.from_columns(table.query_ids, table.candidates, _mean(run, table).tolist())
-        for run, table in zip(runs, tables, strict=True)
-    ]
-    return common_grids(grids)
+def _queries_of_items(table: AnswerTable) -> list[str]:
+    """Return the query of every item."""
+    sizes = table.items.tolist()
+    return [query for query, size in zip(table.query_ids, sizes, strict=True) for _ in range(size)]
 
 
-def _shared_cells(
-    runs: Sequence[JudgedRun], tables: Sequence[AnswerTable]
-) -> tuple[dict[Cell, tuple[str, ...]], int]:
-    """Return the responses judged by all runs with the same items, and how many others."""
-    seen: list[dict[Cell, tuple[str, ...]]] = []
-    for run, table in zip(runs, tables, strict=True):
-        checklists = run.store.inputs.checklists()
-        seen.append(
-            {
-                (query, candidate): checklists[query].items
-                for query, candidate, items in zip(
-                    table.query_ids, table.candidates, table.items.tolist(), strict=True
-                )
-                if items
-            }
-        )
-    first, *others = seen
-    shared = {
-        cell: items for cell, items in first.items() if all(o.get(cell) == items for o in others)
-    }
-    return shared, len(set().union(*seen)) - len(shared)
-
-
-def _flat(table: AnswerTable, cells: Mapping[Cell, tuple[str, ...]]) -> Floats:
-    """Return the answers to all items of the cells, in their order."""
-    rows = _rows(table)
-    return table.take([rows[cell] for cell in cells]).p_yes
-
-
-def _grid(run: JudgedRun, table: AnswerTable, cells: Mapping[Cell, tuple[str, ...]]) -> ScoreGrid:
-    rows = _rows(table)
-    chosen = table.take([rows[cell] for cell in cells])
-    return ScoreGrid.from_columns(chosen.query_ids, chosen.candidates, _mean(run, chosen).tolist())
-
-
-def _scores(grid: ScoreGrid, cells: Mapping[Cell, tuple[str, ...]]) -> Floats:
-    rows = {query: row for row, query in enumerate(grid.query_ids)}
-    columns = {candidate: column for column, candidate in enumerate(grid.candidates)}
-    at = [rows[query] for query, _ in cells]
-    found: Floats = grid.scores[at, [columns[candidate] for _, candidate in cells]]
-    return found
-
-
-def _mean(run: JudgedRun, table: AnswerTable) -> Floats:
-    scorer = run.config.scorer
-    return MeanScorer(scorer.scale, scorer.missing).predict(table)
-
-
-def _rows(table: AnswerTable) -> dict[Cell, int]:
-    cells = zip(table.query_ids, table.candidates, strict=True)
-    return {cell: row for row, cell in enumerate(cells)}
+def _positions(table: AnswerTable) -> NDArray[np.int64]:
+    """Return the place of every item in its checklist, from 1."""
+    return np.arange(len(table.p_yes)) - np.repeat(table.offsets[:-1], table.items) + 1

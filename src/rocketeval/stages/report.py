@@ -27,14 +27,8 @@ from rocketeval.report.html import build_report
 from rocketeval.stages.explain import item_weights
 from rocketeval.stages.rank import read_ranking
 from rocketeval.stages.report_explain import explained, report_items, wins
-from rocketeval.stages.report_figures import (
-    cost,
-    counts,
-    figures,
-    methods,
-    read_interval,
-    tables,
-)
+from rocketeval.stages.report_figures import cost, counts, methods, read_interval
+from rocketeval.stages.report_trust import figures, tables
 from rocketeval.stages.score import read_grid
 from rocketeval.store.run import RunStore
 

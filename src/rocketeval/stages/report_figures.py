@@ -1,15 +1,13 @@
-"""The figures of a report: counts, agreement, cost and how they were made."""
+"""The figures of a report: counts, cost and how they were made."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from rocketeval.cost import shown_money
-from rocketeval.names import listed
 from rocketeval.records import Interval
-from rocketeval.report.data import ReportFigure, ReportTable, ReportTableRow
 
 _SCORERS = {
     "mean": "A score is the mean of its answers, on the label scale.",
@@ -60,128 +58,6 @@ def counts(
         "labels refused: the scorer was fitted to them": audit["refused"]["labels"],
         "votes refused: the scorer was fitted to them": audit["refused"]["votes"],
     }
-
-
-def figures(audit: Mapping[str, Any]) -> tuple[ReportFigure, ...]:
-    """Return agreement and correlations, each beside its baselines."""
-    figures = []
-    for ties, name in (("with_ties", "votes, ties included"), ("without_ties", "decided votes")):
-        for method, found in audit["agreement"].items():
-            figures.append(
-                ReportFigure(
-                    name=f"Agreement with {name}" if method == "judge" else method,
-                    value=read_interval(found[ties]),
-                    note=f"{found['used' if ties == 'with_ties' else 'decisive']} votes",
-                    unit="share",
-                    baseline=method not in ("judge", "labeler"),
-                )
-            )
-        if audit["voters"]:
-            figures.append(
-                ReportFigure(
-                    name="another voter",
-                    value=read_interval(audit["voters"][ties]),
-                    note="how often two voters agree: the ceiling",
-                    unit="share",
-                )
-            )
-    for part, methods in audit["labels"].items():
-        for method, found in methods.items():
-            note = found["reason"] or f"{found['responses']} labelled responses"
-            judge = method == "judge"
-            name = f"Pearson with {part}" if judge else method
-            value = read_interval(found["pearson"])
-            figures.append(ReportFigure(name, value, note, baseline=not judge))
-    if audit["ratings"]:
-        figures.append(_rating_figure(audit["ratings"]))
-    return tuple(figures)
-
-
-def tables(audit: Mapping[str, Any]) -> tuple[ReportTable, ...]:
-    """Return agreement by category and tie margin, and correlations by level.
-
-    Audits made before these were measured have none.
-    """
-    found = [_categories(audit.get("categories", ())), _margins(audit)]
-    found += [_levels(part, methods) for part, methods in audit["labels"].items()]
-    return tuple(table for table in found if table is not None)
-
-
-def _categories(parts: Sequence[Mapping[str, Any]]) -> ReportTable | None:
-    if len(parts) < 2:
-        return None
-    pooled = parts[-1]["pooled"]
-    return ReportTable(
-        title="Agreement with decided votes, by category",
-        columns=("judge", "another voter"),
-        rows=tuple(
-            ReportTableRow(
-                part["category"],
-                (
-                    read_interval(part["agreement"]["without_ties"]),
-                    read_interval(part["voters"] and part["voters"]["without_ties"]),
-                ),
-                f"{part['agreement']['decisive']:,} votes",
-            )
-            for part in parts
-        ),
-        unit="share",
-        note=f"In other, too few votes each: {listed(pooled, most=10)}." if pooled else "",
-    )
-
-
-def _margins(audit: Mapping[str, Any]) -> ReportTable | None:
-    margins = [row for row in audit.get("margins", ()) if row["with_ties"]]
-    if not margins:
-        return None
-    return ReportTable(
-        title="Agreement with votes, ties included, by tie margin",
-        columns=("judge",),
-        rows=tuple(
-            ReportTableRow(
-                f"{row['margin']:g}",
-                (read_interval(row["with_ties"]),),
-                "used" if row["margin"] == audit["tie_margin"] else "",
-            )
-            for row in margins
-        ),
-        unit="share",
-    )
-
-
-def _levels(part: str, methods: Mapping[str, Any]) -> ReportTable | None:
-    judge = methods["judge"].get("levels")
-    if not judge:
-        return None
-    rows = [("judge", name) for name in ("pearson", "spearman", "kendall")]
-    rows += [(method, "spearman") for method in methods if method != "judge"]
-    left_out = judge["per query"]["left_out"]
-    return ReportTable(
-        title=f"Correlation with {part}, at three levels",
-        columns=tuple(judge),
-        rows=tuple(
-            ReportTableRow(
-                method,
-                tuple(read_interval(methods[method]["levels"][level][name]) for level in judge),
-                name.capitalize(),
-            )
-            for method, name in rows
-        ),
-        note=f"Queries left out, scores or labels all the same: {left_out}." if left_out else "",
-    )
-
-
-def _rating_figure(found: Mapping[str, Any]) -> ReportFigure:
-    name = "Spearman with reference ratings"
-    if found["spearman"] is None:
-        return ReportFigure(name, None, found["reason"])
-    value, bounds = found["spearman"]["value"], found["spearman"]["interval"]
-    p_value = found["spearman"]["p_value"]
-    chance = "p < 0.001" if p_value < 0.001 else f"p = {p_value:.3f}"
-    note = f"{found['n']} candidates, {chance}"
-    if bounds is None:
-        return ReportFigure(name, Interval(value, value, value), f"{note}; no interval")
-    return ReportFigure(name, read_interval(bounds), note)
 
 
 def methods(ranking: Mapping[str, Any], score: Mapping[str, Any]) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ scores.parquet   one row per response (and scores.jsonl when it is not too long)
 scorer.npz       the fitted scorer as data, when there was something to learn; item_weights.json
 ranking.json, ranking.csv, audit.json, explain.json, report.html
 methods.json     grading methods side by side; methods/ holds a run of each
+reliability.json, item_gold.json   other judges, and gold answers to items, beside this judge's
 """
 
 from __future__ import annotations
@@ -50,7 +51,15 @@ JSONL_ROWS = 200_000
 
 
 _MADE = {
-    "score": ("scores.parquet", "scores.jsonl", "scorer.npz", "item_weights.json", "methods.json"),
+    "score": (
+        "scores.parquet",
+        "scores.jsonl",
+        "scorer.npz",
+        "item_weights.json",
+        "methods.json",
+        "reliability.json",
+        "item_gold.json",
+    ),
     "rank": ("ranking.json", "ranking.csv"),
     "audit": ("audit.json",),
     "explain": ("explain.json",),

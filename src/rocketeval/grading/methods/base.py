@@ -31,6 +31,8 @@ class Method:
     """Tokens the judge writes for one request, at most."""
     reading: str = ""
     """How answers are read from what the judge writes; empty where it writes none."""
+    alone: bool = False
+    """Whether every item is a request of its own, also where an engine takes several at once."""
 
     @cached_property
     def hash(self) -> str:

@@ -143,7 +143,9 @@ def _prompted(prompt: Callable[[Template], Prompt], config: RunConfig, options: 
 
 
 def _sequential(config: RunConfig, options: NoOptions) -> Method:
-    return Method("sequential", TranscriptPrompt(_template(config)), one_after_the_other)
+    return Method(
+        "sequential", TranscriptPrompt(_template(config)), one_after_the_other, alone=True
+    )
 
 
 def _forced(word: str, config: RunConfig, options: NoOptions) -> Method:

@@ -1,0 +1,177 @@
+"""How far the judge can be trusted: figures beside baselines, and tables, for the report."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rocketeval.names import listed
+from rocketeval.records import Interval
+from rocketeval.report.data import ReportFigure, ReportTable, ReportTableRow
+from rocketeval.stages.report_figures import read_interval
+
+
+def figures(audit: Mapping[str, Any]) -> tuple[ReportFigure, ...]:
+    """Return agreement and correlations, each beside its baselines."""
+    figures = []
+    for ties, name in (("with_ties", "votes, ties included"), ("without_ties", "decided votes")):
+        for method, found in audit["agreement"].items():
+            figures.append(
+                ReportFigure(
+                    name=f"Agreement with {name}" if method == "judge" else method,
+                    value=read_interval(found[ties]),
+                    note=f"{found['used' if ties == 'with_ties' else 'decisive']} votes",
+                    unit="share",
+                    baseline=method not in ("judge", "labeler"),
+                )
+            )
+        if audit["voters"]:
+            figures.append(
+                ReportFigure(
+                    name="another voter",
+                    value=read_interval(audit["voters"][ties]),
+                    note="how often two voters agree: the ceiling",
+                    unit="share",
+                )
+            )
+    for part, methods in audit["labels"].items():
+        for method, found in methods.items():
+            note = found["reason"] or f"{found['responses']} labelled responses"
+            judge = method == "judge"
+            name = f"Pearson with {part}" if judge else method
+            value = read_interval(found["pearson"])
+            figures.append(ReportFigure(name, value, note, baseline=not judge))
+    if audit["ratings"]:
+        figures.append(_rating_figure(audit["ratings"]))
+    return tuple(figures)
+
+
+def tables(audit: Mapping[str, Any]) -> tuple[ReportTable, ...]:
+    """Return agreement by category and tie margin, correlations by level, and biases.
+
+    Audits made before these were measured have none.
+    """
+    found = [_categories(audit.get("categories", ())), _margins(audit)]
+    found += [_levels(part, methods) for part, methods in audit["labels"].items()]
+    found.append(_bias(audit.get("bias")))
+    return tuple(table for table in found if table is not None)
+
+
+def _categories(parts: Sequence[Mapping[str, Any]]) -> ReportTable | None:
+    if len(parts) < 2:
+        return None
+    pooled = parts[-1]["pooled"]
+    return ReportTable(
+        title="Agreement with decided votes, by category",
+        columns=("judge", "another voter"),
+        rows=tuple(
+            ReportTableRow(
+                part["category"],
+                (
+                    read_interval(part["agreement"]["without_ties"]),
+                    read_interval(part["voters"] and part["voters"]["without_ties"]),
+                ),
+                f"{part['agreement']['decisive']:,} votes",
+            )
+            for part in parts
+        ),
+        unit="share",
+        note=f"In other, too few votes each: {listed(pooled, most=10)}." if pooled else "",
+    )
+
+
+def _margins(audit: Mapping[str, Any]) -> ReportTable | None:
+    margins = [row for row in audit.get("margins", ()) if row["with_ties"]]
+    if not margins:
+        return None
+    return ReportTable(
+        title="Agreement with votes, ties included, by tie margin",
+        columns=("judge",),
+        rows=tuple(
+            ReportTableRow(
+                f"{row['margin']:g}",
+                (read_interval(row["with_ties"]),),
+                "used" if row["margin"] == audit["tie_margin"] else "",
+            )
+            for row in margins
+        ),
+        unit="share",
+    )
+
+
+def _levels(part: str, methods: Mapping[str, Any]) -> ReportTable | None:
+    judge = methods["judge"].get("levels")
+    if not judge:
+        return None
+    rows = [("judge", name) for name in ("pearson", "spearman", "kendall")]
+    rows += [(method, "spearman") for method in methods if method != "judge"]
+    left_out = judge["per query"]["left_out"]
+    return ReportTable(
+        title=f"Correlation with {part}, at three levels",
+        columns=tuple(judge),
+        rows=tuple(
+            ReportTableRow(
+                method,
+                tuple(read_interval(methods[method]["levels"][level][name]) for level in judge),
+                name.capitalize(),
+            )
+            for method, name in rows
+        ),
+        note=f"Queries left out, scores or labels all the same: {left_out}." if left_out else "",
+    )
+
+
+def _rating_figure(found: Mapping[str, Any]) -> ReportFigure:
+    name = "Spearman with reference ratings"
+    if found["spearman"] is None:
+        return ReportFigure(name, None, found["reason"])
+    value, bounds = found["spearman"]["value"], found["spearman"]["interval"]
+    p_value = found["spearman"]["p_value"]
+    chance = "p < 0.001" if p_value < 0.001 else f"p = {p_value:.3f}"
+    note = f"{found['n']} candidates, {chance}"
+    if bounds is None:
+        return ReportFigure(name, Interval(value, value, value), f"{note}; no interval")
+    return ReportFigure(name, read_interval(bounds), note)
+
+
+def _bias(bias: Mapping[str, Any] | None) -> ReportTable | None:
+    if bias is None:
+        return None
+    length, family = bias["length"], bias["own_family"] or {}
+    queries, labelled = (f"{length[name]:,} queries" for name in ("queries", "gold_queries"))
+    of_family = f"{family.get('queries', 0):,} queries"
+    found = (
+        ("score follows length, Spearman", length["scores"], queries),
+        ("label follows length, Spearman", length["gold"], labelled),
+        ("score of labelled responses follows length", length["scores_with_gold"], labelled),
+        ("score follows length beyond label", length["excess"], labelled),
+        ("share of lost votes that the longer won", length["lost_to_longer"], _lost(length)),
+        ("own family, score beyond label", family.get("preference"), of_family),
+        ("own family at equal labels", family.get("at_equal_gold"), of_family),
+    )
+    rows = tuple(
+        ReportTableRow(name, (read_interval(value),), note) for name, value, note in found if value
+    )
+    if not rows:
+        return None
+    return ReportTable(
+        title="Beside quality: length and family, within a query",
+        columns=("judge",),
+        rows=rows,
+        note=_bias_note(bias),
+    )
+
+
+def _lost(length: Mapping[str, Any]) -> str:
+    return f"{length['lost']:,} votes"
+
+
+def _bias_note(bias: Mapping[str, Any]) -> str:
+    notes = []
+    if bias["queries_skipped"]:
+        whole = bias["queries"] + bias["queries_skipped"]
+        notes.append(f"Lengths were looked at on {bias['queries']:,} of {whole:,} queries.")
+    if bias["own_family"]:
+        names = listed(bias["own_family"]["family"], most=5)
+        notes.append(f"Own family, by name, in standard deviations of a query's scores: {names}.")
+    return " ".join(notes)

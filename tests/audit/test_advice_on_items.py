@@ -1,0 +1,89 @@
+"""Gold answers to items in words: a lean, an order, and chances, each only where it is sure."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rocketeval.audit.advice_on_items import on_items
+from rocketeval.audit.calibration import calibration
+
+
+def said(p_yes: np.ndarray, gold: np.ndarray, per_query: int = 10) -> str:
+    groups = np.arange(len(p_yes)) // per_query
+    return "\n".join(on_items(calibration(p_yes, gold, groups, bootstrap=200)))
+
+
+def chances(seed: int = 0, items: int = 3000) -> tuple[np.ndarray, np.ndarray]:
+    """Probabilities that are exactly the chances of a yes."""
+    rng = np.random.default_rng(seed)
+    p_yes = rng.random(items)
+    return p_yes, (rng.random(items) < p_yes).astype(float)
+
+
+def test_a_judge_that_means_what_it_says_is_told_so() -> None:
+    """No lean, yes told from no, and the bins hold."""
+    words = said(*chances(seed=3))
+    assert "No lean to yes or to no is sure: yes to 49 % of items, gold to 50 %" in words
+    assert "It tells yes from no: an item that gold says yes to gets the higher" in words
+    assert "Its probabilities can be read as chances: no bin of 10 says otherwise." in words
+
+
+def test_a_lean_is_named_by_its_side() -> None:
+    """Too many yes, too many no, with the shares of both."""
+    p_yes, gold = chances()
+    assert "It says yes too easily: to 75 % of items, gold to 49 %" in said(p_yes**0.5, gold)
+    assert "It says no too easily: yes to 24 % of items, gold to 49 %" in said(p_yes**2.5, gold)
+
+
+def test_bins_that_are_off_are_counted_with_the_part_of_luck() -> None:
+    """The worst is named; so many are hardly ever off by luck."""
+    p_yes, gold = chances()
+    words = said(p_yes**0.5, gold)
+    assert (
+        "Its probabilities are no chances: in 9 of 10 bins gold says yes to another share" in words
+    )
+    assert "By luck alone 9 or more would be off in fewer than 1 % of audits." in words
+
+
+def test_answers_that_have_nothing_to_do_with_gold_tell_nothing() -> None:
+    """The order is that of guessing."""
+    rng = np.random.default_rng(1)
+    words = said(rng.random(400), (rng.random(400) < 0.5).astype(float))
+    assert "It does not surely tell yes from no" in words
+
+
+def test_few_queries_give_figures_and_no_verdict() -> None:
+    """Below six queries nothing is sure."""
+    p_yes, gold = chances(items=30)
+    words = said(p_yes, gold)
+    assert "too few queries to tell whether it leans" in words
+    assert "of the time, so far." in words
+    for verdict in ("too easily", "tells yes", "chances"):
+        assert verdict not in words
+
+
+@pytest.mark.parametrize(
+    ("gold", "reason"),
+    [([], "no item has both"), ([0.2, 0.7], "gold is not yes or no")],
+    ids=["none", "shares"],
+)
+def test_gold_without_yes_and_no_is_a_reason(gold: list[float], reason: str) -> None:
+    """The reason stands in the only sentence."""
+    words = said(np.full(len(gold), 0.5), np.array(gold))
+    assert words.startswith(f"The gold tells nothing: {reason}")
+    assert "\n" not in words
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.lists(st.tuples(st.sampled_from([0.0, 0.1, 0.5, 0.9, 1.0, np.nan]), st.booleans())))
+def test_words_never_fail(items: list[tuple[float, bool]]) -> None:
+    """Whatever was answered, sentences without what is not a number."""
+    p_yes = np.array([p for p, _ in items])
+    gold = np.array([float(yes) for _, yes in items])
+    for sentence in on_items(calibration(p_yes, gold, np.arange(len(items)) // 2, bootstrap=5)):
+        assert sentence.endswith(".")
+        assert "nan" not in sentence
+        assert "None" not in sentence

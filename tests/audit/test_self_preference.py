@@ -1,0 +1,143 @@
+"""Self-preference: SciPy's standard scores, a regression by NumPy, and planted preferences."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from scipy import stats
+
+from rocketeval.audit.self_preference import SelfPreference, self_preference
+from rocketeval.grid import ScoreGrid
+from support.tables import tables
+
+NAMES = ("a", "b", "c", "d", "e", "f")
+IDS = tuple(f"q{row}" for row in range(200))
+
+
+def grid(scores: np.ndarray) -> ScoreGrid:
+    """Scores under plain names."""
+    return ScoreGrid(IDS[: len(scores)], NAMES[: scores.shape[1]], scores)
+
+
+def test_a_planted_self_preference_is_found() -> None:
+    """A judge that adds to its own family shows it; one that does not shows none."""
+    rng = np.random.default_rng(2)
+    gold = rng.normal(size=(200, 6)) + np.array([1.0, 0, 0, 0, 0, 0])
+    fair = 3.0 * gold + rng.normal(size=gold.shape)
+    own = {"a", "b", "stranger"}
+    found = self_preference(grid(fair), gold, own, bootstrap=300)
+    assert found.preference is not None
+    assert found.preference.low < 0.0 < found.preference.high
+    assert found.at_equal_gold is not None
+    assert found.at_equal_gold.low < 0.0 < found.at_equal_gold.high
+    assert (found.family, found.queries, found.left_out) == (("a", "b"), 200, 0)
+    vain = fair + np.array([2.0, 2, 0, 0, 0, 0])
+    caught = self_preference(grid(vain), gold, own, bootstrap=300)
+    assert caught.preference is not None
+    assert caught.preference.low > 0.2
+    assert caught.at_equal_gold is not None
+    assert caught.at_equal_gold.low > 0.2
+
+
+@settings(deadline=None)
+@given(tables((2, 8), (2, 6)))
+def test_self_preference_is_the_mean_over_queries_of_standard_scores(table: np.ndarray) -> None:
+    """SciPy's z-scores within each query, of what has a score and gold."""
+    half = len(table) // 2
+    scores, gold = table[:half], table[half : 2 * half]
+    gaps = []
+    for x, y in zip(scores, gold, strict=True):
+        both = ~np.isnan(x - y)
+        own, others = both.copy(), both.copy()
+        own[1:], others[:1] = False, False
+        if own.any() and others.any() and np.ptp(x[both]) > 0 and np.ptp(y[both]) > 0:
+            surplus = np.full(len(x), np.nan)
+            surplus[both] = stats.zscore(x[both]) - stats.zscore(y[both])
+            gaps.append(surplus[own].mean() - surplus[others].mean())
+    found = self_preference(grid(scores), gold, {"a"}, bootstrap=5)
+    assert (found.queries, found.left_out) == (len(gaps), half - len(gaps))
+    if not gaps:
+        assert found.preference is None
+        assert found.reason == "no query has differing scores and gold of the family and of others"
+        return
+    assert found.preference is not None
+    assert found.preference.value == pytest.approx(np.mean(gaps), abs=1e-9)
+
+
+@pytest.mark.parametrize("family", [set(), {"z"}, set(NAMES)], ids=["none", "unknown", "everyone"])
+def test_a_family_needs_others_to_be_compared_with(family: set[str]) -> None:
+    """Nobody or everybody of the family is a reason."""
+    found = self_preference(grid(np.eye(6)), np.eye(6), family)
+    assert found.preference is None
+    assert found.reason == "there must be candidates of the judge's family and others"
+
+
+def test_tables_must_be_laid_out_alike() -> None:
+    """Gold of another shape is refused."""
+    with pytest.raises(ValueError, match=r"shape \(2, 3\) beside scores of \(6, 6\)"):
+        self_preference(grid(np.eye(6)), np.ones((2, 3)), {"a"})
+
+
+def is_sure(found: SelfPreference) -> bool:
+    """Whether both figures say that the family is preferred."""
+    both = (found.preference, found.at_equal_gold)
+    return all(figure is not None and figure.low > 0.0 for figure in both)
+
+
+@pytest.mark.parametrize(
+    ("lead", "unsure_judge", "unsure_labels"),
+    [(-1.5, 3.0, 0.5), (1.5, 1.5, 1.0)],
+    ids=["weak family, unsure judge", "strong family, unsure labels"],
+)
+def test_neither_an_unsure_judge_nor_unsure_labels_look_like_a_preference(
+    lead: float, unsure_judge: float, unsure_labels: float
+) -> None:
+    """Either leads one figure astray; both together hold while labels are the surer."""
+    rng = np.random.default_rng(5)
+    truth = rng.normal(size=(200, 6)) + lead * np.array([1.0, 1, 0, 0, 0, 0])
+    scores = truth + unsure_judge * rng.normal(size=truth.shape)
+    labels = truth + unsure_labels * rng.normal(size=truth.shape)
+    fair = self_preference(grid(scores), labels, {"a", "b"}, bootstrap=300)
+    astray = fair.preference if lead < 0.0 else fair.at_equal_gold
+    assert astray is not None
+    assert astray.low > 0.0
+    assert not is_sure(fair)
+    vain = scores + 6.0 * np.array([1.0, 1, 0, 0, 0, 0])
+    assert is_sure(self_preference(grid(vain), labels, {"a", "b"}, bootstrap=300))
+
+
+@settings(deadline=None)
+@given(tables((2, 10), (3, 6)))
+def test_at_equal_gold_is_a_regression_within_queries(table: np.ndarray) -> None:
+    """Least squares on standard scores of gold and on the family, every query centred."""
+    half = len(table) // 2
+    scores, gold = table[:half], table[half : 2 * half]
+    found = self_preference(grid(scores), gold, {"a"}, bootstrap=5)
+    columns: list[np.ndarray] = []
+    for x, y in zip(scores, gold, strict=True):
+        both = ~np.isnan(x - y)
+        if both[0] and both[1:].any() and np.ptp(x[both]) > 0 and np.ptp(y[both]) > 0:
+            own = (np.arange(len(x)) == 0)[both].astype(float)
+            rows = [stats.zscore(x[both]), stats.zscore(y[both]), own - own.mean()]
+            columns.append(np.stack(rows))
+    if not columns:
+        assert found.at_equal_gold is None
+        return
+    target, *regressors = np.concatenate(columns, axis=1)
+    design = np.stack(regressors, axis=1)
+    if np.linalg.matrix_rank(design, tol=1e-6) < 2:
+        assert found.at_equal_gold is None
+        return
+    assert found.at_equal_gold is not None
+    expected = np.linalg.lstsq(design, target, rcond=None)[0][1]
+    assert found.at_equal_gold.value == pytest.approx(expected, abs=1e-6)
+
+
+def test_gold_that_tells_the_family_by_itself_leaves_nothing_to_compare() -> None:
+    """Two candidates, the family's always below: no response of others has its gold."""
+    rng = np.random.default_rng(0)
+    scores = rng.normal(size=(20, 2))
+    found = self_preference(grid(scores), np.tile([1.0, 2.0], (20, 1)), {"a"}, bootstrap=10)
+    assert found.preference is not None
+    assert found.at_equal_gold is None

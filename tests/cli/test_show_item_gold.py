@@ -1,0 +1,85 @@
+"""`rocketeval audit --item-gold` as a person uses it: within 80 columns, the meaning last."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from rocketeval.audit.advice_on_items import on_items
+from rocketeval.audit.calibration import calibration
+from rocketeval.cli import show_item_gold as module
+from rocketeval.cli.show_item_gold import show_item_gold
+from rocketeval.cli.tables import Console
+from rocketeval.stages.item_gold import ItemGold
+from support.command import cli, run_scripted
+from support.make import CANDIDATES, QUERIES, write_benchmark, write_jsonl
+
+WIDEST = 80
+
+
+def found(items: int) -> ItemGold:
+    """A judge that says yes too easily, a few of its answers missing."""
+    rng = np.random.default_rng(0)
+    p_yes = rng.random(items) ** 0.5
+    gold = rng.random(items) < p_yes**2
+    p_yes[:3] = np.nan
+    told = calibration(p_yes, gold.astype(float), np.arange(items) // 5, bootstrap=100)
+    return ItemGold(told, responses=1200, unjudged=1, unknown=2, advice=tuple(on_items(told)))
+
+
+def test_figures_bins_and_gaps_fit_80_columns(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every figure and bin, with those that are off marked."""
+    monkeypatch.setattr(module, "make_console", lambda: Console(width=WIDEST))
+    show_item_gold(found(2000))
+    shown = capsys.readouterr().out
+    assert max(len(line.rstrip()) for line in shown.splitlines()) <= WIDEST
+    for text in (
+        "1,997 items of 1,200 responses",
+        "yes more often than gold, points",
+        "yes where gold says no, %",
+        "higher p_yes where gold says yes (AUC)",
+        "squared distance from gold (Brier)",
+        "calibration error (ECE)",
+        "0.5-0.6",
+        "too high",
+        "3 items with gold have no answer.",
+        "1 response with gold was not judged.",
+        "2 rows are about responses not in the run.",
+        "- It says yes too easily",
+    ):
+        assert text in shown
+    assert "too low" not in shown
+
+
+def test_nothing_to_compare_has_no_bins(capsys: pytest.CaptureFixture[str]) -> None:
+    """Dashes, and a reason in words."""
+    show_item_gold(found(0))
+    shown = capsys.readouterr().out
+    assert "mean" not in shown
+    assert "The gold tells nothing" in shown
+
+
+def test_a_file_is_held_against_a_run(tmp_path: Path) -> None:
+    """Printed and written; a mistake in the file is an error for people."""
+    write_benchmark(tmp_path / "benchmark")
+    run_scripted(tmp_path, "first")
+    rows = [
+        {"query_id": q, "candidate": c, "answers": [True, False]}
+        for q in QUERIES
+        for c in CANDIDATES
+    ]
+    write_jsonl(tmp_path / "gold.jsonl", rows)
+    command = ("audit", "first.yaml", "--item-gold", "gold.jsonl")
+    shown = cli(tmp_path, *command).stdout
+    assert "12 items of 6 responses" in shown
+    assert "How far to trust a yes" in shown
+    assert "Agreement with" not in shown
+    assert (tmp_path / "runs" / "first" / "item_gold.json").exists()
+    assert cli(tmp_path, *command, "--quiet").stdout == ""
+    write_jsonl(tmp_path / "gold.jsonl", [{**rows[0], "answers": [True]}])
+    wrong = cli(tmp_path, *command, code=2).stderr
+    assert "gold.jsonl:1: 1 answers stand against a checklist of 2 items" in wrong

@@ -1,0 +1,120 @@
+"""`rocketeval audit --beside` as a person uses it: within 80 columns, the meaning last."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from rocketeval.audit.rank_matrix import rank_matrix
+from rocketeval.audit.reliability import reliability
+from rocketeval.audit.repeatability import disagreement
+from rocketeval.cli import show_reliability as module
+from rocketeval.cli.show_reliability import show_reliability
+from rocketeval.cli.tables import Console
+from rocketeval.stages.reliability import JudgePair, JudgeReliability
+from support.command import cli, run_scripted
+from support.make import write_benchmark
+
+WIDEST = 80
+
+
+def three() -> JudgeReliability:
+    """Three judges with long names, one of them contrary, so that figures are negative."""
+    rng = np.random.default_rng(0)
+    names = tuple(f"some-publisher/a-rather-long-model-name-{n}b (run)" for n in (1, 7, 70))
+    p_yes = rng.random((3, 200))
+    p_yes[2] = 1.0 - p_yes[0]
+    groups = np.arange(200) // 5
+    items = reliability((p_yes >= 0.5).astype(float), groups, names, bootstrap=50)
+    orders = {name: {c: float(rng.random()) for c in "abcd"} for name in names}
+    return JudgeReliability(
+        judges=names,
+        yes_no=True,
+        items=items,
+        scores=reliability(9 * p_yes, groups, names, level="interval", bootstrap=50),
+        pairs=tuple(
+            JudgePair(
+                names[one],
+                names[two],
+                disagreement(p_yes[one], p_yes[two], groups, bootstrap=50),
+                items.cohen[one][two],
+            )
+            for one, two in ((0, 1), (0, 2), (1, 2))
+        ),
+        orders=rank_matrix(orders),
+        responses=1200,
+        left_out=1,
+        other_items=7,
+        advice=("One.", "Two."),
+    )
+
+
+def test_tables_fit_80_columns_and_count_what_is_left_out(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Judges are numbered, so that their names stand once."""
+    monkeypatch.setattr(module, "make_console", lambda: Console(width=WIDEST))
+    show_reliability(three())
+    shown = capsys.readouterr().out
+    lines = shown.splitlines()
+    assert max(len(line.rstrip()) for line in lines) <= WIDEST
+    for text in (
+        "Spearman between their orders of 4 candidates",
+        "1  some-publisher/a-rather-long-model-name-1b (run)",
+        "yes and no, item by item",
+        "Krippendorff's alpha",
+        "1 / 3",
+        "100.0 (",
+        "1,200 responses were judged by all, by the same items.",
+        "1 response is left out: not judged by all.",
+        "7 responses are left out: judged by other items.",
+    ):
+        assert text in shown
+    assert [line.rstrip() for line in lines[-3:]] == [
+        "How far one judge can stand for another",
+        "- One.",
+        "- Two.",
+    ]
+
+
+def test_grades_have_no_yes_and_no(capsys: pytest.CaptureFixture[str]) -> None:
+    """What a scale does not have is a dash."""
+    graded = replace(
+        three(),
+        yes_no=False,
+        pairs=tuple(replace(pair, kappa=None) for pair in three().pairs),
+    )
+    show_reliability(graded)
+    shown = capsys.readouterr().out
+    assert "grades from 0 to 1, item by item" in shown
+    (pair,) = (line for line in shown.splitlines() if line.startswith("1 / 2"))
+    assert pair.split()[3] == "-"
+    assert pair.split()[-1] == "-"
+
+
+def test_runs_and_configs_stand_beside_a_run(tmp_path: Path) -> None:
+    """Printed, and written into the run that was named first; nothing else is audited."""
+    write_benchmark(tmp_path / "benchmark")
+    run_scripted(tmp_path, "first", "second", "third")
+    command = ("audit", "first.yaml", "--beside", "runs/second", "--beside", "third.yaml")
+    shown = cli(tmp_path, *command).stdout
+    for text in ("1  first", "2  second", "3  third", "2 / 3", "6 responses were judged by all"):
+        assert text in shown
+    assert "Agreement with" not in shown
+    assert (tmp_path / "runs" / "first" / "reliability.json").exists()
+    assert cli(tmp_path, *command, "--quiet").stdout == ""
+
+
+def test_what_is_no_run_is_said(tmp_path: Path) -> None:
+    """A folder without a run, a path without anything, and the run itself."""
+    write_benchmark(tmp_path / "benchmark")
+    run_scripted(tmp_path, "first")
+    for other, said in (
+        ("benchmark", "is not a run directory"),
+        ("nowhere", "does not exist"),
+        ("runs/first", "The same run is given twice"),
+    ):
+        assert said in cli(tmp_path, "audit", "first.yaml", "--beside", other, code=2).stderr
