@@ -16,17 +16,16 @@ from rocketeval.audit.rank_matrix import RankMatrix, rank_matrix
 from rocketeval.audit.reliability import Reliability, reliability
 from rocketeval.audit.repeatability import Disagreement, disagreement
 from rocketeval.config import RankingConfig
-from rocketeval.errors import BenchmarkError, ConfigError
+from rocketeval.errors import ConfigError
 from rocketeval.grid import ScoreGrid
 from rocketeval.ranking.ensemble import common_grids
 from rocketeval.scoring.answers import AnswerTable
 from rocketeval.scoring.mean import MeanScorer
 from rocketeval.stages.judged_runs import JudgedRun, judge_names, refuse_other_responses
-from rocketeval.stages.score import read_answers
+from rocketeval.stages.shared_answers import read_shared
 from rocketeval.stages.yes_no import answers_yes_or_no
 
 Floats = NDArray[np.float64]
-Cell = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +72,7 @@ def compare_judges(runs: Sequence[JudgedRun], ranking: RankingConfig) -> JudgeRe
     if len(runs) < 2:
         raise ConfigError("One run cannot agree with itself.", hint="Give two runs or more.")
     names = judge_names(runs)
-    shared = _shared(runs, [read_answers(run.store)[0] for run in runs])
-    _refuse_silent(runs, shared.tables)
+    shared = read_shared(runs)
     grids = _grids(runs, names, shared.tables)
     same_cells, _ = common_cells(grids)
     orders = rank_matrix(
@@ -106,56 +104,6 @@ def compare_judges(runs: Sequence[JudgedRun], ranking: RankingConfig) -> JudgeRe
         other_items=shared.other_items,
         advice=tuple(on_judges(items, orders, _twins(runs, names))),
     )
-
-
-@dataclass(frozen=True, slots=True)
-class _Shared:
-    """What every run judged by the same items, the same rows in every table."""
-
-    tables: tuple[AnswerTable, ...]
-    left_out: int
-    other_items: int
-
-
-def _shared(runs: Sequence[JudgedRun], tables: Sequence[AnswerTable]) -> _Shared:
-    seen = [_judged(run, table) for run, table in zip(runs, tables, strict=True)]
-    everywhere = set.intersection(*(set(each) for each in seen))
-    anywhere = set[Cell]().union(*seen)
-    same = [
-        cell
-        for cell in seen[0]
-        if cell in everywhere and len({each[cell][1] for each in seen}) == 1
-    ]
-    if not same:
-        raise BenchmarkError(
-            "The runs have no response in common that was judged by the same items.",
-            hint="Judges can be compared only where they answered the same checklists.",
-        )
-    cut = tuple(
-        table.take([each[cell][0] for cell in same])
-        for table, each in zip(tables, seen, strict=True)
-    )
-    return _Shared(cut, len(anywhere) - len(everywhere), len(everywhere) - len(same))
-
-
-def _judged(run: JudgedRun, table: AnswerTable) -> dict[Cell, tuple[int, tuple[str, ...]]]:
-    """Return the row and the items of every response that the run judged."""
-    checklists = run.store.inputs.checklists()
-    columns = zip(table.query_ids, table.candidates, table.items.tolist(), strict=True)
-    return {
-        (query, candidate): (row, checklists[query].items)
-        for row, (query, candidate, items) in enumerate(columns)
-        if items
-    }
-
-
-def _refuse_silent(runs: Sequence[JudgedRun], tables: Sequence[AnswerTable]) -> None:
-    for run, table in zip(runs, tables, strict=True):
-        if np.isnan(table.p_yes).all():
-            raise BenchmarkError(
-                f"The judge of {run.store.path} answered none of the items that the runs share.",
-                hint="Leave its run out; `rocketeval doctor` tells why a judge does not answer.",
-            )
 
 
 def _twins(runs: Sequence[JudgedRun], names: Sequence[str]) -> list[tuple[str, str]]:
