@@ -208,7 +208,7 @@ def test_a_file_that_is_not_a_mapping_is_refused(tmp_path: Path, text: str) -> N
         ("judge.min_mass", 1.5, "judge.min_mass: Input should be less than or equal to 1"),
         ("judge.timeout", float("nan"), "judge.timeout: Input should be greater than 0"),
         ("benchmark.limit", 0, "benchmark.limit: Input should be greater than 0"),
-        ("benchmark.candidates", "gpt-4", "benchmark.candidates: Input should be a valid list"),
+        ("benchmark.candidates", "gpt-4", "benchmark.candidates: this must be a list."),
         ("benchmark.candidates", [], "benchmark.candidates: List should have at least 1 item"),
         ("benchmark.candidates", ["a", 4], "benchmark.candidates.1: Input should be a valid str"),
         ("scorer.missing", "ignore", "scorer.missing: Input should be 'skip' or 'drop'"),

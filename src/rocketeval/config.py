@@ -28,6 +28,8 @@ _PROBLEMS = {
     "extra_forbidden": "there is no such setting.",
     "model_type": "this must be a mapping of settings.",
     "dict_type": "this must be a mapping of settings.",
+    "tuple_type": "this must be a list.",
+    "list_type": "this must be a list.",
     "invalid_key": "the name of a setting must be text.",
 }
 
@@ -350,7 +352,7 @@ def _explain(error: ValidationError, section: type[BaseModel]) -> str:
         problem = _PROBLEMS.get(mistake["type"], mistake["msg"].removeprefix("Value error, "))
         if mistake["type"] == "extra_forbidden":
             valid = list(_section_at(section, path[:-1]).model_fields)
-            problem += " " + nearest(path[-1], valid)
+            problem += " " + (nearest(path[-1], valid) if valid else "There are none here.")
         lines.append(f"  {'.'.join(path)}: {problem}")
     return "\n".join(lines)
 

@@ -97,7 +97,8 @@ class Run:
     def __init__(
         self, config: RunConfig, *, observer: Observer | None = None, judge: Engine | None = None
     ) -> None:
-        self.config = with_method(with_tie_margin(with_prices(config)))
+        given = with_tie_margin(with_prices(config))
+        self.config = with_method(given)
         limit = config.max_cost
         self.budget = None if limit is None else Budget(limit, currency(self.config))
         """What may still be spent; None when the config sets no limit."""
@@ -108,7 +109,7 @@ class Run:
         self.stoppable = False
         """Whether a stage is running that heeds `stop`."""
         self._judge = judge
-        self._author = config.author
+        self._author = given.author
         self._within: Run | None = None
 
     async def all(self) -> Outcome:
@@ -170,7 +171,7 @@ class Run:
             check_anchor(self.store, self.config)
             check_learnable(self.store, self.config.scorer)
             check_references(self.store, self.config)
-            self.store.freeze(self.config)
+            self.store.freeze(self._as_given())
         return facts
 
     async def checklist(self) -> Mapping[str, Any]:
@@ -218,7 +219,7 @@ class Run:
         `checklist+extra_trees`. What is graded already is not paid for again.
         """
         variants = parse_variants(methods)
-        given = self.config.model_copy(update={"author": self._author})
+        given = self._as_given()
         runs = {each.name: self._inside(method_config(given, each)) for each in variants}
         scorers = {each.name: variant_scorer(self.config.scorer, each) for each in variants}
         for run in runs.values():
@@ -298,17 +299,24 @@ class Run:
             create_engine(self.config.judge)
             self.store.refuse_other_judge(self.config.judge.model, method.hash)
 
+    def _as_given(self) -> RunConfig:
+        """Return the config with its own author, also where the method asks something else.
+
+        Another method, later, asks what that author writes.
+        """
+        return self.config.model_copy(update={"author": self._author})
+
     def _inside(self, config: RunConfig) -> Run:
         """Return the run of another config that spends, stops and reports with this one."""
         if config.run_path == self.store.path:
             return self
-        if self._judge is not None and config.judge.labels != self.config.judge.labels:
+        run = Run(config, observer=self.observer, judge=self._judge)
+        if self._judge is not None and run.config.judge.labels != self.config.judge.labels:
             raise ConfigError(
                 f"The method {config.method.kind!r} asks for other answers than the given engine "
                 "was made for.",
                 hint="Let the run make its own engine from the config.",
             )
-        run = Run(config, observer=self.observer, judge=self._judge)
         run.budget, run.stop, run._within = self.budget, self.stop, self
         return run
 

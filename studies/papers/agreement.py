@@ -36,11 +36,17 @@ BLOCKS: dict[str, tuple[tuple[str, str, bool], ...]] = {
         (OURS, "checklist", False),
         (HARD, "checklist", True),
         ("  without independent judgment", "sequential", False),
-        ("CheckEval's multi-item prompt", "multi_item", False),
-        ("Fixed checklist", "fixed", False),
+    ),
+    "answers written out": (
+        (OURS, "checklist", False),
         ("Direct", "direct", False),
         ("CoT", "cot", False),
         ("Direct, after the 1.5B judge's analysis", ANALYSIS, False),
+    ),
+    "all items in one prompt": (
+        (OURS, "checklist", False),
+        (HARD, "checklist", True),
+        ("CheckEval's multi-item prompt", "multi_item", False),
     ),
 }
 """Rows by block: shown name, method, whether yes and no are counted instead of probabilities."""
@@ -61,7 +67,7 @@ def main() -> None:
                 for name, method, hard in rows
                 if (each := graded("mt_bench", method, judge, given.limit)) is not None
             }
-            if len(present) < 2:
+            if len(present) < min(3, len(rows)):
                 continue
             comparison = compare(present)
             comparisons[f"{shown}, {block}"] = comparison

@@ -28,7 +28,7 @@ def test_a_judge_that_means_what_it_says_is_told_so() -> None:
     words = said(*chances(seed=3))
     assert "No lean to yes or to no is sure: yes to 49 % of items, gold to 50 %" in words
     assert "It tells yes from no: an item that gold says yes to gets the higher" in words
-    assert "Its probabilities can be read as chances: no bin of 10 says otherwise." in words
+    assert "Nothing says that its probabilities are no chances: all 10 bins hold" in words
 
 
 def test_a_lean_is_named_by_its_side() -> None:
@@ -53,6 +53,14 @@ def test_answers_that_have_nothing_to_do_with_gold_tell_nothing() -> None:
     rng = np.random.default_rng(1)
     words = said(rng.random(400), (rng.random(400) < 0.5).astype(float))
     assert "It does not surely tell yes from no" in words
+
+
+def test_answers_that_are_the_wrong_way_round_are_said_to_be() -> None:
+    """Worse than guessing is not the same as guessing."""
+    p_yes, gold = chances()
+    words = said(1.0 - p_yes, gold)
+    assert "It takes yes for no: an item that gold says yes to gets the higher" in words
+    assert "surely" not in words
 
 
 def test_few_queries_give_figures_and_no_verdict() -> None:

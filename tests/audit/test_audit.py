@@ -209,6 +209,47 @@ def test_ratings_alone_test_the_order_only() -> None:
     assert "The reference ratings tell nothing: only 2 candidates" in few
 
 
+@pytest.mark.parametrize(
+    ("means", "said"),
+    [
+        ((1.0, 2.0, 4.0, 3.0, 5.0), "may flatter the judge, and are not sure either"),
+        ((1.0, 2.0, 3.0, 4.0, 5.0), "flatter the judge: Spearman 1.00"),
+    ],
+    ids=["one exchanged", "all in order"],
+)
+def test_a_handful_of_candidates_flatters_only_in_perfect_order(
+    means: tuple[float, ...], said: str
+) -> None:
+    """Five in order are luck once in sixty; with two exchanged, once in twelve."""
+    rng = np.random.default_rng(5)
+    ids, names = tuple(f"q{row}" for row in range(40)), tuple("abcde")
+    noise = rng.normal(size=(2, 40, 5))
+    noise -= noise.mean(axis=1, keepdims=True)
+    scores = np.array(means) + 8.0 * noise[0]
+    labels = np.arange(5.0) + 8.0 * noise[1]
+    gold = [
+        Label(ids[row], names[column], float(labels[row, column]))
+        for row in range(40)
+        for column in range(5)
+    ]
+    words_of = words(audited(ScoreGrid(ids, names, scores), Gold(labels=gold)))
+    assert f"Means of candidates {said}" in words_of
+
+
+def test_a_guess_meets_the_votes_that_the_judge_can_use() -> None:
+    """Votes on what nobody knows or scored count for neither."""
+    grid, gold = made(queries=8)
+    unknown = [Vote("?", "c0", "c1", "a"), Vote("q0", "c0", "?", "b")]
+    found = audited(grid, Gold(votes=[*gold.votes, *unknown])).agreement
+    judge, guess = found["judge"], found[GUESS]
+    assert (guess.votes, guess.used, guess.decisive, guess.unusable) == (
+        judge.votes,
+        judge.used,
+        judge.decisive,
+        2,
+    )
+
+
 def test_gold_that_was_all_learned_from_is_no_test() -> None:
     """What is refused is not audited, and the words say why there is nothing."""
     grid, gold = made(queries=5)

@@ -169,3 +169,19 @@ def test_equal_scores_have_a_distance_from_labels_though_no_correlation() -> Non
     assert found.reason is not None
     assert found.rmse is not None
     assert found.rmse.value == pytest.approx(np.sqrt(14 / 3))
+
+
+@pytest.mark.parametrize("scale", [1e-9, 1.0, 1e9])
+def test_a_resample_without_spread_has_no_coefficient_on_any_scale(scale: float) -> None:
+    """What subtracting leaves of equal scores is no spread, and a small spread is one."""
+    rows = np.repeat(np.arange(3), 4)
+    scores = scale * np.where(rows == 0, 0.1, np.arange(12) / 7.0)
+    cells = LabelledCells(rows, np.arange(12), scores, np.arange(12) ** 2 / 3.0)
+    per_query = moments(cells, rows)
+    draws = pearson_of(np.array([[3.0, 0.0, 0.0], [1.0, 1.0, 1.0], [0.0, 2.0, 1.0]]) @ per_query)
+    assert np.isnan(draws[0])
+    expected = [
+        np.corrcoef(np.repeat(scores, each), np.repeat(cells.labels, each))[0, 1]
+        for each in (np.ones(12, int), np.repeat([0, 2, 1], 4))
+    ]
+    assert draws[1:] == pytest.approx(expected)

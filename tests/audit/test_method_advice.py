@@ -149,3 +149,38 @@ def test_one_method_is_compared_with_nothing_but_rules() -> None:
 def test_without_gold_there_is_no_advice(gold: Gold) -> None:
     """Votes on other responses are none."""
     assert advise({"one": 30, "two": 20}, gold) is None
+
+
+def test_methods_whose_tokens_nobody_tells_are_not_called_cheaper() -> None:
+    """Nothing is not less than nothing."""
+    costs = {"one": 0, "two": 0}
+    found = advise({"one": 36, "two": 35}, Gold(votes=VOTES), costs)
+    assert found is not None
+    assert found.cheaper == ()
+
+
+def test_two_that_do_the_same_have_no_lead() -> None:
+    """Not even one by chance."""
+    found = advise({"one": 36, "two": 36}, Gold(votes=VOTES))
+    assert found is not None
+    assert "40 decided votes, and two does just the same." in found.told
+    assert "chance" not in found.told
+
+
+@pytest.mark.parametrize("by_votes", [True, False])
+def test_the_best_of_many_must_be_surer_than_one(by_votes: bool) -> None:
+    """Of many methods one is always the best: its interval above a rule is wider for that."""
+    labels = [
+        Label(query, name, float(grid(40).scores[row, column]))
+        for row, query in enumerate(QUERIES)
+        for column, name in enumerate("ab")
+    ]
+    gold = Gold(votes=VOTES) if by_votes else Gold(labels=labels)
+    alone = advise({"best": 30}, gold)
+    many = advise({"best": 30, **{f"other{count}": 20 for count in range(9)}}, gold)
+    assert alone is not None
+    assert many is not None
+    assert alone.above_rule is not None
+    assert many.above_rule is not None
+    assert many.above_rule.value == alone.above_rule.value
+    assert many.above_rule.low < alone.above_rule.low

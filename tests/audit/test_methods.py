@@ -15,11 +15,10 @@ from rocketeval.audit.methods import (
     GradedBy,
     MethodComparison,
     MethodFigures,
-    common_cells,
     compare_methods,
     gain_over,
-    mean_scores,
 )
+from rocketeval.audit.same_cells import common_cells, mean_scores
 from rocketeval.config import RankingConfig
 from rocketeval.errors import BenchmarkError
 from rocketeval.grid import ScoreGrid

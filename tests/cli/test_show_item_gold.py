@@ -82,4 +82,4 @@ def test_a_file_is_held_against_a_run(tmp_path: Path) -> None:
     assert cli(tmp_path, *command, "--quiet").stdout == ""
     write_jsonl(tmp_path / "gold.jsonl", [{**rows[0], "answers": [True]}])
     wrong = cli(tmp_path, *command, code=2).stderr
-    assert "gold.jsonl:1: 1 answers stand against a checklist of 2 items" in wrong
+    assert "gold.jsonl:1: for 2 items in the checklist, 1 are answered" in wrong

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from rich.console import Console
 
 from rocketeval.audit.methods import Apart, GradedBy, MethodComparison, compare_methods
 from rocketeval.cli.show_methods import show_methods
@@ -43,7 +44,7 @@ def test_votes_left_out_are_counted(capsys: pytest.CaptureFixture[str]) -> None:
     votes = [Vote("p", "a", "b", "a"), Vote("p", "a", "x", "a")]
     text = shown(compare(Gold(votes=votes)), capsys)
     assert "Agreement with 1 vote (tie margin 0.1)" in text
-    assert "1 more votes are about other responses." in text
+    assert "1 more vote is about other responses." in text
 
 
 def test_labels_without_a_coefficient_say_why(capsys: pytest.CaptureFixture[str]) -> None:
@@ -69,3 +70,43 @@ def test_what_stands_apart_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     assert text.count("1,234") == 2
     refused = MethodComparison((), None, 0, 0, 0.1, (Apart("x", "The server refused.\x1b[2J"),))
     assert "x is not compared: The server refused.\ufffd[2J." in shown(refused, capsys)
+
+
+@pytest.mark.parametrize("name", ["rubric:criterion=logical_correctness", "checklist+extra_trees"])
+def test_every_table_fits_80_columns(
+    name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A long name is broken, a figure never is."""
+    rng = np.random.default_rng(0)
+    queries, candidates = tuple(f"q{row}" for row in range(12)), tuple("abcdefghij")
+    graded = {
+        each: GradedBy(ScoreGrid(queries, candidates, rng.normal(size=(12, 10))), Usage(9, 123456))
+        for each in ("checklist", name)
+    }
+    labels = [Label(q, c, float(rng.normal())) for q in queries for c in candidates]
+    votes = [Vote(q, "a", "b", "a") for q in queries]
+    gold = Gold(labels, votes, [Rating(c, float(rng.normal())) for c in candidates])
+    found = compare_methods(graded, {}, gold, RankingConfig(bootstrap=50))
+    monkeypatch.setattr("rocketeval.cli.show_methods.make_console", lambda: Console(width=80))
+    text = shown(found, capsys)
+    assert max(map(len, text.splitlines())) <= 80
+    figures = [line for line in text.splitlines() if "(" in line and ".." in line]
+    assert len(figures) >= 4
+    assert all(line.count("(") == line.count(")") for line in figures)
+
+
+def test_a_method_s_name_is_shown_as_it_was_written(capsys: pytest.CaptureFixture[str]) -> None:
+    """It is no markup, and rewrites no terminal."""
+    graded = {"fixed:items=[red]\x1b[2J": GradedBy(GRIDS["one"], Usage(requests=1))}
+    votes = [Vote("p", "a", "b", "a")]
+    found = compare_methods(graded, {}, Gold(votes=votes), RankingConfig(bootstrap=50))
+    text = shown(found, capsys)
+    assert "\x1b" not in text
+    assert text.count("fixed:items=[red]\ufffd[2J") >= 3
+
+
+def test_what_must_be_known_of_scores_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    """Such as that a scorer had nothing to learn from."""
+    graded = {"one": GradedBy(GRIDS["one"], note="2 queries have too little to learn from")}
+    found = compare_methods(graded, {}, Gold(), RankingConfig(bootstrap=50))
+    assert "one: 2 queries have too little to learn from." in shown(found, capsys)

@@ -27,10 +27,18 @@ WORDS = st.sampled_from(("Yes", "No"))
         ('"score": [7.5]', 7.5),
         ("First score: 3. On reflection, score: 9", 9),
         ('"score": "9", then: "score": "a number from 1 to 10"', 9),
+        ('It returns {"a": 1}, as asked. Score: 3', 3),
+        ('Here it is:\n```json\n{"strengths": "a", "score": "8"}\n```\nI hope it helps', 8),
+        ('{"strengths": "it says \\"score\\": 10", "score": "2"}', 2),
+        ('{"weaknesses": "it claims a score: 10", "Score": "2"} It says "score": 10.', 2),
+        ('{"score": "7", "strengths": "a"}\n{"strengths": "it says score: 10, b', 7),
+        ('{"strengths": "it says "score": 10", "score": "2"}', 2),
+        ('{"strengths": "it says {"score": 10}", "score": "2"}\n```', 2),
+        ('{"score": ["8"]} {"score": "8"}', 8),
     ],
 )
 def test_a_grade_is_read_as_it_was_meant(text: str, score: float) -> None:
-    """JSON, markdown and plain text; the last score counts."""
+    """JSON, markdown and plain text; a score quoted from the response does not count."""
     answer = read_score(text)
     assert answer.status is Status.OK
     assert answer.p_yes == answer.p_low == answer.p_high == pytest.approx((score - 1) / 9)
@@ -56,10 +64,17 @@ def test_a_grade_is_read_as_it_was_meant(text: str, score: float) -> None:
         "score: " + "9" * 5000,
         "underscores: 3",
         "Score: 3, but the final score: 8 or 9",
+        '{"strengths": "it gives itself a score: 10 and says ',
+        '{"strengths": "it says "score": 10, which ',
+        'Well: {"strengths": "it says {"score": 10} and ',
+        '{"score": "10"} {"strengths": "a", "score": "2"}',
+        '{"score": true}',
+        '{"score": {"score": 3}}',
+        '{"a":' * 5000 + " score: 7",
     ],
 )
 def test_what_is_no_clear_grade_is_unreadable(text: str) -> None:
-    """A range, another maximum, a number off the scale, or none: said, never guessed."""
+    """A range, another maximum, off the scale, maybe quoted, or none: said, never guessed."""
     answer = read_score(text)
     assert (answer.status, answer.p_yes, answer.text) == (Status.UNREADABLE, None, text)
 
@@ -93,7 +108,11 @@ def test_a_grade_is_found_behind_any_words(score: int, before: str) -> None:
         ("Q1. Is there no mistake? Yes\nQ2. Does it say yes? No", [1, 0]),
         ("Q1. Is there no mistake?\nYes\nQ2. Is it short?\nNo", [1, 0]),
         ("Q1: The answer is yes\nQ2: I would say no.", [1, 0]),
-        ("Q1: Yes\nQ1: No\nQ2: No", [1, 0]),
+        ("Q1: Yes\nQ2: No\nQ1: Yes", [1, 0]),
+        ("Q1: Yes\nQ2: No\n\nReasons:\nQ1: No mistake was found.\nQ2: Yes would be wrong.", [1, 0]),
+        ("Q1: Yes\nQ1: No\nQ2: No", [None, None]),
+        ("Q1: Yes\nQ2: Yes\n\nMine:\nQ1: Yes\nQ2: No", [None, None]),
+        ('It says "Q1: Yes".\nQ1: No\nQ2: No', [None, None]),
         ("Q1: Yes", [1, None]),
         ("Q1: Yes or No\nQ2: Yes/No", [None, None]),
         ("Q1. Is there no mistake?\nQ2: both yes and no, who knows", [None, None]),
@@ -147,5 +166,7 @@ def test_half_a_word_is_not_read() -> None:
     """At a token limit, a score of 10 may be cut to 1."""
     assert read_score('"score": "1').p_yes == 0.0
     assert read_score(whole_words('"score": "1')).status is Status.UNREADABLE
+    for cut in ("score: 7.", "score: 8-", "score: 8/", "score: 7,"):
+        assert read_score(whole_words(cut)).status is Status.UNREADABLE
     assert whole_words("done.") == "done."
     assert whole_words("") == ""

@@ -111,7 +111,10 @@ def test_gold_that_is_all_null_is_a_reason(run: Run, tmp_path: Path) -> None:
         ({"query_id": "sky", "candidate": "left", "answers": "yes"}, "should be a list"),
         ({"query_id": "sky", "candidate": "left", "answers": [1, 0]}, "true, false or null"),
         ({"query_id": "sky", "candidate": "left", "answers": ["Yes", "No"]}, "true, false or null"),
-        ({"query_id": "sky", "candidate": "left", "answers": [True]}, "a checklist of 2 items"),
+        (
+            {"query_id": "sky", "candidate": "left", "answers": [True]},
+            "for 2 items in the checklist, 1 are answered",
+        ),
         (
             {
                 "query_id": "sky",

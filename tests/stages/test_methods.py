@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from rocketeval import Observer, Run, ScriptedEngine
-from rocketeval.config import RunConfig
+from rocketeval.config import RunConfig, load_config
 from rocketeval.engines.base import Likelihood
 from rocketeval.errors import (
     BenchmarkError,
@@ -17,10 +17,11 @@ from rocketeval.errors import (
     ConfigError,
     EngineRefused,
     RocketEvalError,
+    RunMismatch,
     Stopped,
 )
 from rocketeval.grading.budget import CONTACT_CALLS, CONTACT_TOKENS
-from rocketeval.grading.methods.table import DIGITS, YES_NO
+from rocketeval.grading.methods.kinds import DIGITS, YES_NO
 from rocketeval.records import Judgment
 from rocketeval.stages.methods import method_config, parse_variant, parse_variants, variant_scorer
 from rocketeval.store.run import RunStore
@@ -123,7 +124,7 @@ def test_a_method_gets_its_own_labels_and_template(tmp_path: Path) -> None:
     template.write_text("{{history}}{{query}}{{response}}{{item}} Answer:")
     judge = {"engine": "scripted", "model": "scripted", "template": str(template)}
     config = make_config(tmp_path, judge=judge)
-    direct = method_config(config, parse_variant("direct"))
+    direct = Run(method_config(config, parse_variant("direct"))).config
     assert (direct.judge.labels, direct.judge.template) == (DIGITS, None)
     assert method_config(config, parse_variant("fixed")).judge.template == template
     own = make_config(tmp_path, judge=judge, method={"kind": "direct"})
@@ -359,3 +360,37 @@ async def test_an_analysis_follows_a_cot_run(tmp_path: Path) -> None:
     left.write_text(left.read_text().replace("left explains the sea", "something new"))
     found = await Run(config).compare_methods(methods)
     assert "holds no analysis of the response of 'left'" in found.apart[0].reason
+
+
+async def test_a_run_opened_from_its_own_files_keeps_its_author(tmp_path: Path) -> None:
+    """A method that asks one question must not become what the checklist is."""
+    run = Run(make_config(tmp_path, method={"kind": "direct"}))
+    await run.compare_methods(["direct", "generic"])
+    for path in (run.store.path, run.store.path / "methods" / "generic"):
+        again = Run(load_config(path / "run.yaml"))
+        await again.compare_methods(["checklist"])
+        (made,) = (path / "methods").glob("checklist")
+        asked = RunStore(made).inputs.checklists()
+        assert {checklist.author for checklist in asked.values()} == {"imported"}
+
+
+async def test_a_scorer_that_could_not_learn_says_so(tmp_path: Path) -> None:
+    """Its scores are the mean's, and look like a method that adds nothing."""
+    labels = [
+        {"query_id": query, "candidate": name, "value": 5}
+        for query in QUERIES
+        for name in ("left", "right")
+    ]
+    config = make_config(tmp_path)
+    write_jsonl(config.benchmark.path / "labels.jsonl", labels)
+    found = await Run(config).compare_methods(["checklist", "checklist+extra_trees"])
+    notes = {row.name: row.note for row in found.rows}
+    assert notes["checklist"] == ""
+    assert "too little to learn from" in notes["checklist+extra_trees"]
+
+
+async def test_another_method_under_the_same_name_is_refused_in_words(tmp_path: Path) -> None:
+    """A hash of a template tells nobody that the method has changed."""
+    await Run(make_config(tmp_path)).to_judgments()
+    with pytest.raises(RunMismatch, match="prompt or grading method"):
+        await Run(make_config(tmp_path, method={"kind": "direct"})).to_judgments()

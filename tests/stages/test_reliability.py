@@ -14,7 +14,7 @@ import rocketeval
 from rocketeval import Run, ScriptedEngine
 from rocketeval.engines.base import Graded
 from rocketeval.errors import BenchmarkError, ConfigError, StageMissing
-from rocketeval.grading.methods.table import DIGITS
+from rocketeval.grading.methods.kinds import DIGITS
 from rocketeval.records import Answer, GradingTask, Status
 from rocketeval.stages.judged_runs import JudgedRun, open_run
 from rocketeval.stages.reliability import JudgeReliability, compare_judges

@@ -36,6 +36,30 @@ def test_the_page_holds_every_query_and_answer_of_a_small_run(tmp_path: Path) ->
         assert word in text
 
 
+@pytest.mark.parametrize(
+    ("kind", "heading", "told"),
+    [
+        ("checklist", "Probability of yes", "An item&#x27;s answer is p(Yes) / (p(Yes) + p(No))"),
+        ("direct", "Grade, from worst (0) to best (1)", "the mean of the grades 0 to 9 by the"),
+        ("generic", "Grade, from worst (0) to best (1)", "the mean of the grades 1 to 5 by the"),
+        ("cot", "Grade, from worst (0) to best (1)", "An answer is the score that the judge wrote"),
+        ("multi_item", "Probability of yes", "what the judge wrote: 1 for yes, 0 for no"),
+        ("perplexity", "Grade, from worst (0) to best (1)", "probabilities of the response&#x27;s"),
+    ],
+)
+def test_the_page_says_what_an_answer_is(
+    tmp_path: Path, kind: str, heading: str, told: str
+) -> None:
+    """A grade is not called the probability of a yes."""
+    text = "Q1: Yes\nQ2: No\nScore: 7"
+    judge = {"engine": "scripted", "model": "scripted", "options": {"text": text}}
+    outcome = rocketeval.run(make_config(tmp_path, judge=judge, method={"kind": kind}))
+    page = outcome.report.read_text()
+    assert embedded(outcome)["answers"] == heading
+    assert told.replace("&#x27;", "'") in page.replace("&#x27;", "'").replace("&#39;", "'")
+    assert (f"The judge was asked for {kind}: " in page) == (kind != "checklist")
+
+
 def test_gaps_are_on_the_page(tmp_path: Path) -> None:
     """What could not be judged stands on the first screen."""
     engine = ScriptedEngine(p_yes, fail_on="right explains the sun")

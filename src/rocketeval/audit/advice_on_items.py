@@ -41,6 +41,11 @@ def _on_order(auc: Interval) -> str:
             f"It tells yes from no: an item that gold says yes to gets the higher probability "
             f"{said} ({span(auc)}; guessing: 50)."
         )
+    if auc.high < 0.5:
+        return (
+            f"It takes yes for no: an item that gold says yes to gets the higher probability only "
+            f"{said} ({span(auc)}; guessing: 50). Look whether the items ask for what gold answers."
+        )
     return (
         f"It does not surely tell yes from no: an item that gold says yes to gets the higher "
         f"probability {said} ({span(auc)}; guessing: 50)."
@@ -53,7 +58,11 @@ def _on_bins(found: Calibration) -> Iterator[str]:
     if not bins:
         return
     if not off:
-        yield f"Its probabilities can be read as chances: no bin of {len(bins)} says otherwise."
+        reach = max(each.gold.high - each.gold.low for each in bins)
+        yield (
+            f"Nothing says that its probabilities are no chances: all {len(bins)} bins hold, with "
+            f"intervals of up to {100.0 * reach:.0f} points."
+        )
         return
     widest = max(off, key=lambda each: abs(each.mean_p - each.gold.value))
     yield (

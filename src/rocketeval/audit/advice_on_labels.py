@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from rocketeval.audit.advice_words import (
     DISTRUST,
+    LEVEL,
     Needed,
     Told,
     rho,
@@ -14,9 +15,11 @@ from rocketeval.audit.advice_words import (
     simpler,
     verdict,
 )
-from rocketeval.audit.audit import JUDGE, Audit
+from rocketeval.audit.audit import Audit
 from rocketeval.audit.baselines import KNOW_NOTHING, LONGER
 from rocketeval.audit.label_correlation import CANDIDATES, PER_QUERY, RESPONSES, LabelCorrelation
+from rocketeval.audit.scorings import JUDGE
+from rocketeval.records import Interval
 
 FLATTERS = 0.2
 """A coefficient of candidates higher by so much than that of responses is worth a warning."""
@@ -54,7 +57,7 @@ def _levels(judge: LabelCorrelation) -> Iterator[str]:
     lowest = single if within is None or single.value < within.value else within
     if means.value - lowest.value < FLATTERS:
         yield f"Means of candidates follow labels hardly closer than responses do: {figures}."
-    elif means.low <= 0.0:
+    elif not _sure_order(judge, means):
         yield f"Means of candidates may flatter the judge, and are not sure either: {figures}."
     elif lowest.high < means.value:
         yield (
@@ -63,3 +66,11 @@ def _levels(judge: LabelCorrelation) -> Iterator[str]:
         )
     else:
         yield f"Means of candidates may flatter the judge: {figures}; too few labels to tell."
+
+
+def _sure_order(judge: LabelCorrelation, means: Interval) -> bool:
+    """Whether the order of candidates is more than luck: by its interval, else by its p-value."""
+    if not math.isnan(means.low):
+        return means.low > 0.0
+    told = judge.candidates.spearman
+    return told is not None and told.value > 0.0 and told.p_value < 1.0 - LEVEL

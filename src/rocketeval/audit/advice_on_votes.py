@@ -20,10 +20,11 @@ from rocketeval.audit.advice_words import (
     span,
     verdict,
 )
-from rocketeval.audit.audit import JUDGE, Audit
+from rocketeval.audit.audit import Audit
 from rocketeval.audit.baselines import GUESS, KNOW_NOTHING, LABELER, LONGER
 from rocketeval.audit.categories import FEWEST_VOTES
 from rocketeval.audit.figures import Agreement, Measured, MeasuredVotes, VoterAgreement
+from rocketeval.audit.scorings import JUDGE
 from rocketeval.names import listed
 from rocketeval.records import Interval
 

@@ -12,48 +12,12 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from rocketeval.audit.ballots import (
-    Ballots,
-    Hits,
-    agreements,
-    find_ballots,
-    find_voted,
-    hits,
-    measure_votes,
-    vote_differences,
-)
-from rocketeval.audit.figures import (
-    Agreement,
-    Measured,
-    MeasuredVotes,
-    VoterAgreement,
-    as_agreement,
-)
+from rocketeval.audit.ballots import find_voted
+from rocketeval.audit.by_query import Resampling
+from rocketeval.audit.figures import Agreement, VoterAgreement
 from rocketeval.grid import ScoreGrid
 from rocketeval.outcomes import compare, vote_outcomes
-from rocketeval.ranking.bootstrap import interval, ratio_draws
 from rocketeval.records import Interval, Vote
-
-__all__ = [
-    "Agreement",
-    "Ballots",
-    "Hits",
-    "Measured",
-    "MeasuredVotes",
-    "VoterAgreement",
-    "agreement_of_outcomes",
-    "agreement_with_votes",
-    "agreements",
-    "as_agreement",
-    "find_ballots",
-    "find_voted",
-    "hits",
-    "human_agreement",
-    "measure_votes",
-    "scored_votes",
-    "share_of_votes",
-    "vote_differences",
-]
 
 Floats = NDArray[np.float64]
 
@@ -167,11 +131,6 @@ def share_of_votes(
     query_ids: Sequence[str], hits: Floats, times: int, seed: int, level: float = 0.95
 ) -> Interval | None:
     """The mean of `hits` with its query-bootstrap interval; None if there are none."""
-    if not query_ids:
-        return None
     rows = {query: row for row, query in enumerate(dict.fromkeys(query_ids))}
-    places = [rows[query] for query in query_ids]
-    totals = np.bincount(places, weights=hits).astype(np.float64)[:, None]
-    counts = np.bincount(places).astype(np.float64)[:, None]
-    draws = ratio_draws(totals, counts, times=times, seed=seed)[:, 0]
-    return interval(float(hits.mean()), draws, queries=len(rows), level=level)
+    places = np.array([rows[query] for query in query_ids], dtype=np.intp)
+    return Resampling(times, seed, level).mean(hits, places)

@@ -35,8 +35,6 @@ from rocketeval.grid import ScoreGrid
 from rocketeval.records import Basis, Gold
 from rocketeval.scoring.labelled import label_cells
 
-__all__ = ["JUDGE", "Audit", "MarginAgreement", "audit"]
-
 Floats = NDArray[np.float64]
 
 
@@ -128,6 +126,7 @@ def _with_votes(
     ballots = find_ballots(grid, gold.votes)
     methods = scorings.hits(ballots, config.tie_margin)
     judged = methods[JUDGE]
+    usable = [ballots.votes[vote] for vote in np.flatnonzero(~np.isnan(judged.with_ties)).tolist()]
     margins = tried_margins(config.tie_margin, scorings.scale)
     split = split_votes(gold.votes, ballots, judged, categories)
     named: dict[tuple[str, str | float], Hits] = {
@@ -140,7 +139,7 @@ def _with_votes(
     agreement = {name: as_agreement(measured["method", name], ballots.given) for name in methods}
     return replace(
         found,
-        agreement={**agreement, GUESS: random_agreement(gold.votes)},
+        agreement={**agreement, GUESS: random_agreement(usable, ballots.given)},
         categories=by_category(
             split, {name: measured["category", name] for name in split.chosen}, **settings
         ),

@@ -47,20 +47,22 @@ def always_tie_grid(grid: ScoreGrid) -> ScoreGrid:
     return ScoreGrid(grid.query_ids, grid.candidates, constant)
 
 
-def random_agreement(votes: Sequence[Vote]) -> Agreement:
+def random_agreement(votes: Sequence[Vote], given: int | None = None) -> Agreement:
     """What a fair three-way guess agrees with, exactly: a third with ties, a half without.
 
-    An expectation, not a sample: its intervals have no width.
+    An expectation, not a sample: its intervals have no width. `votes` are those that can be used of
+    all that were `given`, where these are more.
     """
+    given = len(votes) if given is None else given
     decisive = sum(vote.winner != "tie" for vote in votes)
     third, half = 1.0 / 3.0, 0.5
     return Agreement(
         with_ties=Interval(third, third, third) if votes else None,
         without_ties=Interval(half, half, half) if decisive else None,
-        votes=len(votes),
+        votes=given,
         used=len(votes),
         decisive=decisive,
-        unusable=0,
+        unusable=given - len(votes),
     )
 
 

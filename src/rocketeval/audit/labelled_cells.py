@@ -13,6 +13,9 @@ from rocketeval.grid import ScoreGrid
 Floats = NDArray[np.float64]
 Places = NDArray[np.intp]
 
+_ROUNDING = 1e-12
+"""A spread that is a smaller part of what it is the difference of is the error of subtracting."""
+
 
 @dataclass(frozen=True, slots=True)
 class LabelledCells:
@@ -51,8 +54,9 @@ def moments(cells: LabelledCells, places: Places) -> Floats:
 def pearson_of(sums: Floats) -> Floats:
     """Pearson from the six sums of each row; NaN where a side does not vary."""
     n, sx, sy, sxx, syy, sxy = sums.T
-    spread = (n * sxx - sx * sx) * (n * syy - sy * sy)
+    x_spread, y_spread = n * sxx - sx * sx, n * syy - sy * sy
     found = np.full(len(n), np.nan)
-    varies = spread > 1e-12
-    found[varies] = (n * sxy - sx * sy)[varies] / np.sqrt(spread[varies])
+    varies = (x_spread > _ROUNDING * n * sxx) & (y_spread > _ROUNDING * n * syy)
+    scale = np.sqrt(x_spread[varies]) * np.sqrt(y_spread[varies])
+    found[varies] = np.clip((n * sxy - sx * sy)[varies] / scale, -1.0, 1.0)
     return found

@@ -10,32 +10,12 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from rocketeval.audit.agreement import (
-    Ballots,
-    Hits,
-    agreements,
-    find_ballots,
-    hits,
-    vote_differences,
-)
-from rocketeval.audit.baselines import (
-    GUESS,
-    LENGTH_TIE_MARGIN,
-    LONGER,
-    TIE,
-    always_tie_grid,
-    guess_hits,
-)
-from rocketeval.audit.correlation import correlate
-from rocketeval.audit.label_correlation import correlate_with_cells, spearman_difference
+from rocketeval.audit.method_finding import DECIDED, LABELS, VOTES, Found, find_best
 from rocketeval.config import RankingConfig
 from rocketeval.grid import ScoreGrid
 from rocketeval.names import listed
 from rocketeval.records import Gold, Interval, Usage
-from rocketeval.scoring.labelled import label_cells
 
-DECIDED, VOTES, LABELS, RATINGS = "decided votes", "votes", "labels", "ratings"
-"""What can decide; votes with ties only where all of them are ties."""
 CHEAPER = 0.8
 """A method is cheaper if its judge computes at most this share of the tokens."""
 
@@ -62,26 +42,9 @@ class MethodAdvice:
     rule: str | None
     """The best of what knows nothing of the responses."""
     above_rule: Interval | None
-    """Of the best over that rule."""
+    """Of the best over that rule: the more methods were compared, the wider."""
     told: str
     """All this in sentences."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Found:
-    """Methods by one kind of gold."""
-
-    by: str
-    figures: Mapping[str, float]
-    gold: int
-    leads: Mapping[str, Interval | None]
-    """Of the best over each other method."""
-    rules: Mapping[str, Interval | None]
-    """Of the best over what knows nothing."""
-
-    @property
-    def best(self) -> str:
-        return max(self.figures, key=self.figures.__getitem__)
 
 
 def advise_method(
@@ -95,11 +58,7 @@ def advise_method(
 
     The grids are laid out alike and score the same responses; `longer` scores them by length.
     """
-    found = (
-        _by_votes(grids, longer, gold, config)
-        or _by_labels(grids, longer, gold, config)
-        or _by_ratings(grids, gold, config)
-    )
+    found = find_best(grids, longer, gold, config)
     if found is None:
         return None
     others = [name for name in found.figures if name != found.best]
@@ -124,91 +83,7 @@ def advise_method(
     return _with_words(advice)
 
 
-def _by_votes(
-    grids: Mapping[str, ScoreGrid], longer: ScoreGrid, gold: Gold, config: RankingConfig
-) -> _Found | None:
-    first = next(iter(grids.values()))
-    ballots = find_ballots(first, gold.votes)
-    settings = {"bootstrap": config.bootstrap, "seed": config.seed}
-    methods = {name: hits(ballots, grid.scores, config.tie_margin) for name, grid in grids.items()}
-    agreed = agreements(ballots, methods, **settings)
-    decided = any(each.decisive for each in agreed.values())
-    shares = {
-        name: each.without_ties if decided else each.with_ties for name, each in agreed.items()
-    }
-    figures = {name: share.value for name, share in shares.items() if share is not None}
-    if not figures:
-        return None
-    best = max(figures, key=figures.__getitem__)
-    others = {name: own for name, own in methods.items() if name != best}
-    rules = _rules(ballots, first, longer, config)
-    leads: dict[str, Interval | None] = {}
-    for name, found in vote_differences(
-        ballots, methods[best], {**others, **rules}, **settings
-    ).items():
-        side = found.without_ties if decided else found.with_ties
-        leads[name] = None if side is None else side.value
-    return _Found(
-        by=DECIDED if decided else VOTES,
-        figures=figures,
-        gold=agreed[best].decisive if decided else agreed[best].used,
-        leads={name: leads[name] for name in others},
-        rules={name: leads[name] for name in rules},
-    )
-
-
-def _rules(
-    ballots: Ballots, first: ScoreGrid, longer: ScoreGrid, config: RankingConfig
-) -> dict[str, Hits]:
-    return {
-        LONGER: hits(ballots, longer.scores, LENGTH_TIE_MARGIN),
-        TIE: hits(ballots, always_tie_grid(first).scores, config.tie_margin),
-        GUESS: guess_hits(ballots),
-    }
-
-
-def _by_labels(
-    grids: Mapping[str, ScoreGrid], longer: ScoreGrid, gold: Gold, config: RankingConfig
-) -> _Found | None:
-    settings = {"bootstrap": config.bootstrap, "seed": config.seed}
-    laid_out, unknown = label_cells(longer, gold.labels)
-    found = {
-        name: correlate_with_cells(grid, laid_out, unknown, **settings)
-        for name, grid in grids.items()
-    }
-    figures = {name: each.spearman.value for name, each in found.items() if each.spearman}
-    if not figures:
-        return None
-    best = max(figures, key=figures.__getitem__)
-
-    def lead(other: ScoreGrid) -> Interval | None:
-        difference = spearman_difference(grids[best], other, laid_out, **settings)
-        return None if difference is None else difference.value
-
-    return _Found(
-        by=LABELS,
-        figures=figures,
-        gold=found[best].responses,
-        leads={name: lead(grids[name]) for name in figures if name != best},
-        rules={LONGER: lead(longer)},
-    )
-
-
-def _by_ratings(grids: Mapping[str, ScoreGrid], gold: Gold, config: RankingConfig) -> _Found | None:
-    if not gold.ratings:
-        return None
-    found = {
-        name: correlate(grid.mean_by_candidate(), gold.ratings, seed=config.seed)
-        for name, grid in grids.items()
-    }
-    figures = {name: each.spearman.value for name, each in found.items() if each.spearman}
-    if not figures:
-        return None
-    rated = max(each.n for each in found.values())
-    return _Found(RATINGS, figures, rated, dict.fromkeys(figures), {})
-
-
-def _cheaper(found: _Found, usages: Mapping[str, Usage | None]) -> tuple[str, ...]:
+def _cheaper(found: Found, usages: Mapping[str, Usage | None]) -> tuple[str, ...]:
     """Return what costs less than the best and is not told apart from it, the cheapest first."""
     own = usages.get(found.best)
     costs = {
@@ -221,13 +96,16 @@ def _cheaper(found: _Found, usages: Mapping[str, Usage | None]) -> tuple[str, ..
     alike = [
         name
         for name, cost in costs.items()
-        if cost <= CHEAPER * _computed(own) and _reaches_zero(found.leads[name])
+        if 0 < cost <= CHEAPER * _computed(own) and _reaches_zero(found.leads[name])
     ]
     return tuple(sorted(alike, key=costs.__getitem__))
 
 
 def _computed(usage: Usage) -> int:
-    """Tokens that the judge had to compute: read and not found in its cache, or written."""
+    """Tokens that the judge had to compute, read and not found in its cache, or written.
+
+    Zero where the engine tells none.
+    """
     return usage.prompt_tokens - usage.cached_tokens + usage.completion_tokens
 
 
@@ -242,6 +120,8 @@ def _lead(advice: MethodAdvice) -> str:
     gap = _gap(advice, advice.lead)
     opening = f"{advice.best} does best" if _warning(advice) else f"Prefer {advice.best}"
     best, after = f"{opening}: {_does(advice)}", f"the next, {advice.next}"
+    if advice.lead == Interval(0.0, 0.0, 0.0):
+        return f"{best}, and {advice.next} does just the same."
     if advice.clear:
         return f"{best}, more than {after}, by {gap}."
     return f"{best}, but its lead over {after}, may be chance{f': {gap}' if gap else ''}."

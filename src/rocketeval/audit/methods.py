@@ -11,18 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
-from rocketeval.audit.agreement import (
-    Agreement,
-    VoterAgreement,
-    agreement_with_votes,
-    find_ballots,
-    hits,
-    human_agreement,
-    scored_votes,
-    vote_differences,
-)
+from rocketeval.audit.agreement import agreement_with_votes, human_agreement, scored_votes
+from rocketeval.audit.ballots import find_ballots, hits, vote_differences
 from rocketeval.audit.baselines import (
     GUESS,
     LENGTH_TIE_MARGIN,
@@ -33,14 +24,14 @@ from rocketeval.audit.baselines import (
     random_agreement,
 )
 from rocketeval.audit.correlation import Correlation, correlate
+from rocketeval.audit.figures import Agreement, VoterAgreement
 from rocketeval.audit.label_correlation import LabelCorrelation, label_correlation
 from rocketeval.audit.method_advice import MethodAdvice, advise_method
+from rocketeval.audit.same_cells import common_cells, laid_out_like, mean_scores
 from rocketeval.config import RankingConfig
 from rocketeval.errors import BenchmarkError
 from rocketeval.grid import ScoreGrid
 from rocketeval.records import Gold, Interval, Usage, Vote
-
-Floats = NDArray[np.float64]
 
 LEAST_SCORED = 0.8
 """A method that scored less than this share of what the best scored is not compared."""
@@ -59,6 +50,8 @@ class GradedBy:
     """Responses without a score."""
     unfinished: int = 0
     """Of these, the ones whose judgment failed: another run tries them again."""
+    note: str = ""
+    """What must be known of its scores, as a sentence without its end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +75,8 @@ class MethodFigures:
     """What its judgments cost."""
     unfinished: int = 0
     """Responses whose judgment failed: another run tries them again."""
+    note: str = ""
+    """What must be known of its scores, as a sentence without its end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +131,10 @@ def compare_methods(
         tie = agreement_with_votes(
             always_tie_grid(first), gold.votes, tie_margin=config.tie_margin, **_settings(config)
         )
-        rows += [_knows_nothing(TIE, tie), _knows_nothing(GUESS, random_agreement(usable))]
+        rows += [
+            _knows_nothing(TIE, tie),
+            _knows_nothing(GUESS, random_agreement(usable, len(gold.votes))),
+        ]
     usages = {name: each.usage for name, each in compared.items()}
     return MethodComparison(
         tuple(rows),
@@ -165,19 +163,6 @@ def _too_few(graded: Mapping[str, GradedBy]) -> dict[str, str]:
     }
 
 
-def common_cells(grids: Mapping[str, ScoreGrid]) -> tuple[dict[str, ScoreGrid], int]:
-    """Return the grids cut to the cells that all of them score, and how many cells fell out."""
-    first = next(iter(grids.values()))
-    laid_out = [_like(first, grid) for grid in grids.values()]
-    everywhere = np.isfinite(np.stack(laid_out)).all(axis=0)
-    anywhere = np.isfinite(np.stack(laid_out)).any(axis=0)
-    cut = {
-        name: ScoreGrid(first.query_ids, first.candidates, np.where(everywhere, scores, np.nan))
-        for name, scores in zip(grids, laid_out, strict=True)
-    }
-    return cut, int(anywhere.sum() - everywhere.sum())
-
-
 def gain_over(
     grid: ScoreGrid,
     other: ScoreGrid,
@@ -192,15 +177,9 @@ def gain_over(
     own_margin = config.tie_margin if margin is None else margin
     ballots = find_ballots(grid, votes)
     ours = hits(ballots, grid.scores, own_margin)
-    theirs = hits(ballots, _like(grid, other), config.tie_margin)
+    theirs = hits(ballots, laid_out_like(grid, other), config.tie_margin)
     found = vote_differences(ballots, ours, {"": theirs}, **_settings(config))[""].with_ties
     return None if found is None else found.value
-
-
-def mean_scores(grid: ScoreGrid) -> dict[str, float]:
-    """The mean score of every candidate that has any."""
-    means = grid.mean_by_candidate()
-    return {name: mean for name, mean in means.items() if np.isfinite(mean)}
 
 
 def _figures(
@@ -232,29 +211,11 @@ def _figures(
 def _counts(name: str, graded: GradedBy) -> MethodFigures:
     """What a method took and what is missing, without any comparison."""
     missing = (graded.unscored, graded.unanswered, graded.usage, graded.unfinished)
-    return MethodFigures(name, None, None, None, None, *missing)
+    return MethodFigures(name, None, None, None, None, *missing, graded.note)
 
 
 def _knows_nothing(name: str, agreement: Agreement) -> MethodFigures:
     return MethodFigures(name, agreement, None, None, None, 0, 0, None)
-
-
-def _like(first: ScoreGrid, grid: ScoreGrid) -> Floats:
-    """The scores of `grid` in the rows and columns of `first`."""
-    rows = {query: row for row, query in enumerate(grid.query_ids)}
-    columns = {candidate: column for column, candidate in enumerate(grid.candidates)}
-    scores = np.full(first.scores.shape, np.nan)
-    here = [(place, rows[query]) for place, query in enumerate(first.query_ids) if query in rows]
-    there = [
-        (place, columns[candidate])
-        for place, candidate in enumerate(first.candidates)
-        if candidate in columns
-    ]
-    if here and there:
-        to_row, from_row = map(list, zip(*here, strict=True))
-        to_column, from_column = map(list, zip(*there, strict=True))
-        scores[np.ix_(to_row, to_column)] = grid.scores[np.ix_(from_row, from_column)]
-    return scores
 
 
 def _settings(config: RankingConfig) -> dict[str, int]:

@@ -95,5 +95,7 @@ def _show_missing(comparison: MethodComparison, *, quiet: bool) -> int:
     gaps = [row for row in (*comparison.rows, *apart) if row.unfinished]
     for row in gaps:
         some = counted(row.unfinished, "response", "responses")
-        click.echo(f"{row.name}: {some} could not be judged; run it again to retry", err=True)
+        click.echo(
+            printable(f"{row.name}: {some} could not be judged; run it again to retry"), err=True
+        )
     return len(refused) + len(gaps)

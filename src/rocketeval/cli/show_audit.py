@@ -8,11 +8,13 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from rocketeval.audit.audit import JUDGE, Audit, MarginAgreement
+from rocketeval.audit.audit import Audit
 from rocketeval.audit.categories import FEWEST_VOTES, CategoryAgreement
 from rocketeval.audit.correlation import Coefficient, Correlation
 from rocketeval.audit.figures import Agreement
 from rocketeval.audit.label_correlation import CANDIDATES, PER_QUERY, RESPONSES, LabelCorrelation
+from rocketeval.audit.margins import MarginAgreement
+from rocketeval.audit.scorings import JUDGE
 from rocketeval.audit.training import Refused
 from rocketeval.cli.show_advice import show_advice
 from rocketeval.cli.show_bias import show_bias

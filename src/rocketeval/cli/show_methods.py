@@ -6,11 +6,13 @@ from collections.abc import Sequence
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from rocketeval.audit.label_correlation import CANDIDATES, PER_QUERY, RESPONSES, LabelCorrelation
 from rocketeval.audit.methods import MethodComparison, MethodFigures
 from rocketeval.cli.tables import figure, make_console, make_table, share
 from rocketeval.cli.words import counted, printable
+from rocketeval.records import Interval
 
 LEVELS = (RESPONSES, PER_QUERY, CANDIDATES)
 
@@ -27,8 +29,11 @@ def show_methods(comparison: MethodComparison) -> None:
         _show_ratings(console, rows)
     console.print(_costs(comparison))
     _say(console, _about(comparison))
+    for row in rows:
+        if row.note:
+            _say(console, f"{row.name}: {row.note}.")
     for each in comparison.apart:
-        _say(console, f"{each.name} is not compared: {printable(each.reason).rstrip('.')}.")
+        _say(console, f"{each.name} is not compared: {each.reason.rstrip('.')}.")
     if comparison.advice is None:
         _say(console, "No votes, labels or ratings say which method to prefer.")
     else:
@@ -59,17 +64,18 @@ def _show_votes(console: Console, comparison: MethodComparison) -> None:
         f"Agreement with {counted(agreement.used, 'vote', 'votes')} "
         f"(tie margin {comparison.tie_margin:g})"
     )
-    _columns(table, "with ties", "without ties", f"above {rows[0].name}")
+    _columns(table, "with ties", "without ties", "above the first")
     for row in rows:
         assert row.agreement is not None
         shown = (row.agreement.with_ties, row.agreement.without_ties, row.gain)
-        table.add_row(row.name, *map(share, shown))
+        table.add_row(_name(row.name), *map(share, shown))
     if comparison.voters:
         voters = comparison.voters
         table.add_row("another voter", share(voters.with_ties), share(voters.without_ties), "-")
     console.print(table)
     if agreement.unusable:
-        _say(console, f"{agreement.unusable:,} more votes are about other responses.")
+        more = counted(agreement.unusable, "more vote is", "more votes are")
+        _say(console, f"{more} about other responses.")
 
 
 def _show_labels(console: Console, rows: Sequence[MethodFigures]) -> None:
@@ -84,10 +90,9 @@ def _show_labels(console: Console, rows: Sequence[MethodFigures]) -> None:
     others = make_table("Over those responses")
     _columns(others, "Pearson", "Kendall", "RMSE")
     for name, found in labelled:
-        levels.add_row(name, *(_spearman(found, level) for level in LEVELS))
-        others.add_row(
-            name, *(figure(each, ".2f") for each in (found.pearson, found.kendall, found.rmse))
-        )
+        levels.add_row(_name(name), *(_short(found.levels[each].spearman) for each in LEVELS))
+        over = (found.pearson, found.kendall, found.rmse)
+        others.add_row(_name(name), *map(_short, over))
     console.print(levels)
     console.print(others)
     # The same gap in several methods has one reason.
@@ -105,8 +110,9 @@ def _level_name(found: LabelCorrelation, level: str) -> str:
     return level if level == RESPONSES else f"{level} ({found.levels[level].n})"
 
 
-def _spearman(found: LabelCorrelation, level: str) -> str:
-    return figure(found.levels[level].spearman, ".2f")
+def _short(found: Interval | None) -> str:
+    # Three figures that all reach below zero still fit 80 columns with the shorter joint.
+    return figure(found, ".2f").replace(" to ", "..")
 
 
 def _show_ratings(console: Console, rows: Sequence[MethodFigures]) -> None:
@@ -119,7 +125,7 @@ def _show_ratings(console: Console, rows: Sequence[MethodFigures]) -> None:
     for name, found in rated:
         coefficients = (found.spearman, found.kendall)
         shown = ["-" if each is None else f"{each.value:.2f}" for each in coefficients]
-        table.add_row(name, *shown, str(found.n))
+        table.add_row(_name(name), *shown, str(found.n))
     console.print(table)
 
 
@@ -132,15 +138,19 @@ def _costs(comparison: MethodComparison) -> Table:
             usage = row.usage
             numbers = (usage.requests, usage.prompt_tokens, usage.completion_tokens)
             counts = (*numbers, row.unanswered, row.unscored)
-            table.add_row(row.name, *(f"{number:,}" for number in counts))
+            table.add_row(_name(row.name), *(f"{number:,}" for number in counts))
     return table
 
 
 def _columns(table: Table, *names: str) -> None:
     table.add_column("method", overflow="fold")
     for name in names:
-        table.add_column(name, justify="right")
+        table.add_column(name, justify="right", no_wrap=True)
+
+
+def _name(name: str) -> Text:
+    return Text(printable(name))
 
 
 def _say(console: Console, sentence: str) -> None:
-    console.print(sentence, markup=False, highlight=False)
+    console.print(printable(sentence), markup=False, highlight=False)

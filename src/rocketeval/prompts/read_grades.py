@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+from typing import Any
 
 from rocketeval.records import Answer, Status
 
@@ -15,39 +17,80 @@ _MARK = re.compile(
     r"(?:^[^\w\n]*+|(?<![^\W_])(?=q))q?(\d{1,4})[\"'*]*+[^\S\n]*+[.:)]",
     re.IGNORECASE | re.MULTILINE,
 )
+_ENDS = re.compile(r"[\"'*_\])\s]*+\}[\s`]*+\Z")
+_OBJECT = re.compile(r"\{\s*+[\"']")
 _FIRST = re.compile(r"\W*+(yes|no)\b(?!\s*+(?:/|\||or\b))", re.IGNORECASE)
 _WORD = re.compile(r"\b(yes|no)\b", re.IGNORECASE)
-_HALF_WORD = re.compile(r"\w+\Z")
+_BARE = re.compile(r"[^\w\n]*+(yes|no)[^\w\n]*+(?:\n|\Z)", re.IGNORECASE)
+_HALF_WORD = re.compile(r"(?:\w+|\d[\d.,/%\u2013-]*)\Z")
 
-SCORE_RULES = f"{_NAMED.pattern} {_NUMBER.pattern}"
-ANSWER_RULES = f"{_MARK.pattern} {_FIRST.pattern} {_WORD.pattern}"
+_CUT = _HALF_WORD.pattern
+SCORE_RULES = f"{_OBJECT.pattern} {_ENDS.pattern} {_NAMED.pattern} {_NUMBER.pattern} {_CUT}"
+ANSWER_RULES = f"{_MARK.pattern} {_FIRST.pattern} {_WORD.pattern} {_BARE.pattern} {_CUT}"
 """How texts are read: part of the judge's fingerprint, because it decides what an answer is."""
 
 
 def read_score(text: str, low: float = 1.0, high: float = 10.0) -> Answer:
     """Return the grade in a written judgment, as its place between worst (0) and best (1).
 
-    The last `score` with a number counts, because a judge may weigh several before it decides. A
-    range is no grade, and neither is a number out of another maximum than `high`.
+    The `score` of the JSON object that was asked for, if it is there; two objects with other scores
+    are no grade. Otherwise the last `score` with a number counts, because a judge may weigh several
+    before it decides; where an object is cut or broken it must be the very last word, for what
+    stands before may be quoted from the response. A range is no grade, and neither is a number out
+    of another maximum than `high`.
 
     >>> read_score('{"strengths": "short", "weaknesses": "wrong", "score": "4"}').p_yes
     0.3333333333333333
     >>> read_score("I would rather not say.").status
     <Status.UNREADABLE: 'unreadable'>
     """
-    named = list(_NAMED.finditer(text))
-    found = _NUMBER.match(text, named[-1].end()) if named else None
+    scores, broken = _in_objects(text)
+    if len(scores) > 1:
+        return Answer(Status.UNREADABLE, text=text)
+    told = scores.pop() if scores else text
+    named = list(_NAMED.finditer(told))
+    found = _NUMBER.match(told, named[-1].end()) if named else None
     if found is None or not low <= float(found[1]) <= high or float(found[2] or high) != high:
+        return Answer(Status.UNREADABLE, text=text)
+    if told is text and broken and not _ENDS.match(text, found.end()):
         return Answer(Status.UNREADABLE, text=text)
     place = (float(found[1]) - low) / (high - low)
     return Answer(Status.OK, place, place, place, text=text)
+
+
+def _in_objects(text: str) -> tuple[set[str], bool]:
+    """Return the scores of the JSON objects up to the first broken one, and whether there is one.
+
+    What looks like an object inside a broken one may be quoted, and is not looked at.
+    """
+    decoder = json.JSONDecoder(strict=False)
+    scores: set[str] = set()
+    at = text.find("{")
+    while at >= 0:
+        try:
+            given, end = decoder.raw_decode(text, at)
+        except (ValueError, RecursionError):
+            if _OBJECT.match(text, at):
+                return scores, True
+            end = at + 1
+        else:
+            scores |= {_as_text(given[name]) for name in given if name.strip().lower() == "score"}
+        at = text.find("{", end)
+    return scores, False
+
+
+def _as_text(score: Any) -> str:
+    """Return a score of an object as a judge would write it without one."""
+    alone = score[0] if isinstance(score, list) and len(score) == 1 else score
+    return f"score: {alone if isinstance(alone, str | int | float) else ''}"
 
 
 def read_answers(text: str, items: int) -> tuple[Answer, ...]:
     """Return the answers behind marks such as `Q1:`; an item without a clear one is unreadable.
 
     The first answer to an item counts. A judge may repeat the question before it answers, and give
-    a reason after. The whole text stands with the first item.
+    a reason after. Where it answers one item both with yes and with no, nothing is clear: one of
+    the two lists may be copied from the response. The whole text stands with the first item.
 
     >>> [answer.p_yes for answer in read_answers("Q1: Yes\\nQ2. Is there no mistake? No", 3)]
     [1.0, 0.0, None]
@@ -55,11 +98,16 @@ def read_answers(text: str, items: int) -> tuple[Answer, ...]:
     marks = list(_MARK.finditer(text))
     ends = (*(mark.start() for mark in marks[1:]), len(text))
     given: dict[int, float] = {}
+    bare: dict[int, str] = {}
     # Without a mark there is an end too many, and nothing to read.
     for mark, end in zip(marks, ends, strict=False):
-        said = _said(text[mark.end() : end])
+        item, told = int(mark[1]), text[mark.end() : end]
+        said, alone = _said(told), _BARE.match(told)
         if said is not None:
-            given.setdefault(int(mark[1]), float(said == "yes"))
+            given.setdefault(item, float(said == "yes"))
+        if alone and bare.setdefault(item, alone[1].lower()) != alone[1].lower():
+            given.clear()
+            break
     return tuple(_answer(given.get(item + 1), text if item == 0 else None) for item in range(items))
 
 
@@ -74,7 +122,7 @@ def without_score(text: str) -> str:
 
 
 def whole_words(text: str) -> str:
-    """Return a text that was cut at a token limit without its last word, which may be half a word.
+    """Return a text that was cut at a token limit without its last word or number: half a one?
 
     >>> whole_words('"score": "1')
     '"score": "'

@@ -40,6 +40,9 @@ STATUS_TEXT: Mapping[str, str] = {
 }
 """Every status but ok, in words a reader of the report understands."""
 
+PROBABILITY, GRADE = "Probability of yes", "Grade, from worst (0) to best (1)"
+"""What answers can be, as headings."""
+
 
 @dataclass(frozen=True, slots=True)
 class ReportAnswer:
@@ -231,6 +234,8 @@ class ReportData:
     """Audit figures by category, level and tie margin."""
     advice: tuple[str, ...] = ()
     """What the audit means, in sentences."""
+    answers: str = PROBABILITY
+    """What answers are, as a heading."""
     methods: tuple[str, ...] = ()
     """Footnotes: how intervals, ratings and groups were made."""
     cost: Mapping[str, str] = field(default_factory=dict)

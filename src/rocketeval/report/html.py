@@ -100,6 +100,7 @@ def _payload(data: ReportData) -> dict[str, Any]:
         "run": data.run_name,
         "scale": list(data.scale),
         "statuses": dict(STATUS_TEXT),
+        "answers": data.answers,
         "omitted": data.queries_omitted,
         "candidates": [_candidate(row) for row in data.rows],
         "queries": [_query(query) for query in data.queries],

@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from rocketeval.audit.agreement import Agreement, agreement_with_votes
+from rocketeval.audit.agreement import agreement_with_votes
 from rocketeval.audit.correlation import Correlation, correlate
+from rocketeval.audit.figures import Agreement
 from rocketeval.audit.majority import majority_agreement
 from rocketeval.audit.training import Refused, honest_gold
 from rocketeval.config import RankingConfig

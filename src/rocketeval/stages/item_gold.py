@@ -101,7 +101,7 @@ def _verdicts(row: Row, items: Sequence[str]) -> list[float]:
         raise BenchmarkError(f"{row.where}: `answers` must be a list of true, false or null.")
     if len(given) != len(items):
         raise BenchmarkError(
-            f"{row.where}: {len(given)} answers stand against a checklist of {len(items)} items.",
+            f"{row.where}: for {len(items)} items in the checklist, {len(given)} are answered.",
             hint="Give one answer for every item, in order; null where there is none.",
         )
     if "items" in row.values and row.texts("items") != tuple(items):

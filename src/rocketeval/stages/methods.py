@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -13,12 +14,13 @@ import numpy as np
 from rocketeval.audit.methods import Apart, GradedBy, MethodComparison, compare_methods
 from rocketeval.config import MethodConfig, RunConfig, ScorerConfig
 from rocketeval.errors import BenchmarkError, ConfigError
-from rocketeval.grading.methods.table import YES_NO, kind_of, with_method
+from rocketeval.grading.methods.kinds import YES_NO
+from rocketeval.grading.methods.table import kind_of
 from rocketeval.grid import ScoreGrid
 from rocketeval.hashing import content_hash
 from rocketeval.records import Gold
-from rocketeval.scoring.base import create_scorer
-from rocketeval.scoring.crossfit import score_answers
+from rocketeval.scoring.base import Learner, create_scorer
+from rocketeval.scoring.crossfit import Scored, score_answers
 from rocketeval.stages.score import read_answers
 from rocketeval.store.run import RunStore
 
@@ -68,7 +70,8 @@ def method_config(config: RunConfig, variant: Variant) -> RunConfig:
     """Return the config of the run that grades as `variant` says: the run itself if it does.
 
     Other methods get a folder inside the run, and share its cache. Without one the run's folder is
-    their cache, so that checklists are written once, and all methods ask the same.
+    their cache, so that checklists are written once, and all methods ask the same. What a method
+    changes in a config is left to `with_method`, so that a run keeps the author it was given.
     """
     if _is_own(config.method, variant.method):
         return config
@@ -76,16 +79,14 @@ def method_config(config: RunConfig, variant: Variant) -> RunConfig:
     judge: dict[str, Any] = {"labels": YES_NO}
     if kind.template != own.template:
         judge["template"] = None
-    return with_method(
-        config.model_copy(
-            update={
-                "name": _folder(variant.method),
-                "output": config.run_path / "methods",
-                "cache": config.run_path if config.cache is None else config.cache,
-                "method": variant.method,
-                "judge": config.judge.model_copy(update=judge),
-            }
-        )
+    return config.model_copy(
+        update={
+            "name": _folder(variant.method),
+            "output": config.run_path / "methods",
+            "cache": config.run_path if config.cache is None else config.cache,
+            "method": variant.method,
+            "judge": config.judge.model_copy(update=judge),
+        }
     )
 
 
@@ -158,7 +159,21 @@ def _graded(store: RunStore, config: RunConfig, variant: Variant) -> GradedBy:
         unanswered=int((answers.items - answers.answered).sum()),
         unscored=int(np.isnan(scored.scores).sum()),
         unfinished=len(store.failures()),
+        note=_left_to_mean(scored),
     )
+
+
+def _left_to_mean(scored: Scored) -> str:
+    """Say on how many queries a scorer that learns had too little to learn from, if on any."""
+    if not isinstance(scored.scorer, Learner):
+        return ""
+    reasons = scored.scorer.fallbacks()
+    queries = len(reasons) + scored.fold_fallbacks
+    if not queries:
+        return ""
+    why = f" ({Counter(reasons.values()).most_common(1)[0][0]})" if reasons else ""
+    some = f"{queries:,} {'query has' if queries == 1 else 'queries have'}"
+    return f"{some} too little to learn from{why}, and the mean of the answers scores them"
 
 
 def _is_own(own: MethodConfig, wanted: MethodConfig) -> bool:

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from rocketeval.audit.advice_on_judges import on_judges
 from rocketeval.audit.kappa import Statistic
-from rocketeval.audit.methods import common_cells, mean_scores
 from rocketeval.audit.rank_matrix import RankMatrix, rank_matrix
 from rocketeval.audit.reliability import Reliability, reliability
 from rocketeval.audit.repeatability import Disagreement, disagreement
+from rocketeval.audit.same_cells import common_cells, mean_scores
 from rocketeval.config import RankingConfig
 from rocketeval.errors import ConfigError
 from rocketeval.grid import ScoreGrid

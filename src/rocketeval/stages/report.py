@@ -17,6 +17,8 @@ from rocketeval.grid import ScoreGrid
 from rocketeval.ranking.words import separation_in_words
 from rocketeval.records import Judgment, Query, Response
 from rocketeval.report.data import (
+    GRADE,
+    PROBABILITY,
     ReportAnswer,
     ReportData,
     ReportQuery,
@@ -30,6 +32,7 @@ from rocketeval.stages.report_explain import explained, report_items, wins
 from rocketeval.stages.report_figures import cost, counts, methods, read_interval
 from rocketeval.stages.report_trust import figures, tables
 from rocketeval.stages.score import read_grid
+from rocketeval.stages.yes_no import answers_yes_or_no
 from rocketeval.store.run import RunStore
 
 MOST_RESPONSES = 4000
@@ -61,7 +64,8 @@ def write_report(store: RunStore, config: RunConfig) -> Path:
         agreement=figures(audit),
         agreement_tables=tables(audit),
         advice=tuple(audit.get("advice", ())),
-        methods=methods(ranking, stages.get("score", {})),
+        answers=PROBABILITY if answers_yes_or_no(config) else GRADE,
+        methods=methods(ranking, stages.get("score", {}), config.method.kind),
         cost=cost(stages),
         created_with=f"RocketEval {__version__}",
     )

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from rocketeval.cost import shown_money
+from rocketeval.grading.methods.kinds import YES_NO
+from rocketeval.grading.methods.table import kind_of
 from rocketeval.records import Interval
 
 _SCORERS = {
@@ -20,6 +22,18 @@ _SCORERS = {
     "isotonic": "A score is the mean of its answers, bent onto the level of the labels.",
     "pooled_logistic": "A score follows what voters preferred on other queries.",
     "select": "A score is made by the scorer that did best in cross-validation.",
+}
+
+
+_YES_NO = "An item's answer is p(Yes) / (p(Yes) + p(No)), from the judge's log-probabilities."
+_GRADES = (
+    "An answer is the mean of the grades {low} to {high} by the judge's probabilities, as its "
+    "place from the worst (0) to the best (1)."
+)
+_WRITTEN = {
+    "cot": "An answer is the score that the judge wrote, as its place from 1 (0) to 10 (1).",
+    "multi_item": "An item's answer is what the judge wrote: 1 for yes, 0 for no.",
+    "perplexity": "An answer is the geometric mean of the probabilities of the response's tokens.",
 }
 
 
@@ -60,14 +74,14 @@ def counts(
     }
 
 
-def methods(ranking: Mapping[str, Any], score: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return how the figures were made, in words."""
+def methods(ranking: Mapping[str, Any], score: Mapping[str, Any], grading: str) -> tuple[str, ...]:
+    """Return how the figures were made, in words; `grading` is the grading method's name."""
     scorer = score.get("scorer", "mean")
     level = f"{ranking['level']:.0%}"
     anchor, rating = ranking["anchor"], f"{ranking['anchor_rating']:g}"
     placed = f"around {rating}" if anchor is None else f"with {anchor} held at {rating}"
     return (
-        "An item's answer is p(Yes) / (p(Yes) + p(No)), from the judge's log-probabilities.",
+        *_answers(grading),
         _SCORERS.get(scorer, f"Scores are made by the scorer {scorer!r}."),
         *_learned(score.get("learned") or {}),
         "Ratings are a Bradley-Terry fit to all pairs of scores on each query, on the Elo scale "
@@ -75,6 +89,14 @@ def methods(ranking: Mapping[str, Any], score: Mapping[str, Any]) -> tuple[str, 
         f"Intervals hold {level} of {ranking['bootstrap']} resamples of the queries.",
         "Candidates in one group cannot be told apart from the group's first.",
     )
+
+
+def _answers(grading: str) -> list[str]:
+    """Return what the judge was asked for, where that is not usual, and what an answer is."""
+    kind = kind_of(grading)
+    asked = [] if grading == "checklist" else [f"The judge was asked for {grading}: {kind.told}."]
+    usual = _YES_NO if kind.labels == YES_NO else _GRADES
+    return [*asked, _WRITTEN.get(grading, usual).format(low=kind.labels[-1], high=kind.labels[0])]
 
 
 def _learned(learned: Mapping[str, Any]) -> list[str]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from rocketeval.config import RunConfig
-from rocketeval.grading.methods.table import YES_NO, kind_of
+from rocketeval.grading.methods.kinds import YES_NO
+from rocketeval.grading.methods.table import kind_of
 
 _ON_A_SCALE = frozenset({"cot", "perplexity"})
 """Methods that ask for no label at all: a written score, or how likely a response is."""

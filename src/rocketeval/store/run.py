@@ -67,6 +67,9 @@ _MADE = {
 }
 """Files that rest on the stages before them."""
 
+_TOLD = {"template": "prompt or grading method"}
+"""Parts of a fingerprint whose names say too little."""
+
 
 @dataclass(frozen=True, slots=True)
 class Pace:
@@ -156,14 +159,15 @@ class RunStore:
 
     def _refuse_changes(self, theirs: Mapping[str, str], ours: Mapping[str, str]) -> None:
         changed = ", ".join(
-            f"{name} {theirs.get(name)!r} -> {value!r}"
+            f"{_TOLD.get(name, name)} {theirs.get(name)!r} -> {value!r}"
             for name, value in ours.items()
             if theirs.get(name) != value
         )
         if changed and count_rows(self.ledger_folder):
             raise RunMismatch(
                 f"The run {self.path} was judged by another judge ({changed}).",
-                hint="A run never mixes two judges: give this one another `name`.",
+                hint="A run never mixes two judges, or two ways to ask one: give this one another "
+                "`name`.",
             )
 
     def judge(self) -> JudgeFingerprint:

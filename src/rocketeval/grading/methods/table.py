@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
-from typing import Annotated, Any
 
-from pydantic import Field
-
-from rocketeval.config import (
-    AuthorConfig,
-    MethodConfig,
-    NoOptions,
-    RunConfig,
-    Section,
-    parse_options,
-)
-from rocketeval.criteria import CriterionConfig, criterion_from
+from rocketeval.config import AuthorConfig, NoOptions, RunConfig, Section
+from rocketeval.criteria import criterion_from
 from rocketeval.errors import ConfigError
 from rocketeval.grading.methods.analyses import AnalysisOptions, analysis_prompt
 from rocketeval.grading.methods.base import Method
+from rocketeval.grading.methods.kinds import (
+    DIGITS,
+    LIKERT,
+    YES_NO,
+    CriterionOptions,
+    FixedOptions,
+    Items,
+    Kind,
+    WritingOptions,
+)
 from rocketeval.grading.methods.sequential import one_after_the_other
 from rocketeval.grading.methods.written import how_likely, writes_answers, writes_score
 from rocketeval.prompts.read_grades import ANSWER_RULES, SCORE_RULES
@@ -28,74 +27,7 @@ from rocketeval.prompts.render import GradingPrompt, Prompt, Template
 from rocketeval.prompts.variants import BarePrompt, ForcedPrompt, ListedPrompt, TranscriptPrompt
 from rocketeval.registry import nearest
 
-YES_NO = ("Yes", "No")
-DIGITS = tuple("9876543210")
-LIKERT = tuple("54321")
 OVERALL = "How good is the response as a whole?"
-FIXED = (
-    "Is the response helpful to the person who asked?",
-    "Does the response stay on what was asked?",
-    "Is everything the response states accurate?",
-    "Does the response go into the depth that the query calls for?",
-    "Does the response show creativity where the query leaves room for it?",
-    "Does the response give enough detail?",
-)
-"""One question for each dimension that MT-Bench names to its judge."""
-
-
-class FixedOptions(Section):
-    """Settings of the method fixed."""
-
-    items: Annotated[tuple[str, ...], Field(min_length=1)] = FIXED
-    """The questions asked about every response."""
-
-
-class WritingOptions(Section):
-    """Settings of methods that let the judge write."""
-
-    max_tokens: Annotated[int, Field(ge=1)] = 400
-    """Tokens it may write about one response."""
-
-
-class CriterionOptions(Section):
-    """Settings of methods that grade one criterion."""
-
-    criterion: str | CriterionConfig
-    """A known criterion's name (`rocketeval criteria` lists them), or one of your own."""
-
-
-Items = Callable[[Any], Sequence[str]]
-Build = Callable[[RunConfig, Any], Method]
-
-
-@dataclass(frozen=True)
-class Kind:
-    """A method as the config names it."""
-
-    told: str
-    """What it does, for people."""
-    build: Build
-    options: type[Section] = NoOptions
-    labels: tuple[str, ...] = YES_NO
-    """Words the judge answers with, best first."""
-    items: Items | None = None
-    """What is asked about every response; None when the author's checklists are."""
-    reference: bool = False
-    """Whether the query's reference response is shown with it."""
-    template: str | None = "grade"
-    """The packaged template that the user's own takes the place of; None without any."""
-
-    def method(self, config: RunConfig) -> Method:
-        """Return the method, ready to be used."""
-        return self.build(config, self.read_options(config))
-
-    def read_options(self, config: RunConfig) -> Section:
-        """Return the method's own settings."""
-        return self.parse(config.method)
-
-    def parse(self, method: MethodConfig) -> Section:
-        """Return a method's own settings; two that mean the same are equal, however written."""
-        return parse_options(method.options, self.options, "method.options")
 
 
 def create_method(config: RunConfig) -> Method:

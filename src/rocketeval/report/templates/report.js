@@ -205,7 +205,7 @@ function responseBody(query, response) {
     "div",
     { class: "pair" },
     titled("Response", disarmed(response.neutralised), prose(response.text)),
-    titled("Probability of yes", checklist(query, lines)),
+    titled(report.answers, checklist(query, lines)),
   );
   return [conversation(response.history), pair].filter((part) => part !== null);
 }
@@ -294,7 +294,7 @@ function queryView(id) {
     conversation(query.history),
     titled("Query", prose(query.text)),
     titled("Checklist", checklist(query, items)),
-    titled("Probability of yes", heatMap(query, best)),
+    titled(report.answers, heatMap(query, best)),
     titled("Responses", lines),
     reference(query),
   ];
