@@ -200,7 +200,8 @@ def within(grid: ScoreGrid, gold: Mapping[Cell, Mapping[str, Any]], name: str) -
             for candidate, score in zip(grid.candidates, row, strict=True)
             if np.isfinite(score)
         ]
-        scores, ratings = map(list, zip(*pairs, strict=True))
+        scores = [score for score, _ in pairs]
+        ratings = [rating for _, rating in pairs]
         if len(set(scores)) > 1 and len(set(ratings)) > 1:
             found[query] = float(spearmanr(scores, ratings).statistic)
     return found

@@ -118,8 +118,9 @@ async def draw(judge: str, base_url: str | None, times: int, items: int, keep: b
     engine = create_engine(config)
     try:
         drawn = [
-            [await one_sample(engine, prompt, seed) for seed in range(times)]
-            for prompt, _ in chosen
+            # Equal seeds draw equal numbers: every sample needs one of its own.
+            [await one_sample(engine, prompt, place * times + each) for each in range(times)]
+            for place, (prompt, _) in enumerate(chosen)
         ]
     finally:
         await engine.aclose()
