@@ -49,9 +49,10 @@ WORK: dict[str, tuple[Part, ...]] = {
     "mt_bench": (
         (80, ("checklist",)),
         (40, ("fixed", "direct", "reference")),
-        (20, ("sequential", "all_yes", "all_no", "multi_item", "cot", ANALYSIS)),
+        (20, ("sequential", "all_yes", "all_no", "cot")),
+        (8, ("multi_item", ANALYSIS)),
     ),
-    "arena_hard": ((12, ("checklist", "direct")),),
+    "arena_hard": ((8, ("checklist", "direct")),),
     "summeval": ((12, ("checklist", *levels(SUMMEVAL))),),
     "topical_chat": ((12, ("checklist", *levels(TOPICAL_CHAT))),),
     "infobench": ((60, ("checklist",)),),
