@@ -77,13 +77,14 @@ def main() -> None:
     if given.record:
         from plots import bars
 
-        labels, values = [], []
+        shown_rows: dict[str, list[float]] = {}
         for title, comparison in comparisons.items():
             for row in comparison.rows:
-                if row.agreement and row.agreement.with_ties:
-                    labels.append(f"{title}: {row.name.strip()}")
+                name = f"{row.name.strip()} ({title.split(',')[0]})"
+                if row.agreement and row.agreement.with_ties and name not in shown_rows:
                     found = row.agreement.with_ties
-                    values.append([100 * x for x in (found.value, found.low, found.high)])
+                    shown_rows[name] = [100 * x for x in (found.value, found.low, found.high)]
+        labels, values = list(shown_rows), list(shown_rows.values())
         bars("agreement", "Agreement with human votes, ties counted", labels, values, "%")
 
 
