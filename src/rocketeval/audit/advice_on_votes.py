@@ -108,8 +108,10 @@ def _ceiling(judge: Agreement, voters: VoterAgreement | None) -> str:
         return f"Another voter agrees more often than the judge: {figures}, {points(short)}."
     if short.high < 0.0:
         return f"It agrees with votes more often than two voters with each other: {figures}."
+    difference = Interval(-gap, -gap - reach, -gap + reach)
     return (
-        f"It is not told apart from another voter, the ceiling: {figures}, {points(short)} short."
+        f"It is not told apart from another voter, the ceiling: {figures}, a difference of "
+        f"{points(difference)}."
     )
 
 

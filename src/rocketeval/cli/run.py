@@ -34,7 +34,7 @@ def command(settings: RunConfig, quiet: bool, dry_run: bool) -> int:
     if not quiet:
         show_learned(outcome.stages["score"])
         show_ranking(outcome.ranking)
-        show_audit(outcome.audit)
+        show_audit(outcome.audit, brief=True)
         show_bill(outcome.stages["grade"]["bill"])
         click.echo(f"Report: {outcome.report}")
     return INCOMPLETE if show_gaps(outcome.stages) else 0

@@ -26,14 +26,17 @@ from rocketeval.records import Interval
 LEVELS = (RESPONSES, PER_QUERY, CANDIDATES)
 
 
-def show_audit(audit: Audit) -> None:
-    """Print how far people agree with the scores, and last what it means."""
+def show_audit(audit: Audit, *, brief: bool = False) -> None:
+    """Print how far people agree with the scores, and last what it means.
+
+    `brief` leaves out what the sentences at the end rest on: categories, tie margins, bias.
+    """
     console = make_console()
     if audit.agreement:
-        _show_votes(console, audit)
+        _show_votes(console, audit, brief)
     for part, methods in audit.labels.items():
         _show_labels(console, part, methods)
-    if audit.bias:
+    if audit.bias and not brief:
         show_bias(console, audit.bias)
     _show_refused(audit.refused)
     if audit.ratings:
@@ -41,12 +44,14 @@ def show_audit(audit: Audit) -> None:
     show_advice(console, "How far to trust this judge", audit.advice)
 
 
-def _show_votes(console: Console, audit: Audit) -> None:
+def _show_votes(console: Console, audit: Audit, brief: bool) -> None:
     votes = audit.agreement[JUDGE]
     console.print(_vote_table(audit, votes))
     if votes.unusable:
         unusable = counted(votes.unusable, "vote", "votes")
         console.print(f"{unusable} could not be used: a score is missing, or a name unknown.")
+    if brief:
+        return
     if len(audit.categories) > 1:
         console.print(_category_table(audit.categories))
         pooled = audit.categories[-1].pooled
