@@ -64,7 +64,6 @@ from rocketeval.stages.methods import (
     check_references,
     compare_variants,
     method_config,
-    methods_facts,
     parse_variants,
     variant_scorer,
 )
@@ -233,7 +232,7 @@ class Run:
             refused = await self._grade_each(distinct)
             stores = {name: run.store for name, run in runs.items()}
             comparison = compare_variants(self.config, stores, variants, refused)
-            self.store.save_json("methods", methods_facts(comparison))
+            self.store.save_json("methods", asdict(comparison))
         return comparison
 
     def compare_judges(self, paths: Sequence[Path]) -> JudgeReliability:

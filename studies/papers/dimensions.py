@@ -24,12 +24,15 @@ from grade import SUMMEVAL, TOPICAL_CHAT
 from runs import JUDGES, Graded, graded, record, rows_of, table
 
 from rocketeval.audit.label_correlation import PER_QUERY, RESPONSES, label_correlation
+from rocketeval.audit.labelled_cells import cells_of
 from rocketeval.audit.reliability import reliability
+from rocketeval.audit.within_queries import within_queries
 from rocketeval.cli.tables import figure
 from rocketeval.criteria import criteria
 from rocketeval.grid import ScoreGrid
 from rocketeval.ranking.bootstrap import interval, ratio_draws
 from rocketeval.records import Interval, Label
+from rocketeval.scoring.labelled import label_cells
 
 STUDIES = {"summeval": ("SummEval", SUMMEVAL), "topical_chat": ("Topical-Chat", TOPICAL_CHAT)}
 CHECKLIST, COUNTED = "checklist, probabilities", "checklist, yes counted"
@@ -171,13 +174,14 @@ def overall(
 
     A query counts with the mean of the criteria on which both scores and ratings differ.
     """
-    gold = {(row["query_id"], row["candidate"]): row for row in rows_of(study, "gold")}
+    gold = rows_of(study, "gold")
     found: dict[str, dict[str, Interval]] = {}
     for judge, shown in JUDGES.items():
         by_query: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
         for name in names:
+            labels = [Label(row["query_id"], row["candidate"], row[name]) for row in gold]
             for method, grid in grids(study, name, judge, limit).items():
-                for query, value in within(grid, gold, name).items():
+                for query, value in within(grid, labels).items():
                     by_query[method][query].append(value)
         for method, queries in by_query.items():
             values = np.array([np.mean(each) for each in queries.values()])
@@ -189,22 +193,14 @@ def overall(
     return found
 
 
-def within(grid: ScoreGrid, gold: Mapping[Cell, Mapping[str, Any]], name: str) -> dict[str, float]:
+def within(grid: ScoreGrid, labels: list[Label]) -> dict[str, float]:
     """Spearman of scores and ratings within each query where neither is constant."""
-    from scipy.stats import spearmanr
-
-    found = {}
-    for query, row in zip(grid.query_ids, grid.scores, strict=True):
-        pairs = [
-            (score, gold[query, candidate][name])
-            for candidate, score in zip(grid.candidates, row, strict=True)
-            if np.isfinite(score)
-        ]
-        scores = [score for score, _ in pairs]
-        ratings = [rating for _, rating in pairs]
-        if len(set(scores)) > 1 and len(set(ratings)) > 1:
-            found[query] = float(spearmanr(scores, ratings).statistic)
-    return found
+    laid_out, unknown = label_cells(grid, labels)
+    cells, _ = cells_of(grid, laid_out, unknown)
+    queries, places = np.unique(cells.rows, return_inverse=True)
+    values = within_queries(cells.scores, cells.labels, places)[:, 1].tolist()
+    named = zip(queries.tolist(), values, strict=True)
+    return {grid.query_ids[row]: value for row, value in named if np.isfinite(value)}
 
 
 def shown_overall(study: str, found: dict[str, dict[str, Interval]]) -> list[str]:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from rocketeval.grid import ScoreGrid
 from rocketeval.scoring.answers import AnswerTable
+from rocketeval.scoring.mean import HardMeanScorer, MeanScorer
 from rocketeval.stages.score import read_answers
 from rocketeval.store.run import RunStore
 
@@ -36,17 +37,10 @@ class Graded:
 
     def grid(self, items: Sequence[int] | None = None, *, hard: bool = False) -> ScoreGrid:
         """Mean answers on 1 to 10, of all items or of some places; `hard` counts yes and no."""
-        values = []
-        for block in self.answers.blocks():
-            p = block.p_yes if items is None else block.p_yes[:, list(items)]
-            p = np.where(np.isnan(p), np.nan, p >= 0.5) if hard else p
-            counts = (~np.isnan(p)).sum(axis=1)
-            totals = np.where(np.isnan(p), 0.0, p).sum(axis=1)
-            values += np.divide(
-                totals, counts, out=np.full(len(p), np.nan), where=counts > 0
-            ).tolist()
-        scores = [1.0 + 9.0 * value for value in values]
-        return ScoreGrid.from_columns(self.answers.query_ids, self.answers.candidates, scores)
+        answers = self.answers if items is None else only_items(self.answers, items)
+        scorer = HardMeanScorer() if hard else MeanScorer()
+        scores = scorer.predict(answers).tolist()
+        return ScoreGrid.from_columns(answers.query_ids, answers.candidates, scores)
 
     def by_cell(self) -> dict[tuple[str, str], Floats]:
         """The answers of every response."""
@@ -67,6 +61,13 @@ class Graded:
         }
         cells = zip(self.answers.query_ids, self.answers.candidates, keys, strict=True)
         return {(q, c): rows[key] for q, c, key in cells if key is not None and rows.get(key)}
+
+
+def only_items(answers: AnswerTable, items: Sequence[int]) -> AnswerTable:
+    """The answers to some places of checklists that are all alike."""
+    rows = answers.p_yes.reshape(len(answers), -1)[:, list(items)]
+    offsets = np.arange(len(answers) + 1, dtype=np.int64) * len(items)
+    return AnswerTable(answers.query_ids, answers.candidates, rows.ravel(), offsets)
 
 
 def graded(study: str, method: str, judge: str, limit: int | None = None) -> Graded | None:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from rocketeval.audit.ballots import Ballots, Hits
+from rocketeval.audit.ballots import Ballots, Hits, hits
 from rocketeval.audit.figures import Agreement
 from rocketeval.grid import ScoreGrid
 from rocketeval.records import Interval, Vote
@@ -70,6 +70,17 @@ def guess_hits(ballots: Ballots) -> Hits:
     """What a fair three-way guess may expect of each vote."""
     decided = ballots.voted != 0
     return Hits(np.full(len(decided), 1.0 / 3.0), np.where(decided, 0.5, np.nan))
+
+
+def rule_hits(
+    ballots: Ballots, grid: ScoreGrid, longer: ScoreGrid, tie_margin: float
+) -> dict[str, Hits]:
+    """What each rule that reads nothing makes of the votes; `longer` is a `length_grid`."""
+    return {
+        LONGER: hits(ballots, longer.scores, LENGTH_TIE_MARGIN),
+        TIE: hits(ballots, always_tie_grid(grid).scores, tie_margin),
+        GUESS: guess_hits(ballots),
+    }
 
 
 def on_scale(margin: float, scale: tuple[float, float]) -> float:

@@ -6,6 +6,7 @@ make them agree, and a reason stands where the figure would.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -69,6 +70,15 @@ def why_no_figure(ratings: Floats) -> str | None:
     return None
 
 
+def statistic_of(ratings: Floats, measure: Callable[[Floats], float]) -> Statistic:
+    """What `measure` makes of the units that are rated twice, or why there is no figure."""
+    enough = rated_twice(ratings)
+    kept = ratings[:, enough]
+    reason = why_no_figure(kept)
+    value = measure(kept) if reason is None else None
+    return Statistic(value, reason, kept.shape[1], int((~enough).sum()))
+
+
 def tally(ratings: Floats) -> Tally:
     """Count the ratings of each unit."""
     units = np.nonzero(~np.isnan(ratings.T))[0]
@@ -93,17 +103,16 @@ def fleiss_kappa(ratings: Floats) -> Statistic:
     >>> fleiss_kappa(np.array([[1.0, 2.0, 2.0], [1.0, 2.0, 1.0]])).value
     0.333...
     """
-    enough = rated_twice(ratings)
-    kept = ratings[:, enough]
-    used, dropped = kept.shape[1], int((~enough).sum())
-    reason = why_no_figure(kept)
-    if reason is not None:
-        return Statistic(None, reason, used, dropped)
-    table = tally(kept)
-    agreeing = float((table.agreeing / (table.sizes * (table.sizes - 1.0))).mean())
-    shares = np.bincount(table.categories, table.counts / table.sizes[table.units]) / used
-    by_chance = float(shares @ shares)
-    return Statistic((agreeing - by_chance) / (1.0 - by_chance), None, used, dropped)
+
+    def beyond_chance(kept: Floats) -> float:
+        table = tally(kept)
+        agreeing = float((table.agreeing / (table.sizes * (table.sizes - 1.0))).mean())
+        weights = table.counts / table.sizes[table.units]
+        shares = np.bincount(table.categories, weights) / kept.shape[1]
+        by_chance = float(shares @ shares)
+        return (agreeing - by_chance) / (1.0 - by_chance)
+
+    return statistic_of(ratings, beyond_chance)
 
 
 def cohen_kappa(one: Floats, two: Floats, weights: Weights | None = None) -> Statistic:
@@ -115,15 +124,12 @@ def cohen_kappa(one: Floats, two: Floats, weights: Weights | None = None) -> Sta
     >>> cohen_kappa(np.array([1.0, 2.0, 2.0, 1.0]), np.array([1.0, 2.0, 1.0, 1.0])).value
     0.5
     """
-    ratings = np.stack([one, two])
-    both = rated_twice(ratings)
-    kept = ratings[:, both]
-    used, dropped = kept.shape[1], int((~both).sum())
-    reason = why_no_figure(kept)
-    if reason is not None:
-        return Statistic(None, reason, used, dropped)
-    seen, expected = _apart(kept[0], kept[1], weights)
-    return Statistic(1.0 - seen / expected, None, used, dropped)
+
+    def beyond_chance(kept: Floats) -> float:
+        seen, expected = _apart(kept[0], kept[1], weights)
+        return 1.0 - seen / expected
+
+    return statistic_of(np.stack([one, two]), beyond_chance)
 
 
 def _apart(first: Floats, second: Floats, weights: Weights | None) -> tuple[float, float]:

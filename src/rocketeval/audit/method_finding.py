@@ -9,22 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from rocketeval.audit.ballots import (
-    Ballots,
-    Hits,
-    agreements,
-    find_ballots,
-    hits,
-    vote_differences,
-)
-from rocketeval.audit.baselines import (
-    GUESS,
-    LENGTH_TIE_MARGIN,
-    LONGER,
-    TIE,
-    always_tie_grid,
-    guess_hits,
-)
+from rocketeval.audit.ballots import Hits, agreements, find_ballots, hits, vote_differences
+from rocketeval.audit.baselines import LONGER, rule_hits
 from rocketeval.audit.correlation import correlate
 from rocketeval.audit.label_correlation import correlate_with_cells, spearman_difference
 from rocketeval.config import RankingConfig
@@ -105,18 +91,8 @@ def _by_votes(
         figures=figures,
         gold=agreed[best].decisive if decided else agreed[best].used,
         leads=leads(others, LEVEL),
-        rules=leads(_rules(ballots, first, longer, config), _surer(len(methods))),
+        rules=leads(rule_hits(ballots, first, longer, config.tie_margin), _surer(len(methods))),
     )
-
-
-def _rules(
-    ballots: Ballots, first: ScoreGrid, longer: ScoreGrid, config: RankingConfig
-) -> dict[str, Hits]:
-    return {
-        LONGER: hits(ballots, longer.scores, LENGTH_TIE_MARGIN),
-        TIE: hits(ballots, always_tie_grid(first).scores, config.tie_margin),
-        GUESS: guess_hits(ballots),
-    }
 
 
 def _by_labels(

@@ -20,6 +20,7 @@ from rocketeval.audit.kappa import (
     cohen_kappa,
     fleiss_kappa,
     rated_twice,
+    statistic_of,
     tally,
     why_no_figure,
 )
@@ -112,14 +113,11 @@ def krippendorff_alpha(ratings: Floats, level: Level = "nominal") -> Statistic:
     >>> krippendorff_alpha(np.array([[1.0, 2.0, np.nan], [1.0, 2.0, 2.0]])).value
     1.0
     """
-    enough = rated_twice(ratings)
-    kept = ratings[:, enough]
-    used, dropped = kept.shape[1], int((~enough).sum())
-    reason = why_no_figure(kept)
-    if reason is not None:
-        return Statistic(None, reason, used, dropped)
-    parts = _parts(kept, level, np.zeros(used, dtype=np.intp))
-    return Statistic(parts.value, None, used, dropped)
+
+    def alpha(kept: Floats) -> float:
+        return _parts(kept, level, np.zeros(kept.shape[1], dtype=np.intp)).value
+
+    return statistic_of(ratings, alpha)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

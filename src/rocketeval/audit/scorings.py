@@ -9,17 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rocketeval.audit.ballots import Ballots, Hits, hits
-from rocketeval.audit.baselines import (
-    GUESS,
-    LABEL_TIE_MARGIN,
-    LABELER,
-    LENGTH_TIE_MARGIN,
-    LONGER,
-    TIE,
-    always_tie_grid,
-    guess_hits,
-    on_scale,
-)
+from rocketeval.audit.baselines import LABEL_TIE_MARGIN, LABELER, on_scale, rule_hits
 from rocketeval.grid import ScoreGrid
 
 Floats = NDArray[np.float64]
@@ -40,16 +30,12 @@ class Scorings:
 
     def hits(self, ballots: Ballots, tie_margin: float) -> dict[str, Hits]:
         """What every method, the guess included, makes of the votes."""
-        grid = self.judged[JUDGE]
         found = {name: hits(ballots, own.scores, tie_margin) for name, own in self.judged.items()}
         if self.labels is not None:
             labeled = hits(ballots, self.labels, on_scale(LABEL_TIE_MARGIN, self.scale))
             if not np.isnan(labeled.with_ties).all():
                 found[LABELER] = labeled
-        found[LONGER] = hits(ballots, self.lengths.scores, LENGTH_TIE_MARGIN)
-        found[TIE] = hits(ballots, always_tie_grid(grid).scores, tie_margin)
-        found[GUESS] = guess_hits(ballots)
-        return found
+        return found | rule_hits(ballots, self.judged[JUDGE], self.lengths, tie_margin)
 
 
 def merged_labels(grid: ScoreGrid, parts: Sequence[Floats]) -> Floats:

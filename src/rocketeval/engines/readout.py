@@ -128,18 +128,10 @@ class Readout:
         >>> Readout().read_exact([math.log(0.6)], [math.log(0.2), math.log(0.1)]).p_high
         0.6666666666666666
         """
-        if not yes or not no:
-            return Answer(Status.NO_LOGPROBS)
-        if max(yes) > NO_LOGPROB or max(no) > NO_LOGPROB:
-            return Answer(Status.UNSOUND)
-        sum_yes, sum_no = fsum(map(exp, yes)), fsum(map(exp, no))
+        (sum_yes, sum_no), unusable = weigh_labels((yes, no), wrote)
+        if unusable is not None:
+            return Answer(unusable)
         mass = sum_yes + sum_no
-        if math.isnan(mass):
-            return Answer(Status.NO_LOGPROBS)
-        if mass > MOST_LISTED:
-            return Answer(Status.UNSOUND)
-        if wrote is not None and wrote.strip() in THINKING:
-            return Answer(Status.THINKING)
         logp_yes = log(sum_yes) if sum_yes > TINY else logsumexp(yes)
         logp_no = log(sum_no) if sum_no > TINY else logsumexp(no)
         if logp_yes is None and logp_no is None:
@@ -208,6 +200,27 @@ def weigh(told: Sequence[tuple[str, float]]) -> tuple[float, Status | None]:
     if mass > MOST_LISTED:
         return mass, Status.UNSOUND
     return mass, Status.THINKING if top.strip() in THINKING else None
+
+
+def weigh_labels(
+    logps: Sequence[Sequence[float]], wrote: str | None
+) -> tuple[list[float], Status | None]:
+    """Return the probability of each label, and why the labels hold no answer; None if they may.
+
+    `logps` are those of every token of each label, `wrote` is the token the judge wrote.
+    """
+    if not all(logps):
+        return [0.0] * len(logps), Status.NO_LOGPROBS
+    if max(map(max, logps)) > NO_LOGPROB:
+        return [math.inf] * len(logps), Status.UNSOUND
+    sums = [fsum(map(exp, label)) for label in logps]
+    mass = fsum(sums)
+    if math.isnan(mass):
+        return sums, Status.NO_LOGPROBS
+    if mass > MOST_LISTED:
+        return sums, Status.UNSOUND
+    thinking = wrote is not None and wrote.strip() in THINKING
+    return sums, Status.THINKING if thinking else None
 
 
 def sigmoid(x: float) -> float:

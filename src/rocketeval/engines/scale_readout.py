@@ -6,7 +6,6 @@ by its share of the probability on all labels. Between two labels it is the read
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,7 +14,6 @@ from math import exp, fsum
 from rocketeval.config import EngineConfig
 from rocketeval.engines.readout import (
     MOST_LISTED,
-    NO_LOGPROB,
     SLACK,
     THINKING,
     UNTOLD,
@@ -23,6 +21,7 @@ from rocketeval.engines.readout import (
     logsumexp,
     spellings,
     weigh,
+    weigh_labels,
 )
 from rocketeval.hashing import content_hash
 from rocketeval.records import Answer, Status
@@ -32,8 +31,9 @@ from rocketeval.records import Answer, Status
 class ScaleReadout:
     """Turns listed token log-probabilities into an expected grade.
 
+    >>> from math import log
     >>> readout = ScaleReadout(("3", "2", "1"))
-    >>> answer = readout.read([("3", math.log(0.5)), ("2", math.log(0.4)), ("1", math.log(0.1))])
+    >>> answer = readout.read([("3", log(0.5)), ("2", log(0.4)), ("1", log(0.1))])
     >>> round(answer.p_yes, 6), answer.text
     (0.7, '3')
     """
@@ -98,17 +98,10 @@ class ScaleReadout:
 
         `wrote` is the token the judge wrote, which tells a thinking judge from a vague one.
         """
-        if not all(logps):
-            return Answer(Status.NO_LOGPROBS)
-        if max(map(max, logps)) > NO_LOGPROB:
-            return Answer(Status.UNSOUND)
-        mass = fsum(exp(logp) for label in logps for logp in label)
-        if math.isnan(mass):
-            return Answer(Status.NO_LOGPROBS)
-        if mass > MOST_LISTED:
-            return Answer(Status.UNSOUND)
-        if wrote is not None and wrote.strip() in THINKING:
-            return Answer(Status.THINKING)
+        sums, unusable = weigh_labels(logps, wrote)
+        if unusable is not None:
+            return Answer(unusable)
+        mass = fsum(sums)
         summed = [logsumexp(label) for label in logps]
         if all(logp is None for logp in summed):
             return Answer(Status.LOW_MASS, mass=0.0)

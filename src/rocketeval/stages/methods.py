@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -141,11 +141,6 @@ def compare_variants(
     found = compare_methods(graded, lengths, gold, config.ranking)
     apart = (Apart(name, reason) for name, reason in why.items())
     return replace(found, apart=(*found.apart, *apart))
-
-
-def methods_facts(comparison: MethodComparison) -> dict[str, Any]:
-    """Return the comparison as it is written to methods.json."""
-    return asdict(comparison)
 
 
 def _graded(store: RunStore, config: RunConfig, variant: Variant) -> GradedBy:

@@ -73,7 +73,8 @@ def compare_judges(runs: Sequence[JudgedRun], ranking: RankingConfig) -> JudgeRe
         raise ConfigError("One run cannot agree with itself.", hint="Give two runs or more.")
     names = judge_names(runs)
     shared = read_shared(runs)
-    grids = _grids(runs, names, shared.tables)
+    scores = _scores(runs[0], shared.tables)
+    grids = _grids(runs, names, shared.tables, scores)
     same_cells, _ = common_cells(grids)
     orders = rank_matrix(
         {name: mean_scores(grid) for name, grid in same_cells.items()}, seed=ranking.seed
@@ -89,7 +90,6 @@ def compare_judges(runs: Sequence[JudgedRun], ranking: RankingConfig) -> JudgeRe
         bootstrap=times,
         seed=seed,
     )
-    scores = np.stack([_column(grids[name], first) for name in names])
     return JudgeReliability(
         judges=names,
         yes_no=yes_no,
@@ -116,31 +116,26 @@ def _twins(runs: Sequence[JudgedRun], names: Sequence[str]) -> list[tuple[str, s
     ]
 
 
-def _grids(
-    runs: Sequence[JudgedRun], names: Sequence[str], tables: Sequence[AnswerTable]
-) -> dict[str, ScoreGrid]:
-    """Return each judge's mean answers as scores; they must be about the same responses."""
-    scorer = runs[0].config.scorer
+def _scores(first: JudgedRun, tables: Sequence[AnswerTable]) -> Floats:
+    """Return each judge's mean answers on the first run's scale, one row a judge."""
+    scorer = first.config.scorer
     mean = MeanScorer(scorer.scale, scorer.missing)
+    return np.stack([mean.predict(table) for table in tables])
+
+
+def _grids(
+    runs: Sequence[JudgedRun],
+    names: Sequence[str],
+    tables: Sequence[AnswerTable],
+    scores: Floats,
+) -> dict[str, ScoreGrid]:
+    """Return each judge's scores as a grid; they must be about the same responses."""
     grids = {
-        name: ScoreGrid.from_columns(
-            table.query_ids, table.candidates, mean.predict(table).tolist()
-        )
-        for name, table in zip(names, tables, strict=True)
+        name: ScoreGrid.from_columns(table.query_ids, table.candidates, own.tolist())
+        for name, table, own in zip(names, tables, scores, strict=True)
     }
     refuse_other_responses(runs, common_grids(list(grids.values())))
     return grids
-
-
-def _column(grid: ScoreGrid, table: AnswerTable) -> Floats:
-    """Return the grid's scores in the order of the table."""
-    rows = {query: row for row, query in enumerate(grid.query_ids)}
-    columns = {candidate: column for column, candidate in enumerate(grid.candidates)}
-    scores: Floats = grid.scores[
-        [rows[query] for query in table.query_ids],
-        [columns[candidate] for candidate in table.candidates],
-    ]
-    return scores
 
 
 def _pairs(

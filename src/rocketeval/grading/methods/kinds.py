@@ -61,12 +61,20 @@ class Kind:
     options: type[Section] = NoOptions
     labels: tuple[str, ...] = YES_NO
     """Words the judge answers with, best first."""
+    grades: bool = False
+    """Whether its answers are places on a scale though it asks for no label: a written score, or
+    how likely a response is."""
     items: Items | None = None
     """What is asked about every response; None when the author's checklists are."""
     reference: bool = False
     """Whether the query's reference response is shown with it."""
     template: str | None = "grade"
     """The packaged template that the user's own takes the place of; None without any."""
+
+    @property
+    def yes_no(self) -> bool:
+        """Whether half way between the worst and the best answer lies between no and yes."""
+        return self.labels == YES_NO and not self.grades
 
     def method(self, config: RunConfig) -> Method:
         """Return the method, ready to be used."""

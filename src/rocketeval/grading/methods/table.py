@@ -157,6 +157,7 @@ KINDS: Mapping[str, Kind] = {
         "a written analysis, then a score from 1 to 10",
         _cot,
         WritingOptions,
+        grades=True,
         items=_always(OVERALL),
         template="cot",
     ),
@@ -200,6 +201,7 @@ KINDS: Mapping[str, Kind] = {
     "perplexity": Kind(
         "no question at all: how likely the judge finds the response",
         _perplexity,
+        grades=True,
         items=_always("How likely is the response?"),
         template=None,
     ),
