@@ -1,7 +1,7 @@
 # `make check` is what CI runs; see CONTRIBUTING.md.
-.PHONY: check format lint types imports test
+.PHONY: check format lint types imports page test
 
-check: lint types imports test
+check: lint types imports page test
 
 format:
 	ruff format .
@@ -16,6 +16,12 @@ types:
 
 imports:
 	lint-imports
+
+# The page is bundled ahead of time; the bundle must be what web/ makes.
+page:
+	@if command -v npm >/dev/null; then \
+	  cd web && npm ci --silent && npm run --silent check; \
+	else echo "npm is not here: the page's bundle was not checked against web/"; fi
 
 test:
 	python -m pytest

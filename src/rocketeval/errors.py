@@ -11,6 +11,7 @@ RocketEvalError
 │   └── RequestRejected    it will not answer this one request (too long, malformed)
 ├── ArtifactError          a saved scorer is damaged, foreign or does not fit
 ├── EvaluatedOnTraining    scores would be held against the gold they were fitted to
+├── ExportError            an export was asked for that cannot be made
 ├── StoreError             a run directory cannot be used
 │   ├── RunLocked          another process is writing it
 │   ├── RunMismatch        it was made with another judge
@@ -84,6 +85,12 @@ class ArtifactError(RocketEvalError):
 
 class EvaluatedOnTraining(RocketEvalError):
     """Scores would be evaluated on what their scorer learned from."""
+
+
+class ExportError(RocketEvalError):
+    """An export was asked for that cannot be made."""
+
+    exit_code = 2
 
 
 class StoreError(RocketEvalError):

@@ -2,17 +2,59 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from rocketeval.records import Failure, Judgment
+from rocketeval.records import Failure, Judgment, Usage
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """What the run's plan says that the current stage will use."""
+
+    prompt_tokens: int | None
+    """None where nobody could tell."""
+    cost: float | None
+    """The most it can cost, or what it costs without any reuse; None without a price."""
+    least_cost: float | None = None
+    """With a perfect prefix cache; None where that is not told apart."""
+    exact: bool = True
+    """False where tokens were sampled or estimated, or the plan was made for more work."""
+    at_most: bool = False
+    """True where the cost is a bound, not an expectation."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pulse:
+    """How the current stage's engine fares, as it says itself at this moment."""
+
+    retries: int = 0
+    """Requests it sent again."""
+    waiting: str = ""
+    """What it waits for, in words, where that may take hours; empty otherwise."""
 
 
 class Observer:
     """Hears everything and does nothing; subclass it to show progress or to log."""
 
+    def part_began(self, name: str, number: int, total: int) -> None:
+        """The stages that follow belong to part `number` of `total`, such as one method of many."""
+
+    def stage_entered(self, stage: str) -> None:
+        """A stage begins to find out what there is to do."""
+
     def stage_began(self, stage: str, total: int | None = None, done: int = 0) -> None:
         """A stage starts; `done` of `total` steps were finished by earlier runs."""
+
+    def reused(self, earlier: int, cached: int) -> None:
+        """So many steps of the stage cost nothing now: of this run earlier, and of others."""
+
+    def expected(self, expected: Expected) -> None:
+        """A plan was made for the stage that just began."""
+
+    def watched(self, pulse: Callable[[], Pulse]) -> None:
+        """The stage's engine can be asked how it fares, cheaply and at any time."""
 
     def advanced(self) -> None:
         """One step of the current stage is finished."""
@@ -22,6 +64,12 @@ class Observer:
 
     def failed(self, failure: Failure) -> None:
         """A task could not be finished."""
+
+    def unwritten(self, query_id: str, reason: str) -> None:
+        """A query got no checklist."""
+
+    def spent(self, usage: Usage) -> None:
+        """All that the stage has used so far, where `judged` does not tell it."""
 
     def stage_ended(self, stage: str, facts: Mapping[str, Any]) -> None:
         """A stage is finished; `facts` is what the manifest says of it."""

@@ -34,6 +34,7 @@ from rocketeval.errors import (
     Stopped,
 )
 from rocketeval.explain.candidate import CandidateExplanation
+from rocketeval.exports.formats import make_request
 from rocketeval.grading.methods.table import create_method, with_method
 from rocketeval.observing import Observer
 from rocketeval.prices import check_limit, currency, with_prices
@@ -55,6 +56,8 @@ from rocketeval.stages.explain import (
     explain_query,
     explain_run,
 )
+from rocketeval.stages.export import export_run
+from rocketeval.stages.export_place import Exported
 from rocketeval.stages.grade import grade_responses
 from rocketeval.stages.item_gold import ItemGold, hold_against_item_gold
 from rocketeval.stages.judged_runs import JudgedRun, open_run
@@ -288,6 +291,23 @@ class Run:
         with self._stage("report"):
             return write_report(self.store, self.config)
 
+    def export(
+        self,
+        to: str | None,
+        path: Path,
+        *,
+        what: str | None = None,
+        force: bool = False,
+        raw: bool = False,
+        bom: bool = False,
+    ) -> Exported:
+        """Write what the run found to `path`, in one of `exports.formats.FORMATS`.
+
+        Without `to`, the ending of `path` says which. `force` replaces what is there.
+        """
+        request = make_request(to, what, path, raw=raw, bom=bom)
+        return export_run(self.store, self.config, request, path, force=force)
+
     def check_config(self) -> None:
         """Find a mistake in any section before anything is written or paid for."""
         AUTHORS.get(self.config.author.kind)
@@ -325,7 +345,10 @@ class Run:
         What this judge cannot do must not cost the other methods their comparison.
         """
         refused: dict[Path, RocketEvalError] = {}
-        for path, run in runs.items():
+        for number, (path, run) in enumerate(runs.items(), 1):
+            method = run.config.method
+            named = ":".join([method.kind, *(f"{k}={v}" for k, v in method.options.items())])
+            self.observer.part_began(named, number, len(runs))
             try:
                 await run.checklist()
                 await run.grade()
@@ -356,6 +379,7 @@ class Run:
     def _stage(self, name: str) -> Iterator[dict[str, Any]]:
         facts: dict[str, Any] = {}
         started = time.monotonic()
+        self.observer.stage_entered(name)
         with self.store.locked():
             yield facts
             facts["seconds"] = round(time.monotonic() - started, 3)

@@ -40,12 +40,16 @@ def test_help_lists_every_verb_in_order() -> None:
         assert "Usage: rocketeval" in cli(Path.cwd(), verb, "--help").stdout
 
 
-def test_run_prints_the_ranking_and_the_audit(folder: Path) -> None:
-    """One command gives the leaderboard, the agreement beside its baselines, and the report."""
+def test_run_prints_the_ranking_and_what_it_comes_down_to(folder: Path) -> None:
+    """One command gives the leaderboard, trust, cost, time, gaps, the report and what is next."""
     shown = cli(folder, "run").stdout
-    for text in ("left", "right", "Agreement with 3 votes", "longer response", "report.html"):
+    for text in ("left", "right", "of 3 decided votes", "12 calls", "report.html"):
         assert text in shown
+    titles = [line.split()[0] for line in shown.splitlines() if line[:1].isupper()]
+    wanted = ["Trust", "Cost", "Time", "Missing", "Report", "Next"]
+    assert [title for title in titles if title in wanted] == wanted
     assert (folder / "runs" / "demo" / "report.html").exists()
+    assert "longer response" in cli(folder, "audit").stdout
 
 
 def test_stages_can_be_run_one_by_one(folder: Path) -> None:
@@ -117,9 +121,13 @@ def test_missing_answers_end_with_exit_code_three(folder: Path) -> None:
         "model: scripted}", "model: scripted, options: {fail_on: left explains the sun}}"
     )
     (folder / "rocketeval.yaml").write_text(text)
-    shown = cli(folder, "run", code=3).stderr
-    assert "failed: left on sun" in shown
-    assert "1 responses could not be judged" in shown
+    done = cli(folder, "run", code=3)
+    assert "failed: left on sun" in done.stderr
+    assert "Missing  1 response could not be judged; run it again to retry" in done.stdout
+    assert "Next     rocketeval run" in done.stdout
+    quiet = cli(folder, "run", "--quiet", code=3)
+    assert quiet.stdout == ""
+    assert "1 response could not be judged" in quiet.stderr
 
 
 def test_init_writes_a_benchmark_that_runs(tmp_path: Path) -> None:

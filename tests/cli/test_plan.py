@@ -10,6 +10,7 @@ import pytest
 from cli.test_cli import CONFIG, cli
 from support.make import write_benchmark
 
+WHO = ("judge", "plan")
 PRICES = """\
 currency: USD
 models:
@@ -68,9 +69,15 @@ def test_the_bill_is_shown_beside_the_plan(folder: Path) -> None:
     """After grading, plan and bill stand side by side; a second run has no bill to show."""
     cli(folder, "plan", "--rate", "100")
     shown = cli(folder, "run").stdout
-    for text in ("Judging", "plan", "bill", "calls", "12", "not told", "USD", "time"):
-        assert text in shown
-    assert "Judging" not in cli(folder, "run").stdout
+    judge, plan = (next(x for x in shown.splitlines() if f" {who}: " in x) for who in WHO)
+    for text in ("12 calls", "prompt tokens", "USD"):
+        assert text in judge
+        assert text in plan
+    again = cli(folder, "run").stdout
+    assert "nothing was asked: 6 of 6 judgments were there" in again
+    assert "plan:" not in again
+    shown = cli(folder, "grade", "--name", "other").stdout
+    assert "Judging" not in shown
     assert "nothing is left to ask" in cli(folder, "plan").stdout
 
 

@@ -43,3 +43,7 @@ def test_long_rankings_are_cut_with_a_count() -> None:
     assert sentences[-1] == "488 more sentences like these are left out."
     (sentence,) = separation_in_words([row(f"c{n}", 1, False) for n in range(1000)])
     assert "and 991 more" in sentence
+
+
+def test_nobody_ranked_is_nothing_to_say() -> None:
+    assert separation_in_words(()) == []

@@ -36,7 +36,8 @@ Floats = NDArray[np.float64]
 FARTHEST = 100
 """Where it would take more than so many times the queries there are, no number is given."""
 
-_DIGITS = 6
+DIGITS = 6
+"""Differences are rounded to so many: equal ones must be equal whatever they are made from."""
 
 
 class Verdict(StrEnum):
@@ -97,7 +98,7 @@ def compare(
     ours, theirs = _two_columns(grid, first, second)
     both = ~(np.isnan(ours) | np.isnan(theirs))
     # Equal differences in another order, or from 0.3 - 0.1, must not differ in the last bit.
-    differences = (ours - theirs)[both].round(_DIGITS)
+    differences = (ours - theirs)[both].round(DIGITS)
     queries = len(differences)
     if queries == 0:
         raise ConfigError(
@@ -111,7 +112,7 @@ def compare(
     return Comparison(
         first=first,
         second=second,
-        verdict=_verdict(effect, p_value, min_effect, level),
+        verdict=find_verdict(effect, p_value, min_effect, level),
         effect=effect,
         p_value=p_value,
         wins=int((outcomes > 0).sum()),
@@ -143,7 +144,10 @@ def _effect(differences: Floats, times: int, seed: int, level: float) -> Interva
     return interval(float(differences.mean()), draws, queries=len(differences), level=level)
 
 
-def _verdict(effect: Interval, p_value: float, min_effect: float | None, level: float) -> Verdict:
+def find_verdict(
+    effect: Interval, p_value: float, min_effect: float | None, level: float
+) -> Verdict:
+    """What an effect and its p-value say, by the rule above."""
     if math.isnan(effect.low):
         return Verdict.UNKNOWN
     if min_effect is not None and -min_effect <= effect.low and effect.high <= min_effect:
@@ -156,7 +160,7 @@ def _verdict(effect: Interval, p_value: float, min_effect: float | None, level: 
 
 
 def _needed(effect: float, spread: float, queries: int, level: float) -> int | None:
-    if math.isnan(spread) or abs(effect) < 10.0**-_DIGITS:
+    if math.isnan(spread) or abs(effect) < 10.0**-DIGITS:
         return None
     needed = queries_needed(effect, spread, level)
     return needed if needed is not None and needed <= FARTHEST * queries else None

@@ -17,9 +17,10 @@ ENUMERATED = 14
 """Up to this many differences other than zero, every combination of signs is counted."""
 FLIPS = 9_999
 """Random combinations otherwise."""
+ROUNDING = 1e-9
+"""A sum so much smaller, as a share of all differences, is as large as the one seen."""
 
 _BLOCK_CELLS = 4_000_000
-_ROUNDING = 1e-9
 
 
 def sign_flip_p(differences: Floats, seed: int = 0) -> float:
@@ -31,27 +32,28 @@ def sign_flip_p(differences: Floats, seed: int = 0) -> float:
     moving = differences[differences != 0.0]
     if moving.size == 0:
         return 1.0
-    observed = abs(moving.sum()) - _ROUNDING * np.abs(moving).sum()
+    observed = abs(moving.sum()) - ROUNDING * np.abs(moving).sum()
     if moving.size <= ENUMERATED:
-        extreme = np.abs(_all_signs(moving.size) @ moving) >= observed
+        extreme = np.abs(all_signs(moving.size) @ moving) >= observed
         return float(extreme.mean())
     extreme_flips = sum(
-        int((np.abs(signs @ moving) >= observed).sum()) for signs in _some_signs(moving.size, seed)
+        int((np.abs(np.where(flips, -1.0, 1.0) @ moving) >= observed).sum())
+        for flips in random_flips(moving.size, seed)
     )
     return (extreme_flips + 1) / (FLIPS + 1)
 
 
-def _all_signs(count: int) -> Floats:
+def all_signs(count: int) -> Floats:
     """Every combination of signs with the first one fixed: the others mirror these."""
     places = np.arange(2 ** (count - 1))[:, None] >> np.arange(count - 1)
     others = 1.0 - 2.0 * (places & 1)
     return np.column_stack([np.ones(len(others)), others])
 
 
-def _some_signs(count: int, seed: int) -> Iterator[Floats]:
+def random_flips(count: int, seed: int) -> Iterator[NDArray[np.int8]]:
+    """Blocks of rows, `FLIPS` in all, of which signs are flipped: 1 where one is, else 0."""
     rng = np.random.default_rng(seed)
     block = max(1, _BLOCK_CELLS // count)
     for start in range(0, FLIPS, block):
         rows = min(block, FLIPS - start)
-        flipped = rng.integers(0, 2, size=(rows, count), dtype=np.int8)
-        yield np.where(flipped, -1.0, 1.0)
+        yield rng.integers(0, 2, size=(rows, count), dtype=np.int8)

@@ -7,9 +7,10 @@ from pathlib import Path
 
 from rocketeval.budget import TEMPLATE_TOKENS, most_tokens, most_written
 from rocketeval.config import AuthorConfig, NoOptions, parse_options
-from rocketeval.engines.base import Engine, create_engine
+from rocketeval.engines.base import Engine, create_engine, pulse_of
 from rocketeval.errors import ChecklistError, ConfigError, RequestRejected
 from rocketeval.hashing import content_hash
+from rocketeval.observing import Pulse
 from rocketeval.prompts.neutralise import RULES, neutralise
 from rocketeval.prompts.parse import parse_checklist
 from rocketeval.prompts.render import Template, render_checklist_request
@@ -59,6 +60,11 @@ class InstanceAuthor:
                 hint="Set author.engine.model (and base_url, api_key_env if not the OpenAI API).",
             )
         return cls(config, create_engine(config.engine, home), config.engine.model)
+
+    @property
+    def pulse(self) -> Pulse:
+        """How its engine fares at this moment."""
+        return pulse_of(self._engine)
 
     async def prepare(self) -> None:
         """Check that the author LLM answers."""

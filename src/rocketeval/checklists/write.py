@@ -40,6 +40,7 @@ async def write_checklists(
     known: Mapping[bytes, tuple[str, tuple[str, ...]]],
     record: Callable[[bytes, Checklist], None] | None,
     advance: Callable[[], None],
+    failed: Callable[[str, str], None] | None = None,
     concurrency: int,
     stop: asyncio.Event,
     purse: Purse | None = None,
@@ -68,6 +69,8 @@ async def write_checklists(
                     purse.settle(reserved, Usage())
                     return
                 await _write_one(author, query, key, authoring, record)
+                if failed and query.id in authoring.failures:
+                    failed(query.id, authoring.failures[query.id])
                 if purse:
                     _settle(purse, reserved, authoring, author)
             advance()

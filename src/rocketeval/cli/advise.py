@@ -11,6 +11,7 @@ import orjson
 
 from rocketeval.certainty.advise import Advice, Wanted
 from rocketeval.cli.options import LEVEL, with_run
+from rocketeval.cli.output import Output, with_output
 from rocketeval.cli.target import same_choice, told, with_choice
 from rocketeval.cli.words import counted
 from rocketeval.pipeline import Run
@@ -33,16 +34,16 @@ STDOUT = "-"
 @click.option("--out", metavar="FILE", help="Write the wanted labels there, as JSON lines; - here.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of the draw.")
 @LEVEL
-@click.option("--json", "as_json", is_flag=True, help="Print everything as JSON.")
+@with_output
 def command(
-    run: Run, choice: Choice, more: int, out: str | None, seed: int, level: float, as_json: bool
+    run: Run, choice: Choice, more: int, out: str | None, seed: int, level: float, output: Output
 ) -> None:
     """Choose which responses of CONFIG's run to label next, and say what that buys.
 
     \b
-      rocketeval advise --candidate NEW --out labels_wanted.jsonl
-      rocketeval advise --candidate NEW --against OLD --more 50 --out labels_wanted.jsonl
-      rocketeval advise --top 3 --out labels_wanted.jsonl
+      rocketeval advise --candidate NEW --out wanted.jsonl
+      rocketeval advise --candidate NEW --against OLD --more 50 --out wanted.jsonl
+      rocketeval advise --top 3 --out wanted.jsonl
 
     Queries are drawn at random within groups by score, more of them where scores have missed the
     labels by most. Label in the given order and stop where you like, add the labels to the
@@ -52,12 +53,10 @@ def command(
     advice = run.advise(choice, more=more, seed=seed, level=level)
     if out is not None and out != STDOUT:
         Path(out).write_bytes(_lines(advice.wanted))
-    if as_json:
-        click.echo(orjson.dumps(asdict(advice), option=orjson.OPT_INDENT_2))
-    elif out == STDOUT:
+    if out == STDOUT and not output.silent:
         click.echo(_lines(advice.wanted), nl=False)
     else:
-        _show(advice, choice, out)
+        output.give(advice, lambda: _show(advice, choice, out))
 
 
 def _lines(wanted: tuple[Wanted, ...]) -> bytes:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import asdict
 
 import click
-import orjson
 
 from rocketeval.certainty.compare import Comparison, Verdict
 from rocketeval.certainty.power import POWER
 from rocketeval.cli.options import LEVEL, with_run
+from rocketeval.cli.output import Output, with_output
+from rocketeval.cli.tables import show_pairs
 from rocketeval.cli.words import chance, counted, printable
 from rocketeval.pipeline import Run
 from rocketeval.records import Interval
@@ -39,7 +39,7 @@ COLOURS = {Verdict.BETTER: "green", Verdict.WORSE: "red"}
     help="When to end with exit code 7.",
 )
 @LEVEL
-@click.option("--json", "as_json", is_flag=True, help="Print everything as JSON.")
+@with_output
 def command(
     run: Run,
     first: str,
@@ -47,7 +47,7 @@ def command(
     min_effect: float | None,
     fail_if: str,
     level: float,
-    as_json: bool,
+    output: Output,
 ) -> int:
     """Say whether candidate FIRST is better than SECOND in CONFIG's scored run.
 
@@ -58,10 +58,10 @@ def command(
     As a gate in CI, with the new version first:
 
     \b
-      rocketeval compare NEW OLD                          fails if NEW is worse
+      rocketeval compare NEW OLD                       fails if NEW is worse
       rocketeval compare NEW OLD --fail-if maybe-worse --min-effect 0.2
-                                     fails unless NEW is at most 0.2 worse, for sure
-      rocketeval compare NEW OLD --fail-if not-better     fails unless NEW is better
+                              fails unless NEW is at most 0.2 worse, for sure
+      rocketeval compare NEW OLD --fail-if not-better  fails unless NEW is better
 
     Exit codes: 0 passed, 2 a mistake in the names or the config, 5 there are no scores yet, 7 the
     gate failed.
@@ -69,10 +69,7 @@ def command(
     if fail_if == "maybe-worse" and min_effect is None:
         raise click.UsageError("--fail-if maybe-worse needs --min-effect: how much worse matters?")
     found = run.compare(first, second, min_effect=min_effect, level=level)
-    if as_json:
-        click.echo(orjson.dumps(asdict(found), option=orjson.OPT_INDENT_2))
-    else:
-        _show(found)
+    output.give(found, lambda: _show(found))
     return GATE_FAILED if _fails(found, fail_if) else 0
 
 
@@ -91,8 +88,7 @@ def _show(found: Comparison) -> None:
     names = f"{printable(found.first)} against {printable(found.second)}: "
     verdict = click.style(str(found.verdict), fg=COLOURS.get(found.verdict), bold=True)
     click.echo(names + verdict)
-    for title, text in _lines(found):
-        click.echo(f"{title:12}{text}".rstrip())
+    show_pairs(_lines(found), 12)
 
 
 def _lines(found: Comparison) -> Iterator[tuple[str, str]]:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import click
 
+from rocketeval.cli.output import Output, with_output
 from rocketeval.cli.tables import make_console, make_table
 from rocketeval.criteria import Criterion, criteria, groups
 
@@ -11,17 +14,27 @@ from rocketeval.criteria import Criterion, criteria, groups
 @click.command()
 @click.option("--group", type=click.Choice(groups()), help="Only this group of the taxonomy.")
 @click.option("--grades", is_flag=True, help="Say what each grade from 1 to 5 means, too.")
-def command(group: str | None, grades: bool) -> None:
+@with_output
+def command(group: str | None, grades: bool, output: Output) -> None:
     """List the criteria that texts can be graded by, in four groups.
 
     Grade by one with `method: {kind: rubric, options: {criterion: NAME}}` in the config, or with
     `rocketeval audit --methods rubric:criterion=NAME`.
     """
-    for each in groups() if group is None else (group,):
-        _show(each, [known for known in criteria().values() if known.group == each], grades)
+    chosen = {
+        each: [known for known in criteria().values() if known.group == each]
+        for each in (groups() if group is None else (group,))
+    }
+    listed = {"criteria": [member for members in chosen.values() for member in members]}
+    output.give(listed, lambda: _show(chosen, grades))
 
 
-def _show(group: str, members: list[Criterion], grades: bool) -> None:
+def _show(chosen: Mapping[str, list[Criterion]], grades: bool) -> None:
+    for group, members in chosen.items():
+        _show_group(group, members, grades)
+
+
+def _show_group(group: str, members: list[Criterion], grades: bool) -> None:
     table = make_table(group)
     table.add_column("criterion", no_wrap=True)
     table.add_column("what is graded")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -11,7 +10,10 @@ from typing import Any
 
 import click
 
-from rocketeval.cli.show_examination import examining, show_examination
+from rocketeval.cli.options import DEFAULT_CONFIG
+from rocketeval.cli.output import Output, with_output
+from rocketeval.cli.progress import make_observer
+from rocketeval.cli.show_examination import show_examination
 from rocketeval.config import JudgeConfig, RunConfig, load_config, parse_options
 from rocketeval.doctor.examination import Examination, Verdict
 from rocketeval.doctor.examine import examine
@@ -21,7 +23,6 @@ from rocketeval.grading.judge import grading_prompt
 from rocketeval.observing import Observer
 from rocketeval.prices import with_prices
 
-DEFAULT_CONFIG = Path("rocketeval.yaml")
 PATIENCE = 20.0
 """Seconds to retry one request: a person is waiting."""
 
@@ -33,7 +34,7 @@ PATIENCE = 20.0
 @click.option("--engine", help="Engine that asks it, such as openai; overrides the config's.")
 @click.option("--transport", help="How an HTTP server is asked, such as chat; default auto.")
 @click.option("--quick", is_flag=True, help="Leave out repeatability and rate.")
-@click.option("--json", "as_json", is_flag=True, help="Print everything as JSON.")
+@with_output
 def command(
     config: Path | None,
     judge: str | None,
@@ -41,7 +42,7 @@ def command(
     engine: str | None,
     transport: str | None,
     quick: bool,
-    as_json: bool,
+    output: Output,
 ) -> int:
     """Examine a judge before it is paid for: will it do?
 
@@ -58,17 +59,16 @@ def command(
     """
     given = {"model": judge, "base_url": base_url, "engine": engine, "transport": transport}
     settings = _settings(config, {name: value for name, value in given.items() if value})
+    observer = make_observer(None, quiet=output.quiet)
     try:
-        with examining() as observer:
-            examination = asyncio.run(_examine(settings, observer, quick=quick))
+        examination = asyncio.run(_examine(settings, observer, quick=quick))
     except KeyboardInterrupt:
-        click.echo("Interrupted: nothing is known yet. --quick asks less.", err=True)
-        return Stopped.exit_code
-    if as_json:
-        shown = examination.to_json(settings.price)
-        click.echo(json.dumps(shown, indent=2, ensure_ascii=False, allow_nan=False))
-    else:
-        show_examination(examination, settings)
+        raise Stopped("Interrupted: nothing is known yet.", hint="--quick asks less.") from None
+    finally:
+        observer.closed()
+    output.give(
+        examination.to_json(settings.price), lambda: show_examination(examination, settings)
+    )
     return EngineError.exit_code if examination.verdict is Verdict.UNUSABLE else 0
 
 

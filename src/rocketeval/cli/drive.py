@@ -5,17 +5,21 @@ from __future__ import annotations
 import asyncio
 import signal
 from collections.abc import Callable, Coroutine, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Any, TypeVar
 
 import click
 
 from rocketeval.cli.log_lines import log_shown
+from rocketeval.cli.progress import StageObserver
+from rocketeval.observing import Observer
 from rocketeval.pipeline import Run
 
 INCOMPLETE = 3
 """Exit code: finished, but some tasks failed or were left out."""
+TICK_SECONDS = 1.0
+STOPPING = "Stopping: waiting for answers in flight (Ctrl-C again to drop them)."
 
 T = TypeVar("T")
 
@@ -24,20 +28,46 @@ def drive(run: Run, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
     """Return `await work()`, holding the run; one Ctrl-C lets tasks in flight finish, two don't."""
     with _signals(run), run.store.locked(), log_shown(run.observer):
         try:
-            return asyncio.run(work())
+            return asyncio.run(_ticking(run.observer, work))
         finally:
             run.observer.closed()
 
 
+async def _ticking(observer: Observer, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    """Return `await work()`; meanwhile the observer hears that time passes, also when all wait."""
+    if not isinstance(observer, StageObserver):
+        return await work()
+
+    async def tick() -> None:
+        while True:
+            await asyncio.sleep(TICK_SECONDS)
+            observer.tick()
+
+    ticking = asyncio.create_task(tick())
+    try:
+        return await work()
+    finally:
+        ticking.cancel()
+        with suppress(asyncio.CancelledError):
+            await ticking
+
+
 @contextmanager
 def _signals(run: Run) -> Iterator[None]:
+    def stop() -> None:
+        run.stop.set()
+        if isinstance(run.observer, StageObserver):
+            run.observer.say(STOPPING)
+        else:
+            click.echo(STOPPING, err=True)
+
     def interrupted(number: int, frame: FrameType | None) -> None:
         if not run.stoppable or run.stop.is_set():
             raise KeyboardInterrupt
         run.stop.set()
-        # A signal does not wake a loop that sleeps until its next look at an open batch.
-        asyncio.get_running_loop().call_soon_threadsafe(run.stop.set)
-        click.echo("Stopping: waiting for answers in flight (Ctrl-C again to drop them).", err=True)
+        # A signal does not wake a loop that sleeps until its next look at an open batch, and may
+        # come in the middle of a line that is being drawn: the loop itself says so.
+        asyncio.get_running_loop().call_soon_threadsafe(stop)
 
     before = {number: signal.signal(number, interrupted) for number in _STOPPING}
     try:

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
 from rich.text import Text
 
 from rocketeval.audit.correlation import Coefficient
-from rocketeval.cli.show import show_ranking
+from rocketeval.cli.output import Output, with_output
+from rocketeval.cli.show_ranking import show_ranking
 from rocketeval.cli.tables import figure, make_console, make_table, share
 from rocketeval.cli.words import counted, printable
 from rocketeval.names import listed
 from rocketeval.ranking.ensemble import Missing
 from rocketeval.stages.ensemble import Ensemble, make_ensemble, save_ensemble
-from rocketeval.stages.judged_runs import open_run
+from rocketeval.stages.judged_runs import JudgedRun, open_run
 
 
 @click.command()
@@ -35,7 +37,8 @@ from rocketeval.stages.judged_runs import open_run
     show_default=True,
     help="A response that not every judge scored: drop it from the mean, or skip those judges.",
 )
-def command(runs: tuple[Path, ...], out: Path, missing: Missing) -> None:
+@with_output
+def command(runs: tuple[Path, ...], out: Path, missing: Missing, output: Output) -> None:
     """Combine several judges' runs of the same benchmark into one ranking, in two ways.
 
     Each RUN is a run directory or its config file. The mean averages the judges' scores; pooled
@@ -43,9 +46,13 @@ def command(runs: tuple[Path, ...], out: Path, missing: Missing) -> None:
     of the first RUN. Nothing is asked of any judge.
     """
     opened = [open_run(path) for path in runs]
-    settings = opened[0].config.ranking
-    found = make_ensemble(opened, settings, missing)
+    found = make_ensemble(opened, opened[0].config.ranking, missing)
     save_ensemble(found, out)
+    output.give(found, lambda: _show(found, opened, out))
+
+
+def _show(found: Ensemble, opened: Sequence[JudgedRun], out: Path) -> None:
+    settings = opened[0].config.ranking
     show_ranking(found.mean, f"Mean of {len(opened)} judges")
     show_ranking(found.pooled, f"Pooled matches of {len(opened)} judges")
     _show_gold(found)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict
 
 import click
-import orjson
 from rich.text import Text
 
 from rocketeval.certainty.prediction_powered import FEWEST_LABELS
 from rocketeval.cli.options import LEVEL, with_run
+from rocketeval.cli.output import Output, with_output
 from rocketeval.cli.tables import figure, make_console, make_table
 from rocketeval.cli.target import told, with_choice
 from rocketeval.cli.words import counted
@@ -22,8 +21,8 @@ from rocketeval.stages.certainty import Choice, Estimates
 @with_run
 @with_choice(strata=1)
 @LEVEL
-@click.option("--json", "as_json", is_flag=True, help="Print everything as JSON.")
-def command(run: Run, choice: Choice, level: float, as_json: bool) -> None:
+@with_output
+def command(run: Run, choice: Choice, level: float, output: Output) -> None:
     """Estimate mean labels in CONFIG's run from a few labels and all scores.
 
     Scores are biased, labels are few. Together they give the mean label over queries like these
@@ -31,17 +30,15 @@ def command(run: Run, choice: Choice, level: float, as_json: bool) -> None:
     both stand side by side, with the number of labels that would be as sharp alone.
 
     \b
-      rocketeval estimate                                  all candidates with labels
-      rocketeval estimate --candidate NEW --against OLD    a difference, on shared queries
+      rocketeval estimate                      all candidates with labels
+      rocketeval estimate --candidate NEW --against OLD
+                                               a difference, on shared queries
 
     The labelled queries must be like the rest: drawn at random, or by `rocketeval advise`; then
     give the same --candidate, --against, --top, --strata and --by-category as there.
     """
     found = run.estimate(choice, level=level)
-    if as_json:
-        click.echo(orjson.dumps(asdict(found), option=orjson.OPT_INDENT_2))
-    else:
-        _show(found, level)
+    output.give(found, lambda: _show(found, level))
 
 
 def _show(found: Estimates, level: float) -> None:

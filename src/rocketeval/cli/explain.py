@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict
 from typing import TypeVar
 
 import click
-import orjson
 
 from rocketeval.cli.options import with_run
+from rocketeval.cli.output import Output, with_output
 from rocketeval.cli.show_explanation import show_candidate, show_overview, show_query
 from rocketeval.explain.candidate import CandidateExplanation
 from rocketeval.pipeline import Run
@@ -29,8 +28,8 @@ Record = TypeVar("Record", CandidateExplanation, QueryExplanation, Explanation)
     show_default=True,
     help="Losses and strengths of a candidate to show.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print everything as JSON.")
-def command(run: Run, candidate: str | None, query: str | None, most: int, as_json: bool) -> None:
+@with_output
+def command(run: Run, candidate: str | None, query: str | None, most: int, output: Output) -> None:
     """Say why candidates of CONFIG's run stand where they stand.
 
     A candidate is compared, item by item, with its nearest neighbours in the ranking: which items
@@ -41,15 +40,12 @@ def command(run: Run, candidate: str | None, query: str | None, most: int, as_js
     if candidate is not None and query is not None:
         raise click.UsageError("Give --candidate or --query, not both.")
     if candidate is not None:
-        _show(run.explain_candidate(candidate, most), show_candidate, as_json)
+        _show(run.explain_candidate(candidate, most), show_candidate, output)
     elif query is not None:
-        _show(run.explain_query(query), show_query, as_json)
+        _show(run.explain_query(query), show_query, output)
     else:
-        _show(run.explain(), show_overview, as_json)
+        _show(run.explain(), show_overview, output)
 
 
-def _show(record: Record, show: Callable[[Record], None], as_json: bool) -> None:
-    if as_json:
-        click.echo(orjson.dumps(asdict(record), option=orjson.OPT_INDENT_2))
-    else:
-        show(record)
+def _show(record: Record, show: Callable[[Record], None], output: Output) -> None:
+    output.give(record, lambda: show(record))

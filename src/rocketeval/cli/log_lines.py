@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from rocketeval.cli.progress import BarObserver, LineObserver
+from rocketeval.cli.progress import StageObserver
 from rocketeval.cli.words import printable
 from rocketeval.observing import Observer
 
@@ -26,7 +26,7 @@ class LogLines(logging.Handler):
 @contextmanager
 def log_shown(observer: Observer) -> Iterator[None]:
     """Show the log beside the progress for a while, unless the observer shows nothing."""
-    if not isinstance(observer, LineObserver | BarObserver):
+    if not isinstance(observer, StageObserver):
         yield
         return
     logger, lines = logging.getLogger("rocketeval"), LogLines(observer.say)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import io
+import os
 import sys
 from importlib import import_module
+from typing import NoReturn
 
 import click
 
 from rocketeval._version import __version__
+from rocketeval.cli.output import asks_for_json, error_as_json
 from rocketeval.errors import RocketEvalError, Stopped
 
 VERBS = {
@@ -23,6 +26,8 @@ VERBS = {
     "audit": "Compare the scores with votes, labels and reference ratings.",
     "explain": "Say where a candidate loses against its neighbours, and what each item adds.",
     "report": "Write report.html.",
+    "view": "Show runs in a browser, while they go and when they are finished.",
+    "export": "Write what a run found as CSV, Markdown, LaTeX, Parquet, matches and more.",
     "scorers": "Compare kinds of scorers on the run's labels or votes.",
     "compare": "Say whether one candidate is better than another, and how sure that is.",
     "estimate": "Estimate mean labels from a few labels and all scores.",
@@ -58,12 +63,14 @@ class LazyGroup(click.Group):
     epilog="Start with: rocketeval init demo",
 )
 @click.version_option(__version__, prog_name="rocketeval")
-def group() -> None:
+@click.pass_context
+def group(ctx: click.Context) -> None:
     """Evaluate LLM outputs with yes/no checklists answered by a lightweight judge.
 
     A strong LLM (the author) writes a checklist for each query once; a small, cheap LLM (the
     judge) answers every item; the probabilities become scores, ranks and intervals.
     """
+    ctx.color = _colour()
 
 
 def main() -> None:
@@ -74,24 +81,38 @@ def main() -> None:
             stream.reconfigure(errors="replace")
     try:
         code = group(prog_name="rocketeval", standalone_mode=False)
+    except Stopped as error:
+        _give_up(error.message, error.hint, error.exit_code, wrong=False)
     except RocketEvalError as error:
-        wrong = not isinstance(error, Stopped)
-        shown = f"Error: {error.message}" if wrong else error.message
-        click.secho(shown, fg="red" if wrong else None, err=True)
-        if error.hint:
-            click.echo(error.hint, err=True)
-        sys.exit(error.exit_code)
+        _give_up(error.message, error.hint, error.exit_code)
     except OSError as error:
         where = f" ({error.filename})" if error.filename else ""
-        click.secho(f"Error: {error.strerror or error}{where}", fg="red", err=True)
-        sys.exit(1)
+        _give_up(f"{error.strerror or error}{where}", "", 1)
     except click.ClickException as error:
+        if asks_for_json(sys.argv[1:]):
+            click.echo(error_as_json(error.format_message(), "", error.exit_code))
         error.show()
         sys.exit(error.exit_code)
     except (click.Abort, KeyboardInterrupt):
-        click.echo("Interrupted. Finished judgments are safe; run it again to go on.", err=True)
-        sys.exit(130)
+        safe = "Finished judgments are safe; run it again to go on."
+        _give_up("Interrupted.", safe, Stopped.exit_code, wrong=False)
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _give_up(message: str, hint: str, exit_code: int, *, wrong: bool = True) -> NoReturn:
+    """Say why there is nothing, to people and to programs that asked for JSON, and exit."""
+    if asks_for_json(sys.argv[1:]):
+        click.echo(error_as_json(message, hint, exit_code))
+    shown = f"Error: {message}" if wrong else message
+    click.secho(shown, fg="red" if wrong else None, err=True, color=_colour())
+    if hint:
+        click.echo(hint, err=True)
+    sys.exit(exit_code)
+
+
+def _colour() -> bool | None:
+    """Return False where $NO_COLOR asks for none; None leaves it to the terminal."""
+    return False if os.environ.get("NO_COLOR") else None
 
 
 if __name__ == "__main__":

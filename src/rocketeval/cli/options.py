@@ -15,8 +15,9 @@ from rocketeval.prices import with_prices
 
 Verb = Callable[..., Any]
 
+DEFAULT_CONFIG = Path("rocketeval.yaml")
 _CONFIG = click.argument(
-    "config", type=click.Path(path_type=Path, dir_okay=False), default=Path("rocketeval.yaml")
+    "config", type=click.Path(path_type=Path, dir_okay=False), default=DEFAULT_CONFIG
 )
 _NAME = click.option("--name", help="Name of the run; overrides the config's.")
 LEVEL = click.option(
@@ -43,7 +44,6 @@ _SPENDING = (
         metavar="MONEY",
         help="Stop before judge and author together cost more; needs their prices.",
     ),
-    click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors."),
 )
 
 

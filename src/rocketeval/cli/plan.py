@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
-from dataclasses import asdict
+from pathlib import Path
 
 import click
-import orjson
 
 from rocketeval.cli.options import with_config
+from rocketeval.cli.output import Output, with_output
+from rocketeval.cli.tables import show_pairs
 from rocketeval.cli.words import clock, counted
 from rocketeval.config import RunConfig
 from rocketeval.cost import shown_money
@@ -32,9 +33,9 @@ from rocketeval.stages.plan import MOST_PROMPTS, Plan
 @click.option(
     "--probe", is_flag=True, help="Measure that rate: asks the judge up to 16 real responses."
 )
-@click.option("--json", "as_json", is_flag=True, help="Print the plan as JSON.")
+@with_output
 def command(
-    settings: RunConfig, offline: bool, exact: bool, rate: float | None, probe: bool, as_json: bool
+    settings: RunConfig, offline: bool, exact: bool, rate: float | None, probe: bool, output: Output
 ) -> None:
     """Say what `rocketeval run CONFIG` would ask, cost and take, before it is started.
 
@@ -53,24 +54,22 @@ def command(
         plan = asyncio.run(run.plan_offline(rate=rate))
     else:
         plan = asyncio.run(run.plan(most_prompts=most_prompts, rate=rate, probe=probe))
-    if as_json:
-        click.echo(orjson.dumps(asdict(plan), option=orjson.OPT_INDENT_2))
-        return
-    show_plan(run.config, plan)
-    if not offline:
-        click.echo(f"\nKept in {run.store.path / 'plan.json'}: the bill will be shown beside it.")
+    kept = None if offline else run.store.path / "plan.json"
+    output.give(plan, lambda: show_plan(run.config, plan, kept))
 
 
-def show_dry_run(config: RunConfig) -> None:
+def show_dry_run(config: RunConfig, output: Output) -> None:
     """Print what a run would do. Nothing is contacted or written."""
     run = Run(config)
-    show_plan(run.config, asyncio.run(run.plan_offline()))
+    plan = asyncio.run(run.plan_offline())
+    output.give(plan, lambda: show_plan(run.config, plan))
 
 
-def show_plan(config: RunConfig, plan: Plan) -> None:
-    """Print a plan, a line a question that people have."""
-    for title, text in _lines(config, plan):
-        click.echo(f"{title:11}{text}".rstrip())
+def show_plan(config: RunConfig, plan: Plan, kept: Path | None = None) -> None:
+    """Print a plan, a line a question that people have, and where it is kept."""
+    show_pairs(_lines(config, plan), 11)
+    if kept is not None:
+        click.echo(f"\nKept in {kept}: the bill will be shown beside it.")
 
 
 def _lines(config: RunConfig, plan: Plan) -> Iterator[tuple[str, str]]:

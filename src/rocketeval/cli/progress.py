@@ -4,187 +4,234 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    TextColumn,
-    TimeElapsedColumn,
-)
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.live import Live
+from rich.text import Text
 
-from rocketeval.cli.words import clock, failed
-from rocketeval.config import RunConfig
-from rocketeval.cost import money, shown_money
-from rocketeval.observing import Observer
+from rocketeval.cli.progress_words import WIDE, duration, ending, frame, pack, sentence, title
+from rocketeval.cli.tally import Tally
+from rocketeval.cli.terminal import is_live, marks_for
+from rocketeval.cli.words import failed, printable
+from rocketeval.config import PriceConfig, RunConfig
+from rocketeval.observing import Expected, Observer, Pulse
 from rocketeval.records import Failure, Judgment, Usage
 
 LINE_SECONDS = 10.0
+"""Between two lines of a log."""
+FIRST_SECONDS = 2.0
+"""Before the first line of a stage: a person may be watching."""
+MOST_FAILURES = 10
+"""Failures that are named in one stage; the others are counted."""
+FRAMES = 4
+"""Times a second that a bar is drawn."""
+QUIET_SECONDS = 0.5
+"""A stage without a count is named only if it takes longer."""
 
 
-class Tally:
-    """What a stage has done so far, in words."""
+class StageObserver(Observer):
+    """Keeps the tally of the current stage; what is shown of it is up to the subclasses."""
 
-    def __init__(self, config: RunConfig) -> None:
-        self._price = config.judge.price
-        self.begin("", None, 0)
-
-    def begin(self, stage: str, total: int | None, done: int) -> None:
-        """Start counting a stage."""
-        self.stage, self.total, self.done, self.before = stage, total, done, done
-        self.failed = self.missing = 0
-        self.spent = Usage()
-        self.started = time.monotonic()
-
-    def add(self, judgment: Judgment) -> None:
-        """Count a finished judgment."""
-        self.done += 1
-        self.spent += judgment.usage
-        self.missing += sum(answer.p_yes is None for answer in judgment.answers)
+    def __init__(
+        self, config: RunConfig | None = None, *, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._prices: dict[str, PriceConfig | None] = {}
+        if config is not None:
+            self._prices = {"grade": config.judge.price, "checklist": config.author.price}
+        self._clock = clock
+        self._part = ""
+        self.tally = Tally(clock=clock)
 
     @property
-    def rate(self) -> float:
-        """Finished per second since the stage began."""
-        return (self.done - self.before) / max(1e-9, time.monotonic() - self.started)
+    def price(self) -> PriceConfig | None:
+        """What the current stage's tokens cost."""
+        return self._prices.get(self.tally.stage)
 
-    def details(self) -> str:
-        """Return rate, tokens, cost and everything that went wrong."""
-        parts = [f"{self.rate:.1f}/s"]
-        if self.spent.prompt_tokens:
-            parts.append(f"{self.spent.prompt_tokens / 1000:,.0f}k tokens")
-        if self._price and self.spent.prompt_tokens:
-            cost = money(self.spent, self._price)
-            parts.append(f"cost {shown_money(cost, self._price.currency)}")
-        if self.missing:
-            parts.append(f"{self.missing} answers missing")
-        if self.failed:
-            parts.append(f"{self.failed} failed")
-        left = (self.total or 0) - self.done
-        if left > 0 and self.rate > 0:
-            parts.append(f"{clock(left / self.rate)} left")
-        return ", ".join(parts)
+    def part_began(self, name: str, number: int, total: int) -> None:
+        """Name the part in everything that follows."""
+        self._part = f"{name} ({number} of {total})"
 
-    def line(self) -> str:
-        """Return the whole state as one line of text."""
-        if self.total is None:
-            return f"{self.stage}: {self.done}"
-        return f"{self.stage}: {self.done}/{self.total} ({self.details()})"
-
-
-class LineObserver(Observer):
-    """Writes a plain line now and then: for pipes, logs and CI."""
-
-    def __init__(self, config: RunConfig) -> None:
-        self._tally = Tally(config)
-        self._last = time.monotonic()
+    def stage_entered(self, stage: str) -> None:
+        """Start a tally without a total."""
+        self.tally = self._new(stage)
 
     def stage_began(self, stage: str, total: int | None = None, done: int = 0) -> None:
-        """Say what is to do, and what earlier runs have done."""
-        self._tally.begin(stage, total, done)
-        if done:
-            self._write(f"{stage}: {done} of {total} are already there")
+        """Start counting; work done earlier is already in it."""
+        self.tally = self._new(stage, total, done)
+
+    def reused(self, earlier: int, cached: int) -> None:
+        """Remember what cost nothing."""
+        self.tally.earlier, self.tally.cached = earlier, cached
+
+    def expected(self, expected: Expected) -> None:
+        """Remember the plan."""
+        self.tally.expected = expected
+
+    def watched(self, pulse: Callable[[], Pulse]) -> None:
+        """Remember whom to ask."""
+        self.tally.ask_pulse = pulse
 
     def advanced(self) -> None:
         """Count a step."""
-        self._tally.done += 1
-        self._now_and_then()
+        self.tally.step()
 
     def judged(self, judgment: Judgment) -> None:
         """Count a judgment."""
-        self._tally.add(judgment)
-        self._now_and_then()
+        self.tally.add(judgment)
+
+    def spent(self, usage: Usage) -> None:
+        """Remember the cost so far."""
+        self.tally.spent = usage
 
     def failed(self, failure: Failure) -> None:
-        """Name a failed task."""
-        self._tally.failed += 1
-        self._write(failed(failure))
+        """Count a failed task, and name it if it is among the first."""
+        self.tally.fail()
+        self._name_failure(failed(failure))
+
+    def unwritten(self, query_id: str, reason: str) -> None:
+        """Count a query without a checklist, and name it if it is among the first."""
+        self.tally.refuse()
+        self._name_failure(printable(f"no checklist for {query_id}: {reason}"))
+
+    def say(self, text: str) -> None:
+        """Show a line that is no progress of its own."""
+        raise NotImplementedError
+
+    def tick(self) -> None:
+        """Time has passed; called about once a second."""
+
+    def _new(self, stage: str, total: int | None = None, done: int = 0) -> Tally:
+        return Tally(stage, total, done, part=self._part, clock=self._clock)
+
+    def _name_failure(self, text: str) -> None:
+        if self.tally.failed <= MOST_FAILURES:
+            self.say(text)
+        if self.tally.failed == MOST_FAILURES:
+            self.say("Further failures are counted, not named.")
+
+
+class LineObserver(StageObserver):
+    """Writes a plain line now and then, with the time of day: for pipes, logs and CI."""
+
+    def __init__(
+        self, config: RunConfig | None = None, *, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        super().__init__(config, clock=clock)
+        self._due = clock() + FIRST_SECONDS
+
+    def stage_began(self, stage: str, total: int | None = None, done: int = 0) -> None:
+        """Say what is to do, and what earlier runs have done."""
+        super().stage_began(stage, total, done)
+        self._due = self._clock() + FIRST_SECONDS
+        if done and total is not None:
+            self.say(f"{title(self.tally)}: {done:,} of {total:,} are already there")
+
+    def advanced(self) -> None:
+        """Count a step, and tell it if the last line was long ago."""
+        super().advanced()
+        self.tick()
+
+    def judged(self, judgment: Judgment) -> None:
+        """Count a judgment, and tell it if the last line was long ago."""
+        super().judged(judgment)
+        self.tick()
 
     def stage_ended(self, stage: str, facts: Mapping[str, Any]) -> None:
         """Write the last line of a stage."""
-        if stage == self._tally.stage:
-            self._write(self._tally.line())
-        self._write(f"{stage}: done in {facts['seconds']:.1f} s")
+        seconds = facts["seconds"]
+        if stage == self.tally.stage and self.tally.total is not None:
+            self.say(", ".join(ending(self.tally, self.price, seconds)))
+        else:
+            self.say(f"{title(self._new(stage))}: done in {duration(seconds)}")
+
+    def tick(self) -> None:
+        """Write a line if the last one was long ago."""
+        if self.tally.stage and self._clock() >= self._due:
+            self._due = self._clock() + LINE_SECONDS
+            self.say(sentence(self.tally, self.price))
 
     def say(self, text: str) -> None:
-        """Write a line that is no progress of its own."""
-        self._write(text)
-
-    def _now_and_then(self) -> None:
-        if time.monotonic() - self._last >= LINE_SECONDS:
-            self._write(self._tally.line())
-
-    def _write(self, text: str) -> None:
-        self._last = time.monotonic()
-        sys.stderr.write(text + "\n")
+        """Write a line."""
+        sys.stderr.write(f"{time.strftime('%H:%M:%S')} {text}\n")
         sys.stderr.flush()
 
 
-class BarObserver(Observer):
-    """Shows a live bar for the stages that take time."""
+class BarObserver(StageObserver):
+    """Shows a live bar, and leaves one line of every stage that took work."""
 
-    def __init__(self, config: RunConfig, console: Console) -> None:
-        self._tally = Tally(config)
+    def __init__(
+        self,
+        config: RunConfig | None,
+        console: Console,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        super().__init__(config, clock=clock)
         self._console = console
-        self._bar: Progress | None = None
+        self._marks = marks_for(console.encoding)
+        self._live: Live | None = None
+
+    def stage_entered(self, stage: str) -> None:
+        """Show the stage, should it take long."""
+        super().stage_entered(stage)
+        self._open()
 
     def stage_began(self, stage: str, total: int | None = None, done: int = 0) -> None:
-        """Open a bar; work done earlier is already in it."""
-        self._tally.begin(stage, total, done)
-        self._bar = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TextColumn("{task.fields[details]}"),
-            TimeElapsedColumn(),
-            console=self._console,
-            transient=True,
-        )
-        self._task = self._bar.add_task(stage, total=total, completed=done, details="")
-        self._bar.start()
-
-    def advanced(self) -> None:
-        """Move the bar by one step."""
-        self._tally.done += 1
-        self._show()
-
-    def judged(self, judgment: Judgment) -> None:
-        """Move the bar by one judgment."""
-        self._tally.add(judgment)
-        self._show()
-
-    def failed(self, failure: Failure) -> None:
-        """Name a failed task above the bar."""
-        self._tally.failed += 1
-        self._console.print(failed(failure), markup=False)
-        self._show()
+        """Show how far the stage is."""
+        super().stage_began(stage, total, done)
+        self._open()
 
     def stage_ended(self, stage: str, facts: Mapping[str, Any]) -> None:
-        """Close the bar and leave one line behind."""
-        if self._bar is not None:
-            self.closed()
-            self._console.print(self._tally.line(), markup=False, highlight=False)
+        """Take the bar away; of a stage that was counted, leave its figures."""
+        self.closed()
+        if stage == self.tally.stage and self.tally.total is not None:
+            for line in self._kept(facts["seconds"]):
+                self.say(line)
 
     def say(self, text: str) -> None:
         """Write a line above the bar."""
         self._console.print(text, markup=False, highlight=False)
 
     def closed(self) -> None:
-        """Close the bar, whatever state it is in."""
-        if self._bar is not None:
-            self._bar.stop()
-            self._bar = None
+        """Take the bar away, whatever state it is in."""
+        if self._live is not None:
+            live, self._live = self._live, None
+            live.stop()
 
-    def _show(self) -> None:
-        if self._bar is not None:
-            self._bar.update(self._task, completed=self._tally.done, details=self._tally.details())
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Yield what is to be drawn at this moment."""
+        if self.tally.total is None and self.tally.pace.elapsed < QUIET_SECONDS:
+            return
+        first, *rest = frame(self.tally, self.price, options.max_width, self._marks)
+        bar = Text(first, no_wrap=True, overflow="crop")
+        bar.highlight_regex(f"{self._marks.full}{{3,}}", "green")
+        yield bar
+        for line in rest:
+            yield Text(line, no_wrap=True, overflow="crop", style="dim")
+
+    def _open(self) -> None:
+        if self._live is None:
+            self._live = Live(
+                self, console=self._console, refresh_per_second=FRAMES, transient=True
+            )
+            self._live.start()
+
+    def _kept(self, seconds: float) -> list[str]:
+        first, *rest = ending(self.tally, self.price, seconds)
+        width = self._console.width - 1
+        whole = ", ".join([first, *rest])
+        if self._console.width >= WIDE and len(whole) <= width:
+            return [whole]
+        lines = pack([first, *rest], width)
+        return [lines[0].lstrip(), *lines[1:]]
 
 
-def make_observer(config: RunConfig, *, quiet: bool) -> Observer:
+def make_observer(config: RunConfig | None, *, quiet: bool) -> Observer:
     """Return the observer that fits where the output goes."""
     if quiet:
         return Observer()
-    console = Console(stderr=True)
-    return BarObserver(config, console) if console.is_terminal else LineObserver(config)
+    if is_live(sys.stderr):
+        return BarObserver(config, Console(stderr=True))
+    return LineObserver(config)

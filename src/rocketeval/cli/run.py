@@ -2,39 +2,55 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+
 import click
 
-from rocketeval.cli.bill import show_bill
 from rocketeval.cli.drive import INCOMPLETE, drive
-from rocketeval.cli.options import with_settings
+from rocketeval.cli.missing import missing_in_words
+from rocketeval.cli.next_step import Typed
+from rocketeval.cli.options import DEFAULT_CONFIG, with_settings
+from rocketeval.cli.output import Output, with_output
 from rocketeval.cli.plan import show_dry_run
 from rocketeval.cli.progress import make_observer
-from rocketeval.cli.show import show_gaps, show_learned, show_ranking
-from rocketeval.cli.show_audit import show_audit
-from rocketeval.config import RunConfig
+from rocketeval.cli.summary import show_summary, summarise
+from rocketeval.config import RunConfig, load_config
 from rocketeval.pipeline import Run
 
 
 @click.command()
 @with_settings
 @click.option("--dry-run", is_flag=True, help="Say what would be done; contact and write nothing.")
-def command(settings: RunConfig, quiet: bool, dry_run: bool) -> int:
+@with_output
+def command(settings: RunConfig, dry_run: bool, output: Output) -> int:
     """Do everything CONFIG (default rocketeval.yaml) asks for, and show the ranking.
 
     What earlier runs finished is never paid for again. Ctrl-C stops cleanly; the same command
-    goes on from there. Exit codes: 0 all done, 2 a mistake in the config or the files, 3 done but
-    something is missing, 4 the judge or author cannot be used, 5 the run directory cannot be
-    used, 6 --max-cost is reached, 130 interrupted.
+    goes on from there.
+
+    Exit codes: 0 all done, 2 a mistake in the config or the files, 3 done but something is
+    missing, 4 the judge or author cannot be used, 5 the run directory cannot be used, 6
+    --max-cost is reached, 130 interrupted.
     """
     if dry_run:
-        show_dry_run(settings)
+        show_dry_run(settings, output)
         return 0
-    run = Run(settings, observer=make_observer(settings, quiet=quiet))
-    outcome = drive(run, run.all)
-    if not quiet:
-        show_learned(outcome.stages["score"])
-        show_ranking(outcome.ranking)
-        show_audit(outcome.audit, brief=True)
-        show_bill(outcome.stages["grade"]["bill"])
-        click.echo(f"Report: {outcome.report}")
-    return INCOMPLETE if show_gaps(outcome.stages) else 0
+    run = Run(settings, observer=make_observer(settings, quiet=output.quiet))
+    summary = summarise(drive(run, run.all), _typed(settings))
+    output.give(summary, lambda: show_summary(summary))
+    if output.silent:
+        for line in missing_in_words(summary.missing, summary.stages):
+            click.echo(line, err=True)
+    return INCOMPLETE if summary.missing.gaps else 0
+
+
+def _typed(settings: RunConfig) -> Typed:
+    """Return what the user typed, for the next command."""
+    config: Path = click.get_current_context().params["config"]
+    renamed = load_config(config).name != settings.name
+    return Typed(
+        words=tuple(sys.argv[1:]),
+        config=None if config == DEFAULT_CONFIG else str(config),
+        name=settings.name if renamed else None,
+    )

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-
 import click
-import orjson
 
 from rocketeval.audit.selection import LabelFigures, ScorerComparison
 from rocketeval.cli.options import with_run
+from rocketeval.cli.output import Output, with_output
 from rocketeval.cli.tables import figure, make_console, make_table, share
 from rocketeval.cli.words import counted
 from rocketeval.pipeline import Run
@@ -21,8 +19,8 @@ from rocketeval.pipeline import Run
     metavar="KINDS",
     help="Kinds to compare, simpler ones first, such as mean,isotonic,pooled_ridge.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON.")
-def command(run: Run, among: str | None, as_json: bool) -> None:
+@with_output
+def command(run: Run, among: str | None, output: Output) -> None:
     """Compare kinds of scorers on the labels or votes of CONFIG's run, by cross-validation.
 
     What is learned from is what `scorer.learn_from` says. Every figure is about gold that the
@@ -30,10 +28,7 @@ def command(run: Run, among: str | None, as_json: bool) -> None:
     """
     kinds = [kind.strip() for kind in among.split(",") if kind.strip()] if among else None
     found = run.compare_scorers(kinds or None)
-    if as_json:
-        click.echo(orjson.dumps(asdict(found), option=orjson.OPT_INDENT_2).decode())
-        return
-    _show(found)
+    output.give(found, lambda: _show(found))
 
 
 def _show(found: ScorerComparison) -> None:

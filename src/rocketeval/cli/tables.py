@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Iterable
 
+import click
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
+from rocketeval.cli.words import printable
 from rocketeval.records import Interval
 
 PIPE_WIDTH = 1000
@@ -18,9 +22,26 @@ def make_console() -> Console:
     return Console() if sys.stdout.isatty() else Console(width=PIPE_WIDTH)
 
 
+def screen_width() -> int | None:
+    """Return the columns of the terminal, less the last; None for a pipe, which has no end."""
+    # Some terminals break a line when its last column is written to.
+    return make_console().width - 1 if sys.stdout.isatty() else None
+
+
 def make_table(title: str) -> Table:
     """Return an empty table without lines."""
     return Table(title=title, title_justify="left", box=None, pad_edge=False)
+
+
+def show_pairs(pairs: Iterable[tuple[str, str]], indent: int) -> None:
+    """Print a word and what there is to say of it, a line each, broken beside the word."""
+    table = Table.grid(padding=0)
+    table.add_column(no_wrap=True, width=indent)
+    table.add_column(overflow="fold")
+    for title, text in pairs:
+        table.add_row(title, Text(printable(text)))
+    for line in make_console().render_lines(table, pad=False):
+        click.echo("".join(segment.text for segment in line).rstrip())
 
 
 def figure(interval: Interval | None, digits: str) -> str:

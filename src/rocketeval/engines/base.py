@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Literal, Protocol
 
 from rocketeval.config import EngineConfig
+from rocketeval.observing import Pulse
 from rocketeval.records import Answer, GradingTask, Usage
 from rocketeval.registry import Registry
 
@@ -154,6 +155,12 @@ ENGINES: Registry[Engine] = Registry(
         "vllm": "rocketeval.engines.vllm_local:VLLMEngine",
     },
 )
+
+
+def pulse_of(engine: object) -> Pulse:
+    """Return how an engine or an author fares; one without a `pulse` has nothing to tell."""
+    pulse = getattr(engine, "pulse", None)
+    return pulse if isinstance(pulse, Pulse) else Pulse()
 
 
 def create_engine(config: EngineConfig, home: Path | None = None) -> Engine:

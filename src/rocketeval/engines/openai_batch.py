@@ -36,6 +36,7 @@ from rocketeval.engines.transports.chat import (
     writing_settings,
 )
 from rocketeval.errors import ConfigError, EngineError, EngineRefused, EngineUnavailable
+from rocketeval.observing import Pulse
 from rocketeval.records import Answer, GradingTask, Status, Usage
 
 IN_FLIGHT = 10_000
@@ -79,6 +80,11 @@ class OpenAIBatchEngine:
     def create(cls, config: EngineConfig, home: Path | None = None) -> OpenAIBatchEngine:
         """Return an engine for `config` that keeps its batches in `home`."""
         return cls(config, home)
+
+    @property
+    def pulse(self) -> Pulse:
+        """How many batches it waits for, and how far the server says they are."""
+        return Pulse(self._http.retries, self._waiting())
 
     async def ready(self) -> None:
         """Check that the server serves the model and has a Batch API."""
@@ -171,6 +177,14 @@ class OpenAIBatchEngine:
         """Stop watching batches and close the connections; open batches go on at the server."""
         await self._desk.aclose()
         await self._http.aclose()
+
+    def _waiting(self) -> str:
+        state = self._desk.waits_for
+        if not state.batches:
+            return "gathering requests for the next batch" if state.gathering else ""
+        batches = f"{state.batches:,} {'batch' if state.batches == 1 else 'batches'}"
+        told = f"{state.answered:,} of {state.requests:,} requests answered"
+        return f"waiting for {batches} at the server (within {self._window}): {told}"
 
     def _body(
         self, prompt: str, settings: Mapping[str, Any], temperature: float = 0

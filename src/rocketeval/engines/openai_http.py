@@ -27,6 +27,7 @@ from rocketeval.engines.transports.chat import complete_chat, read_text, user, w
 from rocketeval.engines.transports.registry import check_transport
 from rocketeval.errors import ConfigError, RequestRejected
 from rocketeval.hashing import content_hash
+from rocketeval.observing import Pulse
 from rocketeval.records import Answer, GradingTask
 
 DEFAULT_BASE_URL = "https://api.openai.com/v1"
@@ -84,6 +85,11 @@ class OpenAIEngine:
     def retries(self) -> int:
         """Requests sent again so far."""
         return self._http.retries
+
+    @property
+    def pulse(self) -> Pulse:
+        """How it fares at this moment."""
+        return Pulse(self.retries)
 
     @property
     def items_per_call(self) -> int:

@@ -105,7 +105,7 @@ class ScriptedEngine:
         given = {**self._answers(task, asked), **known}
         return Graded(
             tuple(given.get(item, Answer(Status.ERROR)) for item in range(len(task.suffixes))),
-            Usage(requests=len(asked), prompt_tokens=len(asked) * len(task.prefix) // 4),
+            Usage(requests=len(asked), prompt_tokens=self._tokens(task, asked)),
             None if failing is None else f"item {failing + 1}: scripted to fail",
         )
 
@@ -155,6 +155,11 @@ class ScriptedEngine:
             if position not in known and self._fail_on in task.prefix + suffix:
                 return position
         return None
+
+    def _tokens(self, task: GradingTask, positions: list[int]) -> int:
+        """Return what `tokenise` would count, so that a bill can be held against its plan."""
+        suffixes = (task.suffixes[position] for position in positions)
+        return sum(len((task.prefix + suffix).encode()) for suffix in suffixes)
 
     def _answers(self, task: GradingTask, positions: list[int]) -> dict[int, Answer]:
         prefix = hashlib.blake2b(task.prefix.encode(), digest_size=16)

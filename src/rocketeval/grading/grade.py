@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
-from rocketeval.engines.base import Engine, Graded
+from rocketeval.engines.base import Engine, Graded, pulse_of
 from rocketeval.grading.budget import GradingBudget
 from rocketeval.grading.methods.base import Ask, each_item_alone
 from rocketeval.observing import Observer
@@ -68,6 +69,7 @@ async def grade(
     is put to the engine; each item alone when absent.
     Raises EngineRefused when the engine will not serve us at all.
     """
+    observer.watched(partial(pulse_of, engine))
     grading = Grading()
     ask = ask or each_item_alone(engine)
     failed_queries: set[str] = set()

@@ -30,7 +30,7 @@ def separation_in_words(rows: Sequence[RankedCandidate]) -> list[str]:
 def _sentences(rows: Sequence[RankedCandidate]) -> Iterator[str]:
     """For each group its members, then its last and the next one's first if nothing parts them."""
     groups = [list(members) for _, members in groupby(rows, key=lambda row: row.group)]
-    for members, following in zip(groups, [*groups[1:], []], strict=True):
+    for members, following in zip(groups, [*groups[1:], []], strict=False):
         first, *others = (row.candidate for row in members)
         if others:
             names = listed(others, most=MOST_NAMES)

@@ -1,31 +1,25 @@
-"""What a report shows, as the pipeline hands it over: no figure is computed after this point."""
+"""What a report shows, as Python hands it to the page; `web/src/contract.ts` has the same names.
+
+A report is a head (small, always there) and blocks (opened when they are needed). No figure is
+computed after this point.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
-from rocketeval.records import Interval, Status, Turn
+from rocketeval.records import Interval, Status
 
-Unit = Literal["number", "share"]
+Unit = Literal["number", "share", "rating", "score"]
+Mood = Literal["good", "fair", "poor", "unknown"]
+State = Literal["finished", "going", "paused", "damaged"]
 
-SIZES = frozenset(
-    {
-        "queries",
-        "candidates",
-        "responses",
-        "checklists",
-        "items",
-        "judgments",
-        "answers",
-        "labels",
-        "votes",
-        "ok",
-        "empty responses",
-    }
-)
-"""Counts that only say how big the run was; every other count names a loss and is shown loudly."""
+ANSWER_STEPS = 60_000
+"""An answer in the block of answers is its probability times this, rounded."""
+NO_ANSWER = 65_535
+"""A missing answer there."""
 
 STATUS_TEXT: Mapping[str, str] = {
     Status.TRUNCATED: "yes or no hidden, bounds narrow",
@@ -45,106 +39,158 @@ PROBABILITY, GRADE = "Probability of yes", "Grade, from worst (0) to best (1)"
 
 
 @dataclass(frozen=True, slots=True)
-class ReportAnswer:
-    """One item's answer."""
-
-    p_yes: float | None
-    """None when the answer is missing; `status` says why."""
-    low: float | None
-    """Proven lower bound of `p_yes`."""
-    high: float | None
-    """Proven upper bound of `p_yes`."""
-    status: str
-    """A value of `records.Status`."""
-
-
-@dataclass(frozen=True, slots=True)
-class ReportResponse:
-    """One candidate's response to a query, judged."""
-
-    candidate: str
-    text: str
-    """The response itself: untrusted text."""
-    history: tuple[Turn, ...] | None
-    """The conversation this candidate really had; None means the query's."""
-    score: float | None
-    """On the report's scale; None when no score could be given."""
-    answers: tuple[ReportAnswer, ...]
-    """In checklist order; empty when the response was not judged."""
-    neutralised: int = 0
-    """Forged delimiters or special tokens disarmed before the judge saw it."""
-
-
-@dataclass(frozen=True, slots=True)
-class ReportItem:
-    """What one item adds to its query's scores."""
-
-    weight: float
-    learned: bool
-    """Whether a scorer learned the weight; otherwise it is the same for all items."""
-    mean: float | None
-    """Mean probability of yes; None without answers."""
-    spread: float | None
-    """Standard deviation over the responses."""
-    correlation: float | None
-    """With the scores; None where either does not vary."""
-    dead: str | None
-    """Why it tells nobody apart; None if it does."""
-
-
-@dataclass(frozen=True, slots=True)
-class ReportQuery:
-    """One query with its checklist and every response to it."""
-
-    id: str
-    text: str
-    history: tuple[Turn, ...]
-    reference: str | None
-    category: str | None
-    items: tuple[str, ...]
-    """Empty when the query has no checklist."""
-    responses: tuple[ReportResponse, ...]
-    figures: tuple[ReportItem, ...] = ()
-    """One per item, over all responses; empty when they were not computed."""
-
-
-@dataclass(frozen=True, slots=True)
-class ReportRow:
+class Candidate:
     """One line of the leaderboard."""
 
-    candidate: str
-    rank: int
-    rank_low: int
-    """Best rank the candidate may hold."""
-    rank_high: int
-    """Worst rank the candidate may hold."""
-    group: str | int
+    name: str
+    rank: int | None
+    """None: not ranked, because it has no score at all."""
+    rank_low: int | None
+    """Best rank it may hold."""
+    rank_high: int | None
+    """Worst rank it may hold."""
+    group: int | None
     """Neighbours with the same group cannot be told apart."""
+    beats_next: bool | None
+    """Clearly better than the next row; None for the last and the unranked."""
     rating: Interval | None
-    mean_score: Interval | None
+    score: Interval | None
     queries: int
-    """Queries the candidate should have a score for."""
+    """Queries it has a score for."""
     missing: int
-    """How many of them have none."""
+    """Queries it should have a score for and has not."""
+    label: float | None
+    """Mean human or labeler's label."""
+    reference: float | None
+    """A reference rating such as Elo."""
+    quantiles: tuple[float, ...] | None = None
+    """5, 25, 50, 75 and 95 % of its scores; None without any."""
 
 
 @dataclass(frozen=True, slots=True)
-class ReportWins:
-    """Who wins against whom."""
+class CategoryMeans:
+    """Mean scores on the queries of one category."""
 
-    candidates: tuple[str, ...]
-    """Best first."""
-    shares: tuple[tuple[float | None, ...], ...]
-    """Row's share of wins over column; None where two never meet, and on the diagonal."""
-    left_out: int = 0
-    """Candidates further down the ranking."""
+    name: str
+    queries: int
+    means: tuple[float | None, ...]
+    """One a candidate, in the head's order."""
 
 
 @dataclass(frozen=True, slots=True)
-class ReportLoss:
+class Beside:
+    """What a figure must be seen beside."""
+
+    name: str
+    value: float
+    kind: Literal["floor", "ceiling"]
+    """A trivial rule, or people among themselves."""
+
+
+@dataclass(frozen=True, slots=True)
+class TrustNumber:
+    """One of the three numbers on the first screen that say how far to trust the judge."""
+
+    title: str
+    value: Interval | None
+    """None when it could not be measured; `verdict` says why."""
+    unit: Unit
+    mood: Mood
+    verdict: str
+    beside: tuple[Beside, ...]
+    range: tuple[float, float]
+    """Of the scale it is drawn on."""
+    how: str
+    """What it is, for a stranger."""
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One audit figure, or the baseline it must beat."""
+
+    name: str
+    value: Interval | None
+    """None when it could not be computed; `note` says why."""
+    note: str = ""
+    unit: Unit = "number"
+    baseline: bool = False
+    """True for what a trivial rule achieves."""
+
+
+@dataclass(frozen=True, slots=True)
+class FigureRow:
+    """One line of a table of audit figures."""
+
+    name: str
+    cells: tuple[Interval | None, ...]
+    """One per column."""
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class FigureTable:
+    """Audit figures side by side, such as agreement by category."""
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[FigureRow, ...]
+    unit: Unit = "number"
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class CurveBin:
+    """Answers or responses with about the same score."""
+
+    x: float
+    y: Interval
+    n: int
+
+
+@dataclass(frozen=True, slots=True)
+class CalibrationCurve:
+    """What gold says of low, middling and high scores."""
+
+    title: str
+    x_label: str
+    y_label: str
+    diagonal: bool
+    """Whether a perfectly calibrated judge would lie at y = x."""
+    bins: tuple[CurveBin, ...]
+    how: str
+
+
+@dataclass(frozen=True, slots=True)
+class StageCost:
+    """What one stage took."""
+
+    stage: str
+    seconds: float | None
+    requests: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cost: float | None = None
+    currency: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """Something that is missing, or unusual."""
+
+    what: str
+    count: int
+    of: int | None = None
+    """Out of how many; None where that says nothing."""
+    lost: bool = True
+    """False for what is unusual but was still used."""
+
+
+@dataclass(frozen=True, slots=True)
+class LostItem:
     """One item that costs a candidate points its neighbours get."""
 
-    query_id: str
+    query: int
+    """Its place in the queries block, from 0."""
     item: int
     """Its number in the checklist, from 1."""
     text: str
@@ -155,89 +201,134 @@ class ReportLoss:
 
 
 @dataclass(frozen=True, slots=True)
-class ReportExplained:
+class Explained:
     """Where one candidate loses against its neighbours in the ranking."""
 
-    candidate: str
-    place: int
-    """Row of the leaderboard, from 1."""
+    candidate: int
+    """Its place in the head."""
     points: Interval | None
     """Lost a query; negative if it gains; None when nothing could be compared."""
-    losses: tuple[ReportLoss, ...]
-    """Largest first."""
+    losses: tuple[LostItem, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class ReportFigure:
-    """One audit figure, or the baseline it must beat."""
+class RunFile:
+    """A file of the run's folder."""
 
     name: str
-    value: Interval | None
-    """None when it could not be computed; `note` says why."""
-    note: str = ""
-    unit: Unit = "number"
-    """`share` shows 0.594 as 59.4 %."""
-    baseline: bool = False
-    """True for what a trivial rule achieves."""
+    what: str
 
 
 @dataclass(frozen=True, slots=True)
-class ReportTableRow:
-    """One line of a table of audit figures."""
+class Live:
+    """How far a run is that is looked at while it goes."""
 
-    name: str
-    cells: tuple[Interval | None, ...]
-    """One per column."""
-    note: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class ReportTable:
-    """Audit figures side by side, such as agreement by category."""
-
-    title: str
-    columns: tuple[str, ...]
-    rows: tuple[ReportTableRow, ...]
-    unit: Unit = "number"
-    note: str = ""
+    state: Literal["finished", "going", "paused"]
+    stage: str
+    done: int
+    total: int
+    rate: float | None
+    """Responses judged a second; None before it is known."""
+    seconds_left: float | None
+    version: str
+    """Changes whenever the page should be loaded again."""
 
 
 @dataclass(frozen=True, slots=True)
-class ReportData:
-    """Everything one report shows."""
+class ReportHead:
+    """Everything the first screen shows, and what the others need to be drawn."""
 
-    run_name: str
+    run: str
+    benchmark: str
+    created: str
+    finished: str
+    made_with: str
+    provisional: str
+    """Why these figures are not final; empty when they are."""
     judge: str
-    judge_details: Mapping[str, str]
-    """The judge's fingerprint, field by field."""
+    judge_details: tuple[tuple[str, str], ...]
     author: str
-    """Who wrote the checklists."""
-    rows: tuple[ReportRow, ...]
-    """Best first."""
+    method: str
+    scorer: str
     scale: tuple[float, float]
-    """Lowest and highest possible score."""
-    queries: tuple[ReportQuery, ...]
-    """Those shown in the drill-down."""
-    queries_omitted: int = 0
-    """Queries left out of the drill-down to keep the file small."""
-    separation: tuple[str, ...] = ()
-    """Which candidates cannot be told apart, in sentences."""
-    wins: ReportWins | None = None
-    """None when there are too many candidates."""
-    explained: tuple[ReportExplained, ...] = ()
-    """By place in the ranking; empty when nothing was explained."""
-    counts: Mapping[str, int] = field(default_factory=dict)
-    """How much there was, and how much of it is missing; see `SIZES`."""
-    agreement: tuple[ReportFigure, ...] = ()
-    """Audit figures, each beside its baselines."""
-    agreement_tables: tuple[ReportTable, ...] = ()
-    """Audit figures by category, level and tie margin."""
-    advice: tuple[str, ...] = ()
-    """What the audit means, in sentences."""
-    answers: str = PROBABILITY
-    """What answers are, as a heading."""
-    methods: tuple[str, ...] = ()
-    """Footnotes: how intervals, ratings and groups were made."""
-    cost: Mapping[str, str] = field(default_factory=dict)
-    """Tokens, requests, seconds, money: already worded."""
-    created_with: str = "RocketEval"
+    answers_are: str
+    """What an answer is, as a heading."""
+    yes_no: bool
+    level: float
+    tie_margin: float
+    sizes: tuple[tuple[str, int], ...]
+    losses: tuple[Loss, ...]
+    nothing_lost: tuple[str, ...]
+    """What was looked for and not found missing."""
+    candidates: tuple[Candidate, ...]
+    """Ranked ones first, best first; then those without any score."""
+    separation: tuple[str, ...]
+    trust: tuple[TrustNumber, ...]
+    advice: tuple[str, ...]
+    figures: tuple[Figure, ...]
+    tables: tuple[FigureTable, ...]
+    calibration: tuple[CalibrationCurve, ...]
+    costs: tuple[StageCost, ...]
+    cost_notes: tuple[tuple[str, str], ...]
+    wins: tuple[tuple[float | None, ...], ...]
+    """Share of shared queries the row wins, of the first candidates."""
+    explained: tuple[Explained, ...]
+    notes: tuple[str, ...]
+    """How the figures were made."""
+    files: tuple[RunFile, ...]
+    """Those that hold the rows behind the figures."""
+    categories: tuple[CategoryMeans, ...] = ()
+    """The largest ones."""
+    files_at: str = ""
+    """Where they lie, seen from the page."""
+    live: Live | None = None
+    index_at: str | None = None
+    """How to leave for the list of runs; None in report.html."""
+    blocks: Literal["embedded", "served"] = "served"
+
+
+@dataclass(frozen=True, slots=True)
+class RankedLine:
+    """A candidate of a run in the list of runs."""
+
+    name: str
+    rating: Interval | None
+    score: Interval | None
+
+
+@dataclass(frozen=True, slots=True)
+class RunLine:
+    """One run in the list of runs."""
+
+    name: str
+    at: str
+    """Where its page lies, seen from the list."""
+    benchmark: str
+    created: str
+    state: State
+    why: str
+    """Words for a run that cannot be shown."""
+    judge: str
+    method: str
+    scorer: str
+    queries: int
+    candidates: int
+    done: int
+    total: int
+    seconds: float | None
+    prompt_tokens: int
+    cost: float | None
+    currency: str
+    trust: TrustNumber | None
+    ranking: tuple[RankedLine, ...]
+    """Best first."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunsHead:
+    """The list of runs."""
+
+    folder: str
+    made_with: str
+    version: str
+    runs: tuple[RunLine, ...]

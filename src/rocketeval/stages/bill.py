@@ -7,10 +7,35 @@ from typing import Any
 
 from rocketeval.config import PriceConfig
 from rocketeval.cost import usage_facts
+from rocketeval.observing import Expected
 from rocketeval.records import Usage
 from rocketeval.stages.work import identity
 
 _ROWS = ("requests", "prompt_tokens", "computed_tokens", "completion_tokens", "cost", "seconds")
+
+
+def expected_use(
+    plan: Mapping[str, Any] | None, wanted: Collection[bytes], to_judge: int
+) -> Expected | None:
+    """Return what the plan says of the judgments that are left; None if it is about others.
+
+    Of a plan for more judgments, some of which are there by now, the share that is left.
+    """
+    if plan is None or not 0 < to_judge <= plan["to_judge"]:
+        return None
+    if plan["made_for"] != identity(wanted):
+        return None
+    share = to_judge / plan["to_judge"]
+
+    def part(amount: float | None) -> float | None:
+        return None if amount is None else share * amount
+
+    return Expected(
+        prompt_tokens=round(share * plan["prompt_tokens"]),
+        cost=part(plan["cost"]),
+        least_cost=part(plan["cost_with_reuse"]),
+        exact=share == 1.0 and plan["tokens_known"] == "exact",
+    )
 
 
 def make_bill(

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from rocketeval.benchmarks.base import open_benchmark
 from rocketeval.benchmarks.load import imported_checklists
 from rocketeval.budget import Budget, Purse
 from rocketeval.checklists.base import create_author
-from rocketeval.checklists.write import Authoring, write_checklists
+from rocketeval.checklists.write import Authoring, authoring_key, write_checklists
 from rocketeval.config import RunConfig
 from rocketeval.cost import usage_facts
+from rocketeval.engines.base import pulse_of
 from rocketeval.errors import ChecklistError
-from rocketeval.observing import Observer
+from rocketeval.observing import Expected, Observer
 from rocketeval.records import Query
 from rocketeval.store.run import RunStore
 
@@ -35,13 +37,26 @@ async def make_checklists(
         config.author, imported_checklists(benchmark), store.engine_home("author")
     )
     journal = store.authored(config.cache)
+    known = journal.known() if author.costly else {}
+    observer.watched(partial(pulse_of, author))
+    there = sum(authoring_key(author, query) in known for query in queries.values())
+    observer.reused(there, 0)
+    expected = _expected(store.plan(), len(queries) - there) if author.costly else None
+    if expected is not None:
+        observer.expected(expected)
+
+    def advance() -> None:
+        observer.advanced()
+        observer.spent(author.usage)
+
     try:
         authoring = await write_checklists(
             author,
             queries.values(),
-            known=journal.known() if author.costly else {},
+            known=known,
             record=journal.append if author.costly else None,
-            advance=observer.advanced,
+            advance=advance,
+            failed=observer.unwritten,
             concurrency=author.in_flight,
             stop=stop,
             purse=Purse(budget, price) if budget and price else None,
@@ -59,6 +74,13 @@ async def make_checklists(
         "unwritten": left,
         "usage": usage_facts(authoring.usage, price),
     }
+
+
+def _expected(plan: Mapping[str, Any] | None, to_write: int) -> Expected | None:
+    """Return the most that the plan lets the author cost; None if it was made for other work."""
+    if plan is None or plan["author_cost"] is None or plan["checklists_to_write"] != to_write:
+        return None
+    return Expected(None, plan["author_cost"], at_most=True)
 
 
 def _save(store: RunStore, queries: Mapping[str, Query], authoring: Authoring) -> None:

@@ -13,6 +13,7 @@ from rocketeval.audit.majority import majority_agreement
 from rocketeval.audit.training import Refused, honest_gold
 from rocketeval.config import RankingConfig
 from rocketeval.errors import ConfigError
+from rocketeval.exports.tables import ranking_csv
 from rocketeval.grid import ScoreGrid
 from rocketeval.ranking.ensemble import Common, Missing, common_grids, ensemble_mean
 from rocketeval.ranking.rank import Ranking, rank, rank_pooled
@@ -23,7 +24,6 @@ from rocketeval.stages.judged_runs import (
     refuse_other_responses,
     refuse_other_scales,
 )
-from rocketeval.stages.rank import ranking_csv
 from rocketeval.stages.score import read_grid
 from rocketeval.store.files import write_bytes, write_json
 

@@ -19,7 +19,7 @@ from rocketeval.grading.methods.base import Method
 from rocketeval.grading.methods.table import create_method
 from rocketeval.grading.schedule import cells, unfinished_tasks
 from rocketeval.observing import Observer
-from rocketeval.stages.bill import make_bill
+from rocketeval.stages.bill import expected_use, make_bill
 from rocketeval.store.ledger import Ledger, adopt_from_cache
 from rocketeval.store.run import RunStore
 
@@ -45,6 +45,10 @@ async def grade_responses(
             store.drop_from("score")
         adopted = adopt_from_cache(ledger, cache, wanted) if cache else 0
         observer.stage_began("grade", len(wanted), earlier + adopted)
+        observer.reused(earlier, adopted)
+        expected = expected_use(store.plan(), wanted, len(wanted) - earlier - adopted)
+        if expected is not None:
+            observer.expected(expected)
         limit = (
             await _limit(budget, engine, config, method)
             if earlier + adopted < len(wanted)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
 from rocketeval.config import RunConfig
+from rocketeval.exports.tables import ranking_csv
 from rocketeval.ranking.anchor import find_anchor
 from rocketeval.ranking.rank import RankedCandidate, Ranking, WinMatrix, rank
 from rocketeval.records import Interval
@@ -62,49 +61,3 @@ def _read_interval(found: Mapping[str, float | None]) -> Interval:
     """Return an interval as JSON kept it, which has no NaN."""
     values = (found[name] for name in ("value", "low", "high"))
     return Interval(*(math.nan if value is None else value for value in values))
-
-
-def ranking_csv(ranking: Ranking) -> str:
-    """Return the leaderboard as a table for spreadsheets."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(_COLUMNS)
-    for row in ranking.rows:
-        name = row.candidate
-        writer.writerow(
-            [
-                row.rank,
-                row.rank_low,
-                row.rank_high,
-                # A leading apostrophe keeps a spreadsheet from running a name as a formula.
-                f"'{name}" if name.startswith(("=", "+", "-", "@", "\t", "\r")) else name,
-                *_cells(row.rating),
-                *_cells(row.mean_score),
-                row.queries,
-                row.missing,
-                row.group,
-            ]
-        )
-    return text.getvalue()
-
-
-def _cells(figure: Interval) -> list[float | str]:
-    """Return value and bounds; an unknown bound is an empty cell."""
-    return ["" if math.isnan(x) else x for x in (figure.value, figure.low, figure.high)]
-
-
-_COLUMNS: list[Any] = [
-    "rank",
-    "rank_low",
-    "rank_high",
-    "candidate",
-    "rating",
-    "rating_low",
-    "rating_high",
-    "mean_score",
-    "mean_score_low",
-    "mean_score_high",
-    "queries",
-    "missing",
-    "group",
-]

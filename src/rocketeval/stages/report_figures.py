@@ -1,40 +1,14 @@
-"""The figures of a report: counts, cost and how they were made."""
+"""The audit for the report: figures beside baselines, and tables."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rocketeval.cost import shown_money
-from rocketeval.grading.methods.kinds import YES_NO
-from rocketeval.grading.methods.table import kind_of
+from rocketeval.names import listed
 from rocketeval.records import Interval
-
-_SCORERS = {
-    "mean": "A score is the mean of its answers, on the label scale.",
-    "hard": "A score is the share of items answered yes, on the label scale.",
-    "extra_trees": "A score blends the mean of its answers with the query's own forest of extra "
-    "trees, the more so the more evenly the query's labels spread over the scale.",
-    "random_forest": "A score blends the mean of its answers with the query's own random forest, "
-    "the more so the more evenly the query's labels spread over the scale.",
-    "pooled_ridge": "A score is a regression over all queries, bent by each query's own labels.",
-    "isotonic": "A score is the mean of its answers, bent onto the level of the labels.",
-    "pooled_logistic": "A score follows what voters preferred on other queries.",
-    "select": "A score is made by the scorer that did best in cross-validation.",
-}
-
-
-_YES_NO = "An item's answer is p(Yes) / (p(Yes) + p(No)), from the judge's log-probabilities."
-_GRADES = (
-    "An answer is the mean of the grades {low} to {high} by the judge's probabilities, as its "
-    "place from the worst (0) to the best (1)."
-)
-_WRITTEN = {
-    "cot": "An answer is the score that the judge wrote, as its place from 1 (0) to 10 (1).",
-    "multi_item": "An item's answer is what the judge wrote: 1 for yes, 0 for no.",
-    "perplexity": "An answer is the geometric mean of the probabilities of the response's tokens.",
-}
+from rocketeval.report.data import Figure, FigureRow, FigureTable
 
 
 def read_interval(found: Mapping[str, float | None] | None) -> Interval | None:
@@ -48,88 +22,167 @@ def read_interval(found: Mapping[str, float | None] | None) -> Interval | None:
     )
 
 
-def counts(
-    stages: Mapping[str, Any], ranking: Mapping[str, Any], audit: Mapping[str, Any]
-) -> dict[str, int]:
-    """Return how much there was, and how much of it is missing."""
-    load, checklist, grade, score = (
-        stages.get(name, {}) for name in ("load", "checklist", "grade", "score")
+def figures(audit: Mapping[str, Any]) -> tuple[Figure, ...]:
+    """Return agreement and correlations, each beside its baselines."""
+    figures = []
+    for ties, name in (("with_ties", "votes, ties included"), ("without_ties", "decided votes")):
+        for method, found in audit["agreement"].items():
+            figures.append(
+                Figure(
+                    name=f"Agreement with {name}" if method == "judge" else method,
+                    value=read_interval(found[ties]),
+                    note=f"{found['used' if ties == 'with_ties' else 'decisive']} votes",
+                    unit="share",
+                    baseline=method not in ("judge", "labeler"),
+                )
+            )
+        if audit["voters"]:
+            figures.append(
+                Figure(
+                    name="another voter",
+                    value=read_interval(audit["voters"][ties]),
+                    note="how often two voters agree: the ceiling",
+                    unit="share",
+                )
+            )
+    for part, methods in audit["labels"].items():
+        for method, found in methods.items():
+            note = found["reason"] or f"{found['responses']} labelled responses"
+            judge = method == "judge"
+            name = f"Pearson with {part}" if judge else method
+            value = read_interval(found["pearson"])
+            figures.append(Figure(name, value, note, baseline=not judge))
+    if audit["ratings"]:
+        figures.append(_rating_figure(audit["ratings"]))
+    return tuple(figures)
+
+
+def tables(audit: Mapping[str, Any]) -> tuple[FigureTable, ...]:
+    """Return agreement by category and tie margin, correlations by level, and biases.
+
+    Audits made before these were measured have none.
+    """
+    found = [_categories(audit.get("categories", ())), _margins(audit)]
+    found += [_levels(part, methods) for part, methods in audit["labels"].items()]
+    found.append(_bias(audit.get("bias")))
+    return tuple(table for table in found if table is not None)
+
+
+def _categories(parts: Sequence[Mapping[str, Any]]) -> FigureTable | None:
+    if len(parts) < 2:
+        return None
+    pooled = parts[-1]["pooled"]
+    return FigureTable(
+        title="Agreement with decided votes, by category",
+        columns=("judge", "another voter"),
+        rows=tuple(
+            FigureRow(
+                part["category"],
+                (
+                    read_interval(part["agreement"]["without_ties"]),
+                    read_interval(part["voters"] and part["voters"]["without_ties"]),
+                ),
+                f"{part['agreement']['decisive']:,} votes",
+            )
+            for part in parts
+        ),
+        unit="share",
+        note=f"In other, too few votes each: {listed(pooled, most=10)}." if pooled else "",
     )
-    votes: Mapping[str, int] = next(iter(audit["agreement"].values()), {})
-    return {
-        "queries": load.get("queries", 0),
-        "candidates": load.get("candidates", 0),
-        "responses": load.get("responses", 0),
-        "judgments": grade.get("tasks", 0) - grade.get("unfinished", 0),
-        "answers": score.get("answers", 0),
-        **score.get("statuses", {}),
-        "empty responses": load.get("empty_responses", 0),
-        "queries without a checklist": len(checklist.get("failures", ())),
-        "responses not judged": grade.get("unfinished", 0),
-        "responses without a score": score.get("without_score", 0),
-        "candidates without any score": len(ranking["unranked"]),
-        "unusable votes": votes.get("unusable", 0),
-        "labels refused: the scorer was fitted to them": audit["refused"]["labels"],
-        "votes refused: the scorer was fitted to them": audit["refused"]["votes"],
-    }
 
 
-def methods(ranking: Mapping[str, Any], score: Mapping[str, Any], grading: str) -> tuple[str, ...]:
-    """Return how the figures were made, in words; `grading` is the grading method's name."""
-    scorer = score.get("scorer", "mean")
-    level = f"{ranking['level']:.0%}"
-    anchor, rating = ranking["anchor"], f"{ranking['anchor_rating']:g}"
-    placed = f"around {rating}" if anchor is None else f"with {anchor} held at {rating}"
-    return (
-        *_answers(grading),
-        _SCORERS.get(scorer, f"Scores are made by the scorer {scorer!r}."),
-        *_learned(score.get("learned") or {}),
-        "Ratings are a Bradley-Terry fit to all pairs of scores on each query, on the Elo scale "
-        f"{placed}; scores closer than {ranking['tie_margin']:g} are a tie.",
-        f"Intervals hold {level} of {ranking['bootstrap']} resamples of the queries.",
-        "Candidates in one group cannot be told apart from the group's first.",
+def _margins(audit: Mapping[str, Any]) -> FigureTable | None:
+    margins = [row for row in audit.get("margins", ()) if row["with_ties"]]
+    if not margins:
+        return None
+    return FigureTable(
+        title="Agreement with votes, ties included, by tie margin",
+        columns=("judge",),
+        rows=tuple(
+            FigureRow(
+                f"{row['margin']:g}",
+                (read_interval(row["with_ties"]),),
+                "used" if row["margin"] == audit["tie_margin"] else "",
+            )
+            for row in margins
+        ),
+        unit="share",
     )
 
 
-def _answers(grading: str) -> list[str]:
-    """Return what the judge was asked for, where that is not usual, and what an answer is."""
-    kind = kind_of(grading)
-    asked = [] if grading == "checklist" else [f"The judge was asked for {grading}: {kind.told}."]
-    usual = _YES_NO if kind.labels == YES_NO else _GRADES
-    return [*asked, _WRITTEN.get(grading, usual).format(low=kind.labels[-1], high=kind.labels[0])]
-
-
-def _learned(learned: Mapping[str, Any]) -> list[str]:
-    """Return what the scorer learned from, and what was kept from it."""
-    if "fitted" not in learned:
-        return []
-    gold = f"{learned['labels']} labels" if learned["labels"] else f"{learned['votes']} votes"
-    held_out = ", ".join(learned["held_out"])
-    said = [
-        f"The scorer learned from {gold} on {len(learned['fitted'])} candidates; these were scored "
-        "by fits that did not see their own gold."
-    ]
-    if held_out:
-        said.append(f"Kept from it, to test it on: {held_out}.")
-    if learned.get("queries_by_mean"):
-        said.append(f"{learned['queries_by_mean']} queries had too little to learn from.")
-    return said
-
-
-def cost(stages: Mapping[str, Any]) -> dict[str, str]:
-    """Return what the run cost, in words."""
-    shown = {}
-    for stage in ("checklist", "grade"):
-        facts = stages.get(stage, {})
-        usage = facts.get("usage_of_ledger") or facts.get("usage", {})
-        if usage.get("requests"):
-            shown[f"{stage} requests"] = f"{usage['requests']:,}"
-            shown[f"{stage} prompt tokens"] = f"{usage['prompt_tokens']:,}"
-            if usage["cost"] is not None:
-                shown[f"{stage} cost"] = shown_money(usage["cost"], usage.get("currency", ""))
-    reused = stages.get("grade", {})
-    shown["judgments paid for earlier"] = (
-        f"{reused.get('finished_earlier', 0) + reused.get('from_cache', 0):,}"
+def _levels(part: str, methods: Mapping[str, Any]) -> FigureTable | None:
+    judge = methods["judge"].get("levels")
+    if not judge:
+        return None
+    rows = [("judge", name) for name in ("pearson", "spearman", "kendall")]
+    rows += [(method, "spearman") for method in methods if method != "judge"]
+    left_out = judge["per query"]["left_out"]
+    return FigureTable(
+        title=f"Correlation with {part}, at three levels",
+        columns=tuple(judge),
+        rows=tuple(
+            FigureRow(
+                method,
+                tuple(read_interval(methods[method]["levels"][level][name]) for level in judge),
+                name.capitalize(),
+            )
+            for method, name in rows
+        ),
+        note=f"Queries left out, scores or labels all the same: {left_out}." if left_out else "",
     )
-    shown["seconds"] = f"{sum(facts.get('seconds', 0) for facts in stages.values()):,.0f}"
-    return shown
+
+
+def _rating_figure(found: Mapping[str, Any]) -> Figure:
+    name = "Spearman with reference ratings"
+    if found["spearman"] is None:
+        return Figure(name, None, found["reason"])
+    value, bounds = found["spearman"]["value"], found["spearman"]["interval"]
+    p_value = found["spearman"]["p_value"]
+    chance = "p < 0.001" if p_value < 0.001 else f"p = {p_value:.3f}"
+    note = f"{found['n']} candidates, {chance}"
+    if bounds is None:
+        return Figure(name, Interval(value, value, value), f"{note}; no interval")
+    return Figure(name, read_interval(bounds), note)
+
+
+def _bias(bias: Mapping[str, Any] | None) -> FigureTable | None:
+    if bias is None:
+        return None
+    length, family = bias["length"], bias["own_family"] or {}
+    queries, labelled = (f"{length[name]:,} queries" for name in ("queries", "gold_queries"))
+    of_family = f"{family.get('queries', 0):,} queries"
+    found = (
+        ("score follows length, Spearman", length["scores"], queries),
+        ("label follows length, Spearman", length["gold"], labelled),
+        ("score of labelled responses follows length", length["scores_with_gold"], labelled),
+        ("score follows length beyond label", length["excess"], labelled),
+        ("share of lost votes that the longer won", length["lost_to_longer"], _lost(length)),
+        ("own family, score beyond label", family.get("preference"), of_family),
+        ("own family at equal labels", family.get("at_equal_gold"), of_family),
+    )
+    rows = tuple(
+        FigureRow(name, (read_interval(value),), note) for name, value, note in found if value
+    )
+    if not rows:
+        return None
+    return FigureTable(
+        title="Beside quality: length and family, within a query",
+        columns=("judge",),
+        rows=rows,
+        note=_bias_note(bias),
+    )
+
+
+def _lost(length: Mapping[str, Any]) -> str:
+    return f"{length['lost']:,} votes"
+
+
+def _bias_note(bias: Mapping[str, Any]) -> str:
+    notes = []
+    if bias["queries_skipped"]:
+        whole = bias["queries"] + bias["queries_skipped"]
+        notes.append(f"Lengths were looked at on {bias['queries']:,} of {whole:,} queries.")
+    if bias["own_family"]:
+        names = listed(bias["own_family"]["family"], most=5)
+        notes.append(f"Own family, by name, in standard deviations of a query's scores: {names}.")
+    return " ".join(notes)

@@ -1,177 +1,296 @@
-"""How far the judge can be trusted: figures beside baselines, and tables, for the report."""
+"""The three numbers that say how far to trust the judge, on the report's first screen.
+
+Taken in this order, as far as there are any: agreement with votes, correlation with labels, with
+reference ratings; then what every run has: pairs that can be told apart, usable answers, length.
+
+**Moods**: agreement and correlation with labels are `poor` when the figure is no better than the
+best trivial rule. They are `good` only when the low end of the interval lies above that rule and
+the figure is far from it: nearer to people among themselves than to the rule, or a correlation of
+`GOOD_CORRELATION`. Else they are `fair`. Those of reference ratings, separation and usable answers
+go by the limits below.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Iterator, Mapping
+from itertools import islice
 from typing import Any
 
-from rocketeval.names import listed
+import numpy as np
+
+from rocketeval.ranking.rank import Ranking
 from rocketeval.records import Interval
-from rocketeval.report.data import ReportFigure, ReportTable, ReportTableRow
+from rocketeval.report.data import Beside, Mood, TrustNumber
 from rocketeval.stages.report_figures import read_interval
+from rocketeval.stages.report_findings import Findings
+
+NUMBERS = 3
+GOOD_CORRELATION = 0.7
+"""Of single responses with their labels."""
+GOOD_ORDER, FAIR_ORDER = 0.8, 0.5
+"""Spearman with reference ratings, by the low end of its interval and by its value."""
+GOOD_SEPARATION, FAIR_SEPARATION = 0.8, 0.5
+"""Share of pairs of candidates that can be told apart."""
+GOOD_ANSWERS, FAIR_ANSWERS = 0.99, 0.95
+"""Share of answers that could be used."""
+FAIR_LENGTH = 0.2
+"""Correlation with length beyond the labels' own that is still fair."""
+
+_RULES = frozenset({"longer response", "always a tie", "random guess"})
+_TESTS_MOST = ("held-out labels", "all labels", "labels out of fold")
 
 
-def figures(audit: Mapping[str, Any]) -> tuple[ReportFigure, ...]:
-    """Return agreement and correlations, each beside its baselines."""
-    figures = []
-    for ties, name in (("with_ties", "votes, ties included"), ("without_ties", "decided votes")):
-        for method, found in audit["agreement"].items():
-            figures.append(
-                ReportFigure(
-                    name=f"Agreement with {name}" if method == "judge" else method,
-                    value=read_interval(found[ties]),
-                    note=f"{found['used' if ties == 'with_ties' else 'decisive']} votes",
-                    unit="share",
-                    baseline=method not in ("judge", "labeler"),
-                )
-            )
-        if audit["voters"]:
-            figures.append(
-                ReportFigure(
-                    name="another voter",
-                    value=read_interval(audit["voters"][ties]),
-                    note="how often two voters agree: the ceiling",
-                    unit="share",
-                )
-            )
-    for part, methods in audit["labels"].items():
-        for method, found in methods.items():
-            note = found["reason"] or f"{found['responses']} labelled responses"
-            judge = method == "judge"
-            name = f"Pearson with {part}" if judge else method
-            value = read_interval(found["pearson"])
-            figures.append(ReportFigure(name, value, note, baseline=not judge))
-    if audit["ratings"]:
-        figures.append(_rating_figure(audit["ratings"]))
-    return tuple(figures)
+def trust(findings: Findings) -> tuple[TrustNumber, ...]:
+    """Return exactly three numbers."""
+    return tuple(islice(_numbers(findings), NUMBERS))
 
 
-def tables(audit: Mapping[str, Any]) -> tuple[ReportTable, ...]:
-    """Return agreement by category and tie margin, correlations by level, and biases.
-
-    Audits made before these were measured have none.
-    """
-    found = [_categories(audit.get("categories", ())), _margins(audit)]
-    found += [_levels(part, methods) for part, methods in audit["labels"].items()]
-    found.append(_bias(audit.get("bias")))
-    return tuple(table for table in found if table is not None)
+def _numbers(findings: Findings) -> Iterator[TrustNumber]:
+    audit = findings.audit
+    gold = [] if audit is None else [*_votes(audit), *_labels(audit), *_ratings(audit)]
+    yield from gold or [_no_gold(findings)]
+    yield _separation(findings.ranking)
+    yield _usable(findings.stages.get("score", {}))
+    yield _length(audit)
 
 
-def _categories(parts: Sequence[Mapping[str, Any]]) -> ReportTable | None:
-    if len(parts) < 2:
-        return None
-    pooled = parts[-1]["pooled"]
-    return ReportTable(
-        title="Agreement with decided votes, by category",
-        columns=("judge", "another voter"),
-        rows=tuple(
-            ReportTableRow(
-                part["category"],
-                (
-                    read_interval(part["agreement"]["without_ties"]),
-                    read_interval(part["voters"] and part["voters"]["without_ties"]),
-                ),
-                f"{part['agreement']['decisive']:,} votes",
-            )
-            for part in parts
-        ),
+def _no_gold(findings: Findings) -> TrustNumber:
+    load = findings.stages.get("load", {})
+    some = any(load.get(kind) for kind in ("labels", "votes", "ratings"))
+    why = (
+        "not audited: the run has neither labels nor votes"
+        if not some
+        else "not audited yet: `rocketeval audit` holds the scores against the gold of this run"
+    )
+    return TrustNumber(
+        title="Agreement with people",
+        value=None,
         unit="share",
-        note=f"In other, too few votes each: {listed(pooled, most=10)}." if pooled else "",
+        mood="unknown",
+        verdict=why,
+        beside=(),
+        range=(0.0, 1.0),
+        how="How often the judge and people prefer the same response. Without votes or labels "
+        "nobody knows: collect some, or hold the scores against another judge.",
     )
 
 
-def _margins(audit: Mapping[str, Any]) -> ReportTable | None:
-    margins = [row for row in audit.get("margins", ()) if row["with_ties"]]
-    if not margins:
-        return None
-    return ReportTable(
-        title="Agreement with votes, ties included, by tie margin",
-        columns=("judge",),
-        rows=tuple(
-            ReportTableRow(
-                f"{row['margin']:g}",
-                (read_interval(row["with_ties"]),),
-                "used" if row["margin"] == audit["tie_margin"] else "",
-            )
-            for row in margins
-        ),
+def _votes(audit: Mapping[str, Any]) -> Iterator[TrustNumber]:
+    found = audit["agreement"].get("judge")
+    if not found:
+        return
+    value = read_interval(found["with_ties"])
+    floors = [
+        Beside(name, rule["with_ties"]["value"], "floor")
+        for name, rule in audit["agreement"].items()
+        if name in _RULES and rule["with_ties"]
+    ]
+    voters = read_interval(audit["voters"] and audit["voters"]["with_ties"])
+    ceiling = [] if voters is None else [Beside("people among themselves", voters.value, "ceiling")]
+    best = max((floor.value for floor in floors), default=0.0)
+    midway = best if voters is None else (best + voters.value) / 2
+    mood, verdict = _against(
+        value, floors, _share, good_from=midway, short="yet stays nearer to it than to people"
+    )
+    if voters is not None:
+        verdict += f"; people agree {_share(voters.value)} among themselves"
+    yield TrustNumber(
+        title="Agreement with votes, ties included",
+        value=value,
         unit="share",
+        mood=mood,
+        verdict=verdict,
+        beside=(*floors, *ceiling),
+        range=(0.0, 1.0),
+        how=f"Of {found['used']:,} votes on two responses to the same query, the share on which "
+        "the judge's scores say the same: the first is better, the second is, or they tie. "
+        "Intervals resample the queries.",
     )
 
 
-def _levels(part: str, methods: Mapping[str, Any]) -> ReportTable | None:
-    judge = methods["judge"].get("levels")
-    if not judge:
-        return None
-    rows = [("judge", name) for name in ("pearson", "spearman", "kendall")]
-    rows += [(method, "spearman") for method in methods if method != "judge"]
-    left_out = judge["per query"]["left_out"]
-    return ReportTable(
-        title=f"Correlation with {part}, at three levels",
-        columns=tuple(judge),
-        rows=tuple(
-            ReportTableRow(
-                method,
-                tuple(read_interval(methods[method]["levels"][level][name]) for level in judge),
-                name.capitalize(),
-            )
-            for method, name in rows
-        ),
-        note=f"Queries left out, scores or labels all the same: {left_out}." if left_out else "",
+def _labels(audit: Mapping[str, Any]) -> Iterator[TrustNumber]:
+    if not audit["labels"]:
+        return
+    part = next((name for name in _TESTS_MOST if name in audit["labels"]), None)
+    part = part or next(iter(audit["labels"]))
+    methods = audit["labels"][part]
+    judge = methods["judge"]
+    value = read_interval(judge["pearson"])
+    floors = [
+        Beside(name, rule["pearson"]["value"], "floor")
+        for name, rule in methods.items()
+        if name in _RULES and rule["pearson"] and rule["pearson"]["value"] is not None
+    ]
+    mood, verdict = _against(
+        value,
+        floors,
+        "{:.2f}".format,
+        good_from=GOOD_CORRELATION,
+        short="yet a single response is often scored otherwise than it is labelled",
+    )
+    yield TrustNumber(
+        title=f"Correlation with {part}",
+        value=value,
+        unit="number",
+        mood=mood,
+        verdict=judge["reason"] or verdict if value is None else verdict,
+        beside=tuple(floors),
+        range=(-1.0, 1.0),
+        how=f"Pearson's correlation of scores and labels over {judge['responses']:,} labelled "
+        "responses: 1 when the score rises with the label on a straight line, 0 when it says "
+        "nothing about it. Intervals resample the queries.",
     )
 
 
-def _rating_figure(found: Mapping[str, Any]) -> ReportFigure:
-    name = "Spearman with reference ratings"
-    if found["spearman"] is None:
-        return ReportFigure(name, None, found["reason"])
-    value, bounds = found["spearman"]["value"], found["spearman"]["interval"]
-    p_value = found["spearman"]["p_value"]
-    chance = "p < 0.001" if p_value < 0.001 else f"p = {p_value:.3f}"
-    note = f"{found['n']} candidates, {chance}"
-    if bounds is None:
-        return ReportFigure(name, Interval(value, value, value), f"{note}; no interval")
-    return ReportFigure(name, read_interval(bounds), note)
+def _exact(value: float) -> Interval:
+    """Return a figure that is counted, not estimated."""
+    return Interval(value, value, value)
 
 
-def _bias(bias: Mapping[str, Any] | None) -> ReportTable | None:
-    if bias is None:
-        return None
-    length, family = bias["length"], bias["own_family"] or {}
-    queries, labelled = (f"{length[name]:,} queries" for name in ("queries", "gold_queries"))
-    of_family = f"{family.get('queries', 0):,} queries"
-    found = (
-        ("score follows length, Spearman", length["scores"], queries),
-        ("label follows length, Spearman", length["gold"], labelled),
-        ("score of labelled responses follows length", length["scores_with_gold"], labelled),
-        ("score follows length beyond label", length["excess"], labelled),
-        ("share of lost votes that the longer won", length["lost_to_longer"], _lost(length)),
-        ("own family, score beyond label", family.get("preference"), of_family),
-        ("own family at equal labels", family.get("at_equal_gold"), of_family),
+def _against(
+    value: Interval | None,
+    floors: list[Beside],
+    shown: Callable[[float], str],
+    *,
+    good_from: float,
+    short: str,
+) -> tuple[Mood, str]:
+    """How a figure stands to the best rule that reads nothing."""
+    if value is None:
+        return "unknown", "could not be computed"
+    best = max(floors, key=lambda floor: floor.value, default=None)
+    if best is None:
+        return "unknown", "nothing to hold it against"
+    rule = f"\u201c{best.name}\u201d ({shown(best.value)})"
+    if math.isinf(value.low):
+        return "unknown", f"too few queries to tell it from {rule}"
+    if value.low > best.value:
+        words = f"beats every trivial rule, the best of which is {rule}"
+        return ("good", words) if value.value >= good_from else ("fair", f"{words}, {short}")
+    if value.value > best.value:
+        return "fair", f"not surely better than {rule}"
+    return "poor", f"no better than {rule}"
+
+
+def _ratings(audit: Mapping[str, Any]) -> Iterator[TrustNumber]:
+    found = audit["ratings"]
+    if not found:
+        return
+    spearman = found["spearman"]
+    value: Interval | None = None
+    mood: Mood = "unknown"
+    verdict = found["reason"] or "could not be computed"
+    if spearman is not None:
+        unsure = Interval(spearman["value"], -math.inf, math.inf)
+        value = read_interval(spearman["interval"]) or unsure
+        mood, verdict = _order(value)
+    yield TrustNumber(
+        title="Same order as the reference ratings",
+        value=value,
+        unit="number",
+        mood=mood,
+        verdict=verdict,
+        beside=(Beside("any order", 0.0, "floor"),),
+        range=(-1.0, 1.0),
+        how="Spearman's correlation of the ranking with ratings from elsewhere, such as an arena's "
+        f"Elo, over {found['n']} candidates: 1 for the same order, 0 for no relation. It tests "
+        "the order of candidates, not the score of a response.",
     )
-    rows = tuple(
-        ReportTableRow(name, (read_interval(value),), note) for name, value, note in found if value
+
+
+def _order(value: Interval) -> tuple[Mood, str]:
+    low = value.low if math.isfinite(value.low) else -1.0
+    if low >= FAIR_ORDER and value.value >= GOOD_ORDER:
+        return "good", "nearly the same order"
+    if low > 0.0 and value.value >= FAIR_ORDER:
+        return "fair", "about the same order, with exceptions"
+    if low > 0.0:
+        return "poor", "a weak relation"
+    return "poor", "cannot be told from no relation at all"
+
+
+def _separation(ranking: Ranking) -> TrustNumber:
+    low = np.array([row.rank_low for row in ranking.rows])
+    high = np.array([row.rank_high for row in ranking.rows])
+    pairs = len(low) * (len(low) - 1) // 2
+    apart = int((high[:, None] < low[None, :]).sum())
+    value = _exact(apart / pairs) if pairs else None
+    mood: Mood = "unknown"
+    verdict = "fewer than two candidates are ranked"
+    if value is not None:
+        mood = _limits(value.value, GOOD_SEPARATION, FAIR_SEPARATION)
+        verdict = f"{apart:,} of {pairs:,} pairs" + (
+            "" if mood == "good" else "; more queries would part more of them"
+        )
+    return TrustNumber(
+        title="Pairs of candidates told apart",
+        value=value,
+        unit="share",
+        mood=mood,
+        verdict=verdict,
+        beside=(),
+        range=(0.0, 1.0),
+        how="The share of all pairs of candidates whose intervals of rank "
+        f"({ranking.level:.0%}) do not overlap. It says how sure the order is, not whether the "
+        "judge is right.",
     )
-    if not rows:
-        return None
-    return ReportTable(
-        title="Beside quality: length and family, within a query",
-        columns=("judge",),
-        rows=rows,
-        note=_bias_note(bias),
+
+
+def _usable(score: Mapping[str, Any]) -> TrustNumber:
+    answers, missing = score.get("answers", 0), score.get("missing_answers", 0)
+    value: Interval | None = None
+    mood: Mood = "unknown"
+    verdict = "counted when the run is scored"
+    if answers:
+        value = _exact((answers - missing) / answers)
+        mood = _limits(value.value, GOOD_ANSWERS, FAIR_ANSWERS)
+        verdict = f"{missing:,} of {answers:,} are missing" if missing else "none is missing"
+    return TrustNumber(
+        title="Usable answers",
+        value=value,
+        unit="share",
+        mood=mood,
+        verdict=verdict,
+        beside=(),
+        range=(0.0, 1.0),
+        how="The share of the judge's answers to items that could be used. Missing ones are left "
+        "out of the score, never counted as yes or no.",
     )
 
 
-def _lost(length: Mapping[str, Any]) -> str:
-    return f"{length['lost']:,} votes"
+def _length(audit: Mapping[str, Any] | None) -> TrustNumber:
+    length = ((audit or {}).get("bias") or {}).get("length") or {}
+    excess, plain = read_interval(length.get("excess")), read_interval(length.get("scores"))
+    mood: Mood = "unknown"
+    if excess is not None:
+        verdict = "longer responses get no more than labels give them"
+        mood = "good"
+        if excess.low > 0.0:
+            verdict = "longer responses get higher scores than labels give them"
+            mood = "fair" if excess.value <= FAIR_LENGTH else "poor"
+    elif plain is not None:
+        verdict = "without labels nobody knows whether longer responses deserve it"
+    else:
+        verdict = "not measured yet"
+    return TrustNumber(
+        title="Leaning on length" if excess is None else "Leaning on length, beyond labels",
+        value=excess or plain,
+        unit="number",
+        mood=mood,
+        verdict=verdict,
+        beside=(Beside("no leaning", 0.0, "floor"),),
+        range=(-1.0, 1.0),
+        how="Spearman's correlation of score and length among the responses to one query"
+        + (", less that of label and length." if excess is not None else "."),
+    )
 
 
-def _bias_note(bias: Mapping[str, Any]) -> str:
-    notes = []
-    if bias["queries_skipped"]:
-        whole = bias["queries"] + bias["queries_skipped"]
-        notes.append(f"Lengths were looked at on {bias['queries']:,} of {whole:,} queries.")
-    if bias["own_family"]:
-        names = listed(bias["own_family"]["family"], most=5)
-        notes.append(f"Own family, by name, in standard deviations of a query's scores: {names}.")
-    return " ".join(notes)
+def _share(value: float) -> str:
+    return f"{100 * value:.1f} %"
+
+
+def _limits(value: float, good: float, fair: float) -> Mood:
+    if value >= good:
+        return "good"
+    return "fair" if value >= fair else "poor"

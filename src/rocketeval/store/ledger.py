@@ -161,7 +161,7 @@ class Mirror:
 def read_tables(folder: Path, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
     """Yield every judgment in `folder`, part by part, the growing journal included."""
     names = list(columns) if columns is not None else JUDGMENTS.names
-    for path in _live_files(folder):
+    for path in live_files(folder):
         try:
             if path.suffix == ".parquet":
                 yield _read_part(path, names)
@@ -202,7 +202,7 @@ def count_rows(folder: Path) -> int:
     return sum(table.num_rows for table in read_tables(folder, ["key"]))
 
 
-def _live_files(folder: Path) -> list[Path]:
+def live_files(folder: Path) -> list[Path]:
     """Return parts and live journals, oldest first; a part makes its own journal void."""
     if not folder.is_dir():
         return []
@@ -269,4 +269,4 @@ def _write_whole(handle: int, line: bytes) -> None:
         )
 
 
-__all__ = ["Ledger", "Mirror", "adopt_from_cache", "count_rows", "read_tables"]
+__all__ = ["Ledger", "Mirror", "adopt_from_cache", "count_rows", "live_files", "read_tables"]

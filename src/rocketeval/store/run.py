@@ -50,7 +50,7 @@ JSONL_ROWS = 200_000
 """Scores are also written as JSON lines up to this many rows."""
 
 
-_MADE = {
+MADE = {
     "score": (
         "scores.parquet",
         "scores.jsonl",
@@ -65,7 +65,10 @@ _MADE = {
     "explain": ("explain.json",),
     "report": ("report.html",),
 }
-"""Files that rest on the stages before them."""
+"""Files that rest on the stages before them; a stage that was run has made the first of its own."""
+
+RESULTS = tuple(name for made in MADE.values() for name in made)
+"""Every file that the stages after grading can make."""
 
 _TOLD = {"template": "prompt or grading method"}
 """Parts of a fingerprint whose names say too little."""
@@ -127,9 +130,9 @@ class RunStore:
 
     def drop_from(self, stage: str) -> None:
         """Remove what `stage` and the stages after it made: it rests on what is changing now."""
-        names = list(_MADE)
+        names = list(MADE)
         for later in names[names.index(stage) :]:
-            for name in _MADE[later]:
+            for name in MADE[later]:
                 (self.path / name).unlink(missing_ok=True)
 
     def note(self, stage: str, facts: Mapping[str, Any]) -> None:

@@ -23,6 +23,8 @@ class Carrier:
         self._shelf = shelf
         self._poll = poll
         self._tasks: set[asyncio.Task[None]] = set()
+        self.jobs: set[Job] = set()
+        """The batches that are being seen through."""
         self._queue: deque[asyncio.Future[None]] = deque()
         """Batches that wait until another one ends."""
         self._ends = 0
@@ -35,6 +37,7 @@ class Carrier:
         job.begin()
         task = asyncio.create_task(self._see_through(job))
         self._tasks.add(task)
+        self.jobs.add(job)
         task.add_done_callback(partial(self._carried, job))
 
     async def aclose(self) -> None:
@@ -46,6 +49,7 @@ class Carrier:
 
     def _carried(self, job: Job, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
+        self.jobs.discard(job)
         self._ends += 1
         if task.cancelled():
             job.end(EngineUnavailable("The engine was closed while a batch was open."))
@@ -85,7 +89,7 @@ class Carrier:
         while True:
             assert job.batch is not None
             state = await self._api.state(job.batch)
-            done = state.completed + state.failed
+            done = job.answered = state.completed + state.failed
             if told != (state.status, done):
                 told = (state.status, done)
                 total = state.total or len(job.requests)

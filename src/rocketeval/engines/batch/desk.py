@@ -32,6 +32,18 @@ class Place(NamedTuple):
     over: asyncio.Future[None]
 
 
+class Waits(NamedTuple):
+    """What has been asked and is not decided yet."""
+
+    batches: int
+    """Batches at the server, or on their way there."""
+    answered: int
+    """Of their requests, by the server's last word."""
+    requests: int
+    gathering: bool
+    """Whether a batch is being filled."""
+
+
 class Desk:
     """Collects requests until a batch is full or nobody adds to it any more."""
 
@@ -63,6 +75,16 @@ class Desk:
             self._clean = False
             raise
         return [self._outcome(place) for place in places]
+
+    @property
+    def waits_for(self) -> Waits:
+        """What those who asked wait for at this moment."""
+        jobs = self._carrier.jobs
+        answered, requests = (
+            sum(job.answered for job in jobs),
+            sum(len(job.requests) for job in jobs),
+        )
+        return Waits(len(jobs), answered, requests, self._filling is not None)
 
     async def aclose(self) -> None:
         """Stop watching; batches go on at the server, requests not yet sent are dropped."""

@@ -37,6 +37,8 @@ class Job:
         """Answered requests that nobody has taken in this process."""
         self.ends_before = 0
         """How many other batches had ended when it was created."""
+        self.answered = 0
+        """Requests that the server had answered when it was last looked at."""
         self.carried = False
         """Whether somebody is seeing it through."""
         self.over: asyncio.Future[None] = asyncio.get_running_loop().create_future()

@@ -1,0 +1,56 @@
+"""Remake the pictures of the report in docs/images, in a real browser.
+
+    python docs/screenshots.py REPORT.html NAME [ROUTE ...]
+
+One picture of the first screen at 1440 and 390 pixels, light and dark, and one of every route
+given after it (such as `#/compare`) at 1440 pixels, light. The pictures in the docs are of a run on
+MT-Bench (studies/mt_bench/labelled.yaml) for the first screen, which shows no text of the
+benchmark, and of the demo (`rocketeval init`) for the views that show texts.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path
+
+from playwright.sync_api import Browser, sync_playwright
+
+IMAGES = Path(__file__).parent / "images"
+SIZES = {"": (1440, 1000), "-phone": (390, 844)}
+
+
+def shoot(browser: Browser, address: str, file: Path, size: tuple[int, int], scheme: str) -> None:
+    """Open the address and keep what the window shows."""
+    width, height = size
+    page = browser.new_page(
+        viewport={"width": width, "height": height},
+        color_scheme=scheme,  # type: ignore[arg-type]
+    )
+    page.goto(address)
+    page.locator("h1").wait_for()
+    page.wait_for_timeout(1000)
+    page.screenshot(path=file)
+    page.close()
+    print(f"{file.name}  {file.stat().st_size / 1000:.0f} kB")
+
+
+def main() -> None:
+    report, name, *routes = sys.argv[1:]
+    address = Path(report).resolve().as_uri()
+    IMAGES.mkdir(exist_ok=True)
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-quic"]
+        )
+        for suffix, size in SIZES.items():
+            for scheme in ("light", "dark"):
+                shoot(browser, address, IMAGES / f"{name}-{scheme}{suffix}.png", size, scheme)
+        for route in routes:
+            view = route.strip("#/").split("/")[0]
+            shoot(browser, address + route, IMAGES / f"{name}-{view}.png", SIZES[""], "light")
+        browser.close()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,142 @@
+"""`rocketeval export`"""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+import textwrap
+from pathlib import Path
+from typing import BinaryIO, cast
+
+import click
+
+from rocketeval.cli.output import Output, with_output
+from rocketeval.cli.words import counted, printable
+from rocketeval.config import load_config
+from rocketeval.exports.formats import FORMATS, WHATS, Request, make_request
+from rocketeval.names import listed
+from rocketeval.stages.export import export_run, export_stream
+from rocketeval.stages.export_place import Exported
+from rocketeval.stages.judged_runs import JudgedRun, open_run
+from rocketeval.store.run import RunStore
+
+MOST_NAMES = 10
+
+
+def _list_of_formats() -> str:
+    # The help's own margin leaves 76 columns.
+    lines = [
+        textwrap.fill(
+            form.tells + (f": {', '.join(form.whats)}" if form.whats else ""),
+            width=76,
+            initial_indent=f"  {form.name:<10}  ",
+            subsequent_indent=" " * 14,
+        )
+        for form in FORMATS.values()
+    ]
+    return "\b\nFormats, with what each can hold (the first is the default):\n" + "\n".join(lines)
+
+
+@click.command(epilog=_list_of_formats())
+@click.argument("run", type=click.Path(path_type=Path), default=Path("rocketeval.yaml"))
+@click.option("--name", help="Name of the run; overrides the config's.")
+@click.option("--to", metavar="FORMAT", help="See below; or let the ending of --out say it.")
+@click.option("--what", metavar="WHAT", help=f"One of: {', '.join(WHATS)}.")
+@click.option(
+    "-o",
+    "--out",
+    type=click.Path(path_type=Path),
+    help="The file, or for rocketeval and wildbench the folder. Without it, text is printed.",
+)
+@click.option("--force", is_flag=True, help="Replace what --out names, if it exists.")
+@click.option("--raw", is_flag=True, help="csv: leave text that a spreadsheet computes as it is.")
+@click.option("--bom", is_flag=True, help="csv: mark the file as UTF-8 for Excel.")
+@with_output
+def command(
+    run: Path,
+    name: str | None,
+    to: str | None,
+    what: str | None,
+    out: Path | None,
+    force: bool,
+    raw: bool,
+    bom: bool,
+    output: Output,
+) -> None:
+    """Write what RUN found in another format.
+
+    RUN is a config file or a run directory. What was left out is counted. In csv, a text that
+    begins like a formula gets a leading apostrophe.
+    """
+    request = make_request(to, what, out, raw=raw, bom=bom)
+    opened = _open(run, name)
+    if out is not None:
+        done = export_run(opened.store, opened.config, request, out, force=force)
+        output.give(done, lambda: _show(done, out))
+        return
+    if request.form.is_folder or request.form.binary:
+        kind = "a folder of files" if request.form.is_folder else "not text"
+        raise click.UsageError(f"{request.form.name} is {kind}: say where to with --out PATH.")
+    if output.as_json:
+        raise click.UsageError("--json says what was written: it goes with --out PATH.")
+    done = _print(opened.store, request)
+    if not output.quiet:
+        _tell(done, to_stderr=True)
+
+
+def _open(run: Path, name: str | None) -> JudgedRun:
+    if name is None:
+        return open_run(run)
+    if run.is_dir():
+        raise click.UsageError("--name goes with a config file; this is a run directory already.")
+    config = load_config(run).model_copy(update={"name": name})
+    return JudgedRun(RunStore(config.run_path), config)
+
+
+def _print(store: RunStore, request: Request) -> Exported:
+    stream: BinaryIO = sys.stdout.buffer
+    if sys.stdout.isatty():
+        stream = cast(BinaryIO, _Printable(stream))
+    try:
+        done = export_stream(store, request, stream)
+        stream.flush()
+    except BrokenPipeError:
+        # The reader, `head` for one, has seen enough; Python would complain at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
+    return done
+
+
+class _Printable(io.RawIOBase):
+    """A terminal that names cannot redraw."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream = stream
+
+    def write(self, content: bytes) -> int:  # type: ignore[override]
+        """Write text without control characters, line by line."""
+        lines = content.decode().split("\n")
+        self._stream.write("\n".join(map(printable, lines)).encode())
+        return len(content)
+
+    def flush(self) -> None:
+        """Show what was written."""
+        self._stream.flush()
+
+
+def _show(done: Exported, out: Path) -> None:
+    click.echo(f"Written: {printable(str(out))} ({counted(done.rows, 'row', 'rows')})")
+    _tell(done, to_stderr=False)
+
+
+def _tell(done: Exported, *, to_stderr: bool) -> None:
+    for what, count in done.left_out.items():
+        if count:
+            click.echo(f"Left out: {count:,} {what}", err=to_stderr)
+    for note in done.notes:
+        click.echo(printable(note), err=to_stderr)
+    if done.files:
+        pairs = (f"{name!r} is {stem!r}" for name, stem in done.files.items())
+        names = printable(listed(pairs, most=MOST_NAMES))
+        click.echo(f"Names made into file names (all in export.json): {names}", err=to_stderr)

@@ -1,0 +1,86 @@
+"""Everything that a run lacks, counted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from rocketeval.cli.progress_words import MISSING
+from rocketeval.cli.words import counted, printable
+from rocketeval.records import Status
+
+MOST_NAMED = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """What is not there, and what only looks as if it were."""
+
+    queries_without_checklist: int
+    responses_not_judged: int
+    """Another run tries them again."""
+    responses_without_score: int
+    answers_missing: int
+    responses_empty: int
+    """Responses without a word in them: judged, but worth knowing."""
+    responses_absent: int
+    """Candidates' missing responses to queries that others answered."""
+
+    @property
+    def gaps(self) -> int:
+        """How much is missing that should be there."""
+        return (
+            self.queries_without_checklist
+            + self.responses_not_judged
+            + self.responses_without_score
+            + self.answers_missing
+        )
+
+
+def find_missing(stages: Mapping[str, Any]) -> Missing:
+    """Return what the stages of a run say is missing."""
+    load, grade, score = (stages.get(name, {}) for name in ("load", "grade", "score"))
+    return Missing(
+        queries_without_checklist=len(stages.get("checklist", {}).get("failures", ())),
+        responses_not_judged=grade.get("unfinished", 0),
+        responses_without_score=score.get("without_score", 0),
+        answers_missing=score.get("missing_answers", 0),
+        responses_empty=load.get("empty_responses", 0),
+        responses_absent=load.get("queries", 0) * load.get("candidates", 0)
+        - load.get("responses", 0),
+    )
+
+
+def missing_in_words(missing: Missing, stages: Mapping[str, Any]) -> Iterator[str]:
+    """Yield a line about everything that is missing."""
+    if missing.queries_without_checklist:
+        lacking = list(stages["checklist"]["failures"])
+        names = ", ".join(map(printable, lacking[:MOST_NAMED]))
+        more = ", ..." * (len(lacking) > MOST_NAMED)
+        some = counted(len(lacking), "query has", "queries have")
+        yield f"{some} no checklist ({names}{more})"
+    if missing.responses_not_judged:
+        some = counted(missing.responses_not_judged, "response", "responses")
+        yield f"{some} could not be judged; run it again to retry"
+    if missing.responses_without_score:
+        some = counted(missing.responses_without_score, "response has", "responses have")
+        yield f"{some} no score"
+    if missing.answers_missing:
+        some = counted(missing.answers_missing, "answer is", "answers are")
+        yield f"{some} missing{_why(stages.get('score', {}).get('statuses', {}))}"
+    if missing.responses_empty:
+        yield f"{counted(missing.responses_empty, 'response is', 'responses are')} empty"
+    if missing.responses_absent:
+        yield f"{counted(missing.responses_absent, 'response is', 'responses are')} absent"
+
+
+def _why(statuses: Mapping[str, int]) -> str:
+    whys = [
+        f"{count:,} {why}" for status, why in MISSING.items() if (count := _count(statuses, status))
+    ]
+    return f": {', '.join(whys)}" if whys else ""
+
+
+def _count(statuses: Mapping[str, int], status: Status) -> int:
+    return statuses.get(status.value, 0)

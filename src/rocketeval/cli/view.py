@@ -1,0 +1,60 @@
+"""`rocketeval view`"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+import webbrowser
+from pathlib import Path
+
+import click
+
+from rocketeval.cli.words import printable
+from rocketeval.view.app import make_app
+from rocketeval.view.catalogue import find_target
+from rocketeval.view.guard import is_loopback
+from rocketeval.view.serve import address_of, bind, serve
+from rocketeval.view.shelf import Shelf
+
+
+@click.command()
+@click.argument("target", type=click.Path(path_type=Path), required=False)
+@click.option("--port", type=click.IntRange(0, 65535), help="Port; the first free one from 8700.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option("--allow-remote", is_flag=True, help="Let other machines read; no password.")
+@click.option("--open", "open_it", is_flag=True, help="Open the page in a browser.")
+def command(
+    target: Path | None, port: int | None, host: str, allow_remote: bool, open_it: bool
+) -> None:
+    """Show runs in a browser, read-only; a run that is going is shown as it goes.
+
+    TARGET is a config file, a run's folder or a folder of runs. Without one it is the run of
+    rocketeval.yaml, or else the folder runs. Only this machine can open the page.
+    """
+    found = find_target(target)
+    bound = bind(host, port, allow_remote=allow_remote)
+    address = address_of(bound)
+    count = len(found.runs())
+
+    def started() -> None:
+        if allow_remote and not is_loopback(host):
+            click.secho(
+                "Warning: anybody who can reach this machine can read these runs, every query and "
+                "response included. There is no password and no encryption.",
+                fg="yellow",
+                err=True,
+            )
+        what = "no run there yet" if not count else "1 run" if count == 1 else f"{count:,} runs"
+        click.echo(f"Showing {printable(str(found.folder))} ({what}) at {address}")
+        click.echo("Press Ctrl-C to stop.")
+        if open_it:
+            # Some browsers hold whoever opens them until they are closed.
+            threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
+
+    async def show() -> None:
+        await serve(make_app(Shelf(found), allow_remote=allow_remote), bound, started)
+
+    with bound, contextlib.suppress(KeyboardInterrupt):
+        asyncio.run(show())
+    click.echo("Stopped.")

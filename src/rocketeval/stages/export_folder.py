@@ -1,0 +1,202 @@
+"""export, for formats with a file a candidate: rows come by query and are dealt out to files."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from rocketeval._version import __version__
+from rocketeval.config import RunConfig
+from rocketeval.errors import ExportError, StoreError
+from rocketeval.exports.file_names import file_stems
+from rocketeval.exports.formats import Request
+from rocketeval.exports.official import (
+    checklist_row,
+    judgment_row,
+    query_row,
+    response_row,
+    score_row,
+)
+from rocketeval.exports.wildbench import score_entry
+from rocketeval.records import Response
+from rocketeval.stages.export_place import ABOUT, Exported, filling
+from rocketeval.stages.score import read_answers
+from rocketeval.stages.yes_no import answers_yes_or_no
+from rocketeval.store.files import write_json, write_jsonl
+from rocketeval.store.run import RunStore
+
+SCALE = (1.0, 10.0)
+"""Of scores in both formats."""
+MOST_BYTES = 64 << 20
+"""Kept in memory before rows are appended to their files."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Graded:
+    """A response with what was found about it."""
+
+    response: Response
+    p_yes: list[float | None]
+    judged: bool
+    score: float | None
+
+
+def export_folder(store: RunStore, config: RunConfig, request: Request, path: Path) -> Exported:
+    """Write a format that is a folder."""
+    _refuse_other_scale(config, request.form.name)
+    write = _write_official if request.form.name == "rocketeval" else _write_wildbench
+    judge = store.judge().model
+    stems = file_stems(set(store.score_names("candidate")))
+    with filling(path) as fresh:
+        done = write(store, config, stems, file_stems([judge])[judge], fresh)
+        written = [str(file.relative_to(fresh)) for file in sorted(fresh.rglob("*.json*"))]
+        about = {
+            "format": request.form.name,
+            "run": store.path.name,
+            "judge": judge,
+            "rocketeval": __version__,
+            "files": stems,
+            "left_out": done.left_out,
+            "notes": done.notes,
+            "written": [ABOUT, *written],
+        }
+        write_json(fresh / ABOUT, about)
+    renamed = {name: stem for name, stem in stems.items() if name != stem}
+    return Exported(done.rows, done.left_out, done.notes, renamed, path)
+
+
+def _refuse_other_scale(config: RunConfig, name: str) -> None:
+    low, high = config.scorer.scale
+    if (low, high) != SCALE:
+        raise ExportError(
+            f"Scores of {name} files are from 1 to 10, those of this run from {low:g} to {high:g}.",
+            hint="Set `scorer.scale: [1, 10]`, then run `rocketeval score` and export again.",
+        )
+
+
+def _write_official(
+    store: RunStore, config: RunConfig, stems: dict[str, str], judge: str, folder: Path
+) -> Exported:
+    if not answers_yes_or_no(config):
+        raise ExportError(
+            f"The judge was asked for {config.method.kind}, not for yes or no: the rocketeval "
+            "format has no place for that.",
+            hint="Export --to wildbench, or --to parquet --what judgments.",
+        )
+    queries, files = store.inputs.queries, _Files(folder)
+    write_jsonl(folder / "query.jsonl", map(query_row, queries.values()))
+    checklists = store.inputs.checklists().values()
+    write_jsonl(folder / "checklist" / "checklist.jsonl", map(checklist_row, checklists))
+    rows = unjudged = unscored = unanswered = own_history = 0
+    for found in _graded(store):
+        response, name = found.response, stems[found.response.candidate]
+        query = queries[response.query_id]
+        files.add(f"response/{name}.jsonl", response_row(response, query, name))
+        rows += 1
+        own_history += response.history is not None
+        unanswered += found.p_yes.count(None)
+        if found.judged:
+            row = judgment_row(response.query_id, name, judge, found.p_yes)
+            files.add(f"judgment/{judge}/{name}.jsonl", row)
+        if found.score is not None:
+            entry = score_row(response, name, judge, found.score)
+            files.add(f"score/{judge}/{name}.json", entry)
+        unjudged += not found.judged
+        unscored += found.score is None
+    files.close()
+    left_out = {
+        "judgments: these responses have none": unjudged,
+        "scores: these responses have none": unscored,
+        "labels, which are not the judge's": len(store.inputs.labels()),
+        "votes, for which the format has no place": len(store.inputs.votes()),
+    }
+    notes = {
+        f"{unanswered:,} answers are missing: null, which the paper's scripts read as 0.5.": (
+            unanswered
+        ),
+        f"{own_history:,} responses were judged after a conversation of their own; the paper's "
+        "scripts take the query's.": own_history,
+    }
+    return Exported(rows, left_out, tuple(note for note, count in notes.items() if count))
+
+
+def _write_wildbench(
+    store: RunStore, config: RunConfig, stems: dict[str, str], judge: str, folder: Path
+) -> Exported:
+    checklists, files = store.inputs.checklists(), _Files(folder)
+    told = answers_yes_or_no(config)
+    rows = unscored = 0
+    for found in _graded(store):
+        response = found.response
+        if found.score is None:
+            unscored += 1
+            continue
+        items = checklists[response.query_id].items if told else ()
+        entry = score_entry(response, found.score, items, found.p_yes)
+        files.add(f"score.v2/eval={judge}/{stems[response.candidate]}.json", entry)
+        rows += 1
+    files.close()
+    return Exported(rows, {"responses without a score": unscored})
+
+
+def _graded(store: RunStore) -> Iterator[_Graded]:
+    """Yield every response with its answers and its score, in query order."""
+    answers, keys = read_answers(store)
+    scores: list[float | None] = store.scores(["score"])["score"].to_pylist()
+    names = (store.score_names("query_id"), store.score_names("candidate"))
+    rows = zip(store.inputs.responses(), *names, scores, keys, strict=True)
+    for row, (response, query_id, candidate, score, _) in enumerate(rows):
+        if (response.query_id, response.candidate) != (query_id, candidate):
+            raise StoreError(
+                f"The scores of {store.path} are not those of its responses.",
+                hint="Run `rocketeval score` again.",
+            )
+        own = answers.p_yes[answers.offsets[row] : answers.offsets[row + 1]].tolist()
+        p_yes = [None if math.isnan(p) else p for p in own]
+        yield _Graded(response, p_yes, bool(own), score)
+
+
+class _Files:
+    """Many files that grow row by row, without being open all at once.
+
+    `.jsonl` has a row a line, `.json` is an array with an entry a line.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._rows: dict[str, list[bytes]] = {}
+        self._bytes = 0
+
+    def add(self, name: str, row: dict[str, Any]) -> None:
+        """Append a row to a file of the folder."""
+        line = orjson.dumps(row)
+        self._rows.setdefault(name, []).append(line)
+        self._bytes += len(line)
+        if self._bytes > MOST_BYTES:
+            self._spill()
+
+    def close(self) -> None:
+        """Write what is left, and end the arrays."""
+        self._spill()
+        for path in self._folder.rglob("*.json"):
+            with path.open("ab") as stream:
+                stream.write(b"\n]\n")
+
+    def _spill(self) -> None:
+        for name, rows in self._rows.items():
+            path = self._folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            begun = path.exists()
+            with path.open("ab") as stream:
+                if path.suffix == ".json":
+                    stream.write(b",\n" if begun else b"[\n")
+                    stream.write(b",\n".join(rows))
+                else:
+                    stream.write(b"\n".join(rows) + b"\n")
+        self._rows.clear()
+        self._bytes = 0

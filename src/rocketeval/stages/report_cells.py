@@ -1,0 +1,158 @@
+"""A run's responses as a table of queries by candidates, and their answers as columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+ANSWER_COLUMNS = ["key", "p_yes", "p_low", "p_high", "status", "neutralised"]
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """Every response of a run in its cell."""
+
+    query_ids: tuple[str, ...]
+    """One per row, in the benchmark's order."""
+    candidates: tuple[str, ...]
+    """One per column, in the ranking's order."""
+    scores: Floats
+    """NaN where there is none."""
+    responses: NDArray[np.bool_]
+    """Whether the candidate answered the query at all."""
+    keys: pa.Array
+    """Of each cell's judgment, row by row; null where there is none."""
+
+    def keys_of(self, places: Sequence[int]) -> pa.Array:
+        """Return the keys of some queries' cells, row by row."""
+        width = len(self.candidates)
+        cells = np.asarray(places, dtype=np.int64)[:, None] * width + np.arange(width)
+        return self.keys.take(pa.array(cells.ravel()))
+
+
+def make_cells(scores: pa.Table, query_ids: Sequence[str], candidates: Sequence[str]) -> Cells:
+    """Lay out a table of scores; candidates that are not named are left out."""
+    rows = _places(scores["query_id"], query_ids)
+    columns = _places(scores["candidate"], candidates)
+    here = np.flatnonzero((rows >= 0) & (columns >= 0))
+    shape = (len(query_ids), len(candidates))
+    cells = rows[here] * len(candidates) + columns[here]
+    grid = np.full(shape[0] * shape[1], np.nan)
+    grid[cells] = scores["score"].to_numpy(zero_copy_only=False).astype(np.float64)[here]
+    source = np.full(len(grid), -1, dtype=np.int64)
+    source[cells] = here
+    there = source >= 0
+    return Cells(
+        tuple(query_ids),
+        tuple(candidates),
+        grid.reshape(shape),
+        there.reshape(shape),
+        _one_array(scores["judgment"]).take(pa.array(source, mask=~there)),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Judged:
+    """The judgments of some queries, as columns."""
+
+    places: dict[int, int]
+    """Where the cells of a query begin in `rows`."""
+    width: int
+    """How many candidates there are."""
+    rows: Ints
+    """Row of the columns for each cell; -1 where it was not judged."""
+    offsets: Ints
+    """Where each row's answers begin, and where the last one's end."""
+    p_yes: Floats
+    p_low: Floats
+    p_high: Floats
+    status: Ints
+    """Place in `statuses`."""
+    statuses: tuple[str, ...]
+    neutralised: Ints
+    """Of each row."""
+
+    def rows_of(self, place: int) -> Ints:
+        """Return the row of each candidate's judgment."""
+        start = self.places[place]
+        return self.rows[start : start + self.width]
+
+    def spots(self, place: int, items: int) -> tuple[Ints, NDArray[np.bool_]]:
+        """Return where the answers of a query lie, candidates by items, and which there are."""
+        rows = self.rows_of(place)
+        starts, ends = self.offsets[rows], self.offsets[rows + 1]
+        spots = starts[:, None] + np.arange(items)
+        there = (rows >= 0)[:, None] & (spots < ends[:, None])
+        return np.where(there, spots, 0), there
+
+    def answers(self, place: int, items: int) -> Floats:
+        """Return a query's answers, candidates by items; NaN is missing."""
+        spots, there = self.spots(place, items)
+        if not len(self.p_yes):
+            return np.full(spots.shape, np.nan)
+        return np.where(there, self.p_yes[spots], np.nan)
+
+
+def read_judged(cells: Cells, places: Sequence[int], judgments: Iterable[pa.Table]) -> Judged:
+    """Return the judgments of some queries from ledger tables with `ANSWER_COLUMNS`."""
+    keys = cells.keys_of(places)
+    parts = [
+        table.filter(pc.is_in(table["key"], value_set=keys, skip_nulls=True)) for table in judgments
+    ]
+    ledger = pa.concat_tables([_NONE, *parts]).combine_chunks()
+    width = len(cells.candidates)
+    found = pc.fill_null(pc.index_in(keys, value_set=ledger["key"], skip_nulls=True), -1)
+    lengths = pc.fill_null(pc.list_value_length(ledger["p_yes"]), 0)
+    statuses = _one_array(pc.list_flatten(ledger["status"])).dictionary_encode()
+    return Judged(
+        places={place: number * width for number, place in enumerate(places)},
+        width=width,
+        rows=_numbers(found),
+        offsets=np.concatenate([[0], np.cumsum(_numbers(lengths))]).astype(np.int64),
+        p_yes=_flat(ledger["p_yes"]),
+        p_low=_flat(ledger["p_low"]),
+        p_high=_flat(ledger["p_high"]),
+        status=_numbers(statuses.indices),
+        statuses=tuple(statuses.dictionary.to_pylist()),
+        neutralised=_numbers(ledger["neutralised"]),
+    )
+
+
+def _flat(lists: pa.ChunkedArray) -> Floats:
+    values: Floats = pc.list_flatten(lists).to_numpy(zero_copy_only=False).astype(np.float64)
+    return values
+
+
+def _places(names: pa.ChunkedArray, order: Sequence[str]) -> Ints:
+    found = pc.index_in(names, value_set=pa.array(order, pa.string()))
+    return _numbers(pc.fill_null(found, -1))
+
+
+def _numbers(column: pa.Array | pa.ChunkedArray) -> Ints:
+    numbers: Ints = column.to_numpy(zero_copy_only=False).astype(np.int64)
+    return numbers
+
+
+def _one_array(column: pa.ChunkedArray) -> pa.Array:
+    """The column in one piece, of no length if it has no pieces."""
+    return pa.concat_arrays([pa.array([], column.type), *column.chunks])
+
+
+_NONE = pa.table(
+    {
+        "key": pa.array([], pa.string()),
+        "p_yes": pa.array([], pa.list_(pa.float64())),
+        "p_low": pa.array([], pa.list_(pa.float64())),
+        "p_high": pa.array([], pa.list_(pa.float64())),
+        "status": pa.array([], pa.list_(pa.string())),
+        "neutralised": pa.array([], pa.int32()),
+    }
+)

@@ -1,0 +1,194 @@
+"""The blocks of a report, from a run's columns; nothing is read before it is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from rocketeval.config import RunConfig
+from rocketeval.records import Checklist, Query, Status, Turn
+from rocketeval.report.data import STATUS_TEXT
+from rocketeval.report.source import Floats, Ints, known, spread
+from rocketeval.stages.report_cells import ANSWER_COLUMNS, Cells, Judged, read_judged
+from rocketeval.stages.report_findings import Findings
+from rocketeval.stages.report_items import figures_of
+from rocketeval.stages.report_labels import label_grid, labels_block, labels_of
+from rocketeval.stages.report_pairs import pairs_block
+from rocketeval.store.run import RunStore
+
+SNIPPET = 160
+"""Characters of a query's text that stand in the list of queries."""
+
+NOT_JUDGED = "not judged"
+
+
+class RunContent:
+    """What a run's blocks are made from."""
+
+    def __init__(
+        self, store: RunStore, config: RunConfig, findings: Findings, cells: Cells
+    ) -> None:
+        self.store = store
+        self.config = config
+        self.findings = findings
+        self.cells = cells
+        self._held: Judged | None = None
+        self._made: dict[int, dict[str, Any]] = {}
+
+    @property
+    def scores(self) -> Floats:
+        """Queries by candidates, in the head's order; NaN where there is none."""
+        return self.cells.scores
+
+    @cached_property
+    def items(self) -> Ints:
+        """How many items each query has."""
+        return np.array([len(self._texts_of_items(q)) for q in self.cells.query_ids], dtype=int)
+
+    @cached_property
+    def _checklists(self) -> dict[str, Checklist]:
+        return self.store.inputs.checklists()
+
+    @cached_property
+    def _queries(self) -> list[Query]:
+        by_id = self.store.inputs.queries
+        return [by_id[query_id] for query_id in self.cells.query_ids]
+
+    def queries(self) -> dict[str, list[Any]]:
+        """Return the block of queries, but for `detail`."""
+        scores = self.scores
+        present = ~np.isnan(scores)
+        counts = present.sum(axis=1)
+        totals = np.where(present, scores, 0.0).sum(axis=1)
+        means = np.where(counts > 0, totals / np.maximum(counts, 1), np.nan)
+        return {
+            "id": list(self.cells.query_ids),
+            "category": [query.category for query in self._queries],
+            "snippet": [
+                " ".join(query.text[: 2 * SNIPPET].split())[:SNIPPET] for query in self._queries
+            ],
+            "mean": known(means),
+            "spread": known(spread(scores)),
+            "missing": (scores.shape[1] - counts).tolist(),
+            "items": self.items.tolist(),
+        }
+
+    def answers(self, places: Sequence[int]) -> Iterator[Floats]:
+        """Yield for each query a table of candidates by items; NaN is missing."""
+        judged = self._judged(places)
+        for place in places:
+            yield judged.answers(place, int(self.items[place]))
+
+    def figures(self, places: Sequence[int]) -> Iterator[dict[str, Any]]:
+        """Yield for each query the texts and figures of its items."""
+        judged = self._judged(places)
+        for place in places:
+            yield self._items(place, judged)
+
+    def query(self, place: int) -> dict[str, Any]:
+        """Return one query's block, without texts and cells."""
+        judged, query = self._judged([place]), self._queries[place]
+        items = self._items(place, judged)
+        return {
+            "text": query.text,
+            "history": _turns(query.history),
+            "reference": query.reference,
+            "items": items["texts"],
+            "figures": items["figures"],
+            "odd": list(self._odd(place, judged)),
+            "disarmed": list(self._disarmed(place, judged)),
+            "labels": labels_of(self._labels, place),
+        }
+
+    def texts(self, places: Sequence[int]) -> Iterator[dict[str, Any]]:
+        """Yield for each query `texts` and `histories` of its responses."""
+        columns = {name: column for column, name in enumerate(self.cells.candidates)}
+        found: dict[str, dict[str, Any]] = {
+            self.cells.query_ids[place]: {"texts": [None] * len(columns), "histories": []}
+            for place in places
+        }
+        for response in self.store.inputs.responses_to(list(found)):
+            column = columns.get(response.candidate)
+            if column is None:
+                continue
+            block = found[response.query_id]
+            block["texts"][column] = response.text
+            if response.history is not None:
+                block["histories"].append([column, _turns(response.history)])
+        for place in places:
+            yield found[self.cells.query_ids[place]]
+
+    def labels(self) -> dict[str, Any] | None:
+        """Return the block of labels; None without any."""
+        return labels_block(self._labels, self.scores)
+
+    def pairs(self) -> dict[str, Any] | None:
+        """Return the block of comparisons; None for fewer than two candidates."""
+        return pairs_block(self.cells, self.findings.ranking)
+
+    def hold(self, places: Sequence[int]) -> None:
+        """Read the answers of many queries at once: the ledger is passed over once."""
+        self._held = self._read(places)
+
+    @cached_property
+    def _labels(self) -> Floats:
+        return label_grid(self.cells, self.store.inputs.labels())
+
+    def _judged(self, places: Sequence[int]) -> Judged:
+        if self._held is not None and all(place in self._held.places for place in places):
+            return self._held
+        if len(places) > 1:
+            self.hold(places)
+            return self._judged(places)
+        return self._read(places)
+
+    def _read(self, places: Sequence[int]) -> Judged:
+        return read_judged(self.cells, places, self.store.judgments(ANSWER_COLUMNS))
+
+    def _texts_of_items(self, query_id: str) -> tuple[str, ...]:
+        checklist = self._checklists.get(query_id)
+        return () if checklist is None else checklist.items
+
+    def _items(self, place: int, judged: Judged) -> dict[str, Any]:
+        if place not in self._made:
+            query_id = self.cells.query_ids[place]
+            answers = judged.answers(place, int(self.items[place]))
+            learned = self.findings.weights.get(query_id)
+            self._made[place] = {
+                "texts": list(self._texts_of_items(query_id)),
+                "figures": figures_of(answers, self.scores[place], learned),
+            }
+        return self._made[place]
+
+    def _odd(self, place: int, judged: Judged) -> Iterator[list[Any]]:
+        """Answers with more to tell than a number."""
+        rows, items = judged.rows_of(place), int(self.items[place])
+        spots, there = judged.spots(place, items)
+        unjudged = self.cells.responses[place] & (rows < 0)
+        for candidate in np.flatnonzero(unjudged).tolist():
+            yield from ([candidate, item, None, None, NOT_JUDGED] for item in range(items))
+        if not there.any():
+            return
+        fine = np.array([status == Status.OK for status in judged.statuses])
+        low, high = judged.p_low[spots], judged.p_high[spots]
+        # Bounds that people would read as the same number are not worth a line.
+        wide = np.nan_to_num(low.round(2) - high.round(2)) != 0.0
+        odd = there & (wide | ~fine[judged.status[spots]])
+        for candidate, item in np.argwhere(odd).tolist():
+            status = judged.statuses[judged.status[spots[candidate, item]]]
+            ends = known(np.array([low[candidate, item], high[candidate, item]]))
+            yield [candidate, item, *ends, STATUS_TEXT.get(status, "")]
+
+    def _disarmed(self, place: int, judged: Judged) -> Iterator[list[int]]:
+        rows = judged.rows_of(place)
+        for candidate in np.flatnonzero(rows >= 0).tolist():
+            count = int(judged.neutralised[rows[candidate]])
+            if count:
+                yield [candidate, count]
+
+
+def _turns(turns: Sequence[Turn]) -> list[list[str]]:
+    return [[turn.role, turn.content] for turn in turns]

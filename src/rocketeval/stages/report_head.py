@@ -1,0 +1,216 @@
+"""The head of a report: everything its first screen shows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, replace
+from typing import Any
+
+from rocketeval._version import __version__
+from rocketeval.config import RunConfig
+from rocketeval.ranking.rank import RankedCandidate, Ranking
+from rocketeval.ranking.words import separation_in_words
+from rocketeval.report.data import (
+    GRADE,
+    PROBABILITY,
+    Candidate,
+    CategoryMeans,
+    Explained,
+    LostItem,
+    ReportHead,
+    RunFile,
+)
+from rocketeval.scoring.labelled import mean_by_candidate
+from rocketeval.stages.report_calibration import curves
+from rocketeval.stages.report_cells import Cells
+from rocketeval.stages.report_cost import STAGES, cost_notes, costs
+from rocketeval.stages.report_figures import figures, read_interval, tables
+from rocketeval.stages.report_findings import Findings
+from rocketeval.stages.report_labels import label_grid
+from rocketeval.stages.report_losses import losses, sizes
+from rocketeval.stages.report_notes import notes
+from rocketeval.stages.report_spread import category_means, quantiles
+from rocketeval.stages.report_trust import trust
+from rocketeval.stages.yes_no import answers_yes_or_no
+from rocketeval.store.run import RunStore
+
+MOST_WINS = 100
+"""Candidates in the table of wins."""
+MOST_EXPLAINED = 200
+"""Candidates whose losses are on the page."""
+MOST_LOSSES = 5
+"""Of each of them."""
+
+_SAYS_LITTLE = frozenset({"benchmark", "data", "dataset"})
+_FILES = {
+    "scores.parquet": "one row a response: its score and the key of its judgment",
+    "scores.jsonl": "the same as JSON lines",
+    "ranking.csv": "the leaderboard for spreadsheets",
+    "ranking.json": "the leaderboard, and who wins against whom",
+    "audit.json": "every figure about trust",
+    "explain.json": "where each candidate loses and gains",
+    "item_weights.json": "what a scorer learned about each item",
+    "item_gold.json": "answers held against gold answers",
+    "reliability.json": "other judges beside this one",
+    "methods.json": "ways to ask the judge, side by side",
+    "failures.jsonl": "what could not be judged, and why",
+    "inputs/queries.jsonl": "the queries",
+    "inputs/checklists.jsonl": "the checklists",
+    "inputs/labels.jsonl": "the labels",
+    "inputs/votes.jsonl": "the votes",
+    "inputs/ratings.jsonl": "the reference ratings",
+    "manifest.json": "who made what from what: hashes, versions, timings",
+    "run.yaml": "the config",
+}
+
+
+def make_head(
+    store: RunStore, config: RunConfig, findings: Findings, cells: Cells, provisional: str
+) -> ReportHead:
+    """Return the head of a run's report."""
+    audit, ranking, stages = findings.audit, findings.ranking, findings.stages
+    lost, nothing_lost = losses(findings)
+    given = store.inputs.labels()
+    yes_no = answers_yes_or_no(config)
+    gold = label_grid(cells, given)
+    return ReportHead(
+        run=config.name,
+        benchmark=benchmark_name(config),
+        created=findings.manifest.get("created", ""),
+        finished=max((stages[s].get("finished", "") for s in STAGES if s in stages), default=""),
+        made_with=f"RocketEval {__version__}",
+        provisional=provisional,
+        **_judge(store),
+        author=_authors(store),
+        method=config.method.kind,
+        scorer=stages.get("score", {}).get("scorer", config.scorer.kind),
+        scale=config.scorer.scale,
+        answers_are=PROBABILITY if yes_no else GRADE,
+        yes_no=yes_no,
+        level=ranking.level,
+        tie_margin=ranking.tie_margin,
+        sizes=sizes(findings),
+        losses=lost,
+        nothing_lost=nothing_lost,
+        candidates=tuple(_candidates(ranking, store, mean_by_candidate(given), cells)),
+        separation=tuple(separation_in_words(ranking.rows)),
+        trust=trust(findings),
+        advice=() if audit is None else tuple(audit.get("advice", ())),
+        figures=() if audit is None else figures(audit),
+        tables=() if audit is None else tables(audit),
+        calibration=curves(cells, config, gold, store.inputs.votes(), findings.item_gold),
+        costs=costs(stages),
+        cost_notes=cost_notes(stages),
+        wins=_wins(ranking),
+        explained=tuple(_explained(findings.explain, cells)),
+        notes=notes(ranking, stages.get("score", {}), config.method.kind),
+        files=tuple(_files(store)),
+        categories=_categories(store, cells),
+    )
+
+
+def benchmark_name(config: RunConfig) -> str:
+    """Return what a reader would call it: its folder, with the one above where that says little."""
+    path = config.benchmark.path
+    if path.name in _SAYS_LITTLE and path.parent.name:
+        return f"{path.parent.name}/{path.name}"
+    return path.name or config.benchmark.kind
+
+
+def _categories(store: RunStore, cells: Cells) -> tuple[CategoryMeans, ...]:
+    queries = store.inputs.queries
+    return category_means(cells.scores, [queries[name].category for name in cells.query_ids])
+
+
+def _judge(store: RunStore) -> dict[str, Any]:
+    judge = store.judge()
+    details = {**asdict(judge), "digest": judge.digest.hex()}
+    return {"judge": judge.model, "judge_details": tuple(details.items())}
+
+
+def _authors(store: RunStore) -> str:
+    names = {made.author for made in store.inputs.checklists().values()}
+    return ", ".join(sorted("the benchmark" if name == "imported" else name for name in names))
+
+
+def _candidates(
+    ranking: Ranking, store: RunStore, labels: Mapping[str, float], cells: Cells
+) -> Iterator[Candidate]:
+    ratings = {rating.candidate: rating.value for rating in store.inputs.ratings()}
+    spreads = dict(zip(cells.candidates, quantiles(cells.scores), strict=True))
+    for row in ranking.rows:
+        made = _ranked(row, labels.get(row.candidate), ratings.get(row.candidate))
+        yield replace(made, quantiles=spreads.get(row.candidate))
+    for name in ranking.unranked:
+        yield Candidate(
+            name=name,
+            rank=None,
+            rank_low=None,
+            rank_high=None,
+            group=None,
+            beats_next=None,
+            rating=None,
+            score=None,
+            queries=0,
+            missing=len(cells.query_ids),
+            label=labels.get(name),
+            reference=ratings.get(name),
+        )
+
+
+def _ranked(row: RankedCandidate, label: float | None, reference: float | None) -> Candidate:
+    return Candidate(
+        name=row.candidate,
+        rank=row.rank,
+        rank_low=row.rank_low,
+        rank_high=row.rank_high,
+        group=row.group,
+        beats_next=row.beats_next,
+        rating=row.rating,
+        score=row.mean_score,
+        queries=row.queries,
+        missing=row.missing,
+        label=label,
+        reference=reference,
+    )
+
+
+def _wins(ranking: Ranking) -> tuple[tuple[float | None, ...], ...]:
+    if ranking.wins is None:
+        return ()
+    shares = ranking.wins.shares[:MOST_WINS]
+    return tuple(
+        tuple(None if share is None else round(share, 4) for share in row[:MOST_WINS])
+        for row in shares
+    )
+
+
+def _explained(found: Mapping[str, Any] | None, cells: Cells) -> Iterator[Explained]:
+    if found is None:
+        return
+    candidates = {name: place for place, name in enumerate(cells.candidates)}
+    queries = {query: place for place, query in enumerate(cells.query_ids)}
+    for one in found["candidates"][:MOST_EXPLAINED]:
+        if one["candidate"] not in candidates:
+            continue
+        yield Explained(
+            candidate=candidates[one["candidate"]],
+            points=read_interval(one["overall"]["points"]) if one["overall"] else None,
+            losses=tuple(
+                LostItem(
+                    query=queries[loss["query_id"]],
+                    item=loss["item"],
+                    text=loss["text"],
+                    p_yes=loss["p_yes"],
+                    neighbours_p_yes=loss["neighbours_p_yes"],
+                    points=loss["points"],
+                )
+                for loss in one["losses"][:MOST_LOSSES]
+            ),
+        )
+
+
+def _files(store: RunStore) -> Iterator[RunFile]:
+    for name, what in _FILES.items():
+        if (store.path / name).is_file():
+            yield RunFile(name, what)

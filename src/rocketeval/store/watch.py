@@ -1,0 +1,139 @@
+"""A run seen from outside, while another process may write it: nothing here takes its lock."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import orjson
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from rocketeval.hashing import content_hash
+from rocketeval.store.ledger import live_files
+from rocketeval.store.run import MADE, RESULTS, RunStore
+
+_LOCKS = Path("/proc/locks")
+_INPUTS = ("inputs/summary.json", "inputs/checklists.jsonl", "run.yaml")
+_SIGNS = ("manifest.json", "authored.jsonl", "failures.jsonl", ".inputs.new", *_INPUTS, *RESULTS)
+
+
+class LedgerWatch:
+    """Counts what a growing ledger holds of the wanted judgments; no row is read twice."""
+
+    def __init__(self, folder: Path, wanted: Mapping[bytes, int]) -> None:
+        """`wanted` says how many responses each judgment is for."""
+        self.folder = folder
+        self.total = sum(wanted.values())
+        self.done = 0
+        """Responses whose judgment was in the ledger at the last look."""
+        self._wanted = wanted
+        self._left = dict(wanted)
+        self._read_to: dict[str, int] = {}
+
+    def look(self) -> int:
+        """Read what is new; return how many responses are judged."""
+        files = live_files(self.folder)
+        if self._is_another(files):
+            self.done, self._left, self._read_to = 0, dict(self._wanted), {}
+        for path in files:
+            try:
+                keys = self._parts_keys(path) if path.suffix == ".parquet" else self._lines(path)
+                for key in keys:
+                    self.done += self._left.pop(key, 0)
+            except FileNotFoundError:
+                # It was rolled this moment; its part is read at the next look.
+                continue
+        return self.done
+
+    def _is_another(self, files: list[Path]) -> bool:
+        """Whether something that was read is gone: someone began the ledger anew."""
+        there = {path.stem for path in files}
+        rolled = (Path(name).stem.replace("journal-", "part-") for name in self._read_to)
+        return any(
+            Path(name).stem not in there and part not in there
+            for name, part in zip(self._read_to, rolled, strict=True)
+        )
+
+    def _parts_keys(self, path: Path) -> list[bytes]:
+        size = path.stat().st_size
+        if self._read_to.get(path.name) == size:
+            return []
+        with pq.ParquetFile(path, memory_map=True) as part:
+            keys = part.read(["key"])["key"].to_pylist()
+        self._read_to[path.name] = size
+        return list(map(bytes.fromhex, keys))
+
+    def _lines(self, path: Path) -> Iterator[bytes]:
+        with path.open("rb") as journal:
+            journal.seek(self._read_to.get(path.name, 0))
+            fresh = journal.read()
+        whole = fresh.rfind(b"\n") + 1
+        for line in fresh[:whole].splitlines():
+            yield bytes.fromhex(orjson.loads(line)["key"])
+        self._read_to[path.name] = self._read_to.get(path.name, 0) + whole
+
+
+def made_by(store: RunStore) -> set[str]:
+    """Return the stages after grading whose file is there."""
+    return {stage for stage, names in MADE.items() if (store.path / names[0]).exists()}
+
+
+def inputs_version(store: RunStore) -> str:
+    """Return what changes whenever a run wants other judgments than before."""
+    judge = store.manifest().get("judge_digest", "")
+    return content_hash(judge, list(_stamps(store.path, _INPUTS))).hex()
+
+
+def results_version(store: RunStore) -> str:
+    """Return what changes whenever a file that a stage made does."""
+    return content_hash(list(_stamps(store.path, ("manifest.json", *_INPUTS, *RESULTS)))).hex()
+
+
+def files_version(path: Path, names: tuple[str, ...]) -> str:
+    """Return what changes whenever one of these files of a run does."""
+    return content_hash(list(_stamps(path, names))).hex()
+
+
+def newest_change(store: RunStore, also: tuple[Path, ...] = ()) -> float:
+    """Return when anything of the run was last written, as seconds since 1970; 0 if never.
+
+    `also` are files outside it, such as a journal that runs share.
+    """
+    ledger = store.ledger_folder.iterdir() if store.ledger_folder.is_dir() else ()
+    paths = [*(store.path / name for name in _SIGNS), store.ledger_folder, *ledger, *also]
+    return max((stat.st_mtime for stat in map(_stat, paths) if stat), default=0.0)
+
+
+def is_held(store: RunStore) -> bool:
+    """Return whether a process is known to hold the run's lock, without touching the lock.
+
+    Linux lists who holds what. False elsewhere, and for processes of another container.
+    """
+    lock = _stat(store.path / ".lock")
+    if lock is None:
+        return False
+    device = f"{os.major(lock.st_dev):02x}:{os.minor(lock.st_dev):02x}:{lock.st_ino}"
+    try:
+        return any(device in line.split() for line in _LOCKS.read_text().splitlines())
+    except OSError:
+        return False
+
+
+def _stamps(folder: Path, names: tuple[str, ...]) -> Iterator[tuple[str, int, int]]:
+    for name in names:
+        stat = _stat(folder / name)
+        if stat is not None:
+            yield name, stat.st_size, stat.st_mtime_ns
+
+
+def _stat(path: Path) -> os.stat_result | None:
+    try:
+        return path.stat()
+    except OSError:
+        return None
+
+
+READ_ERRORS = (OSError, ValueError, KeyError, TypeError, AttributeError, pa.ArrowException)
+"""What reading a damaged, foreign or just changing run folder can raise, beside our own errors."""

@@ -1,0 +1,198 @@
+"""The figures of a run: those its stages left, or provisional ones from what is judged so far.
+
+Provisional figures are made in memory from the ledger; nothing is written to the run.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rocketeval.config import RunConfig, ScorerConfig, load_config, with_tie_margin
+from rocketeval.cost import usage_facts
+from rocketeval.errors import RocketEvalError
+from rocketeval.grid import ScoreGrid
+from rocketeval.ranking.rank import Ranking, rank
+from rocketeval.records import Gold
+from rocketeval.report.source import ReportSource
+from rocketeval.scoring.answers import AnswerTable
+from rocketeval.scoring.base import Learner, create_scorer
+from rocketeval.scoring.crossfit import Scored, score_answers
+from rocketeval.scoring.score import count_statuses, score_table
+from rocketeval.stages.report import Findings, gather, read_findings
+from rocketeval.stages.score import read_answers
+from rocketeval.store.run import RunStore
+from rocketeval.store.watch import made_by
+from rocketeval.view.unjudged import unjudged
+
+RESAMPLES = 200
+"""Behind a provisional interval; a run's own setting wins where it is less."""
+
+_UNAUDITED = "Scores and ranks are final; they are not held against votes, labels and ratings yet."
+
+
+@dataclass(frozen=True, eq=False)
+class Figures:
+    """What a page shows of a run, and how final that is."""
+
+    source: ReportSource
+    going: str = ""
+    """Why the figures are not final, while the run goes; empty when they are."""
+    stopped: str = ""
+    """The same, when nobody goes on with the run."""
+
+    @property
+    def final(self) -> bool:
+        """Whether these are the run's own figures."""
+        return not self.going
+
+    def words(self, is_going: bool) -> str:
+        """Return why the figures are not final; empty when they are."""
+        return self.going if is_going else self.stopped
+
+
+def final_figures(store: RunStore) -> Figures:
+    """Return the figures that the run's stages left."""
+    return Figures(gather(store, run_config(store), read_findings(store)))
+
+
+def provisional_figures(store: RunStore, command: str | None = None) -> Figures:
+    """Return the figures of what is judged so far.
+
+    `command` is what goes on with the run; the run's own config does when it is not known.
+    """
+    config = run_config(store)
+    if made_by(store).issuperset(("score", "rank")):
+        return _not_audited(store, config, command)
+    if "judge" not in store.manifest():
+        return _nothing_yet(store, config, command, judged=0)
+    answers, keys = read_answers(store)
+    scorer, scored_by = _scorer(config.scorer)
+    scored = score_answers(answers, Gold(), scorer)
+    judged, total = int((answers.items > 0).sum()), len(keys) - keys.count(None)
+    if np.isnan(scored.scores).all():
+        return _nothing_yet(store, config, command, judged)
+    grid = ScoreGrid.from_columns(answers.query_ids, answers.candidates, scored.scores.tolist())
+    findings = Findings(
+        score_table(answers, scored, keys),
+        _rank(grid, config),
+        manifest=_manifest(store, config, answers, scored, keys),
+    )
+    going, stopped = _words(judged, total, scored_by, _go_on(store, config, command))
+    return Figures(gather(store, config, findings, provisional=going), going, stopped)
+
+
+def _not_audited(store: RunStore, config: RunConfig, command: str | None) -> Figures:
+    """Return the run's own scores and ranks, which nothing has been held against yet."""
+    source = gather(store, config, read_findings(store), provisional=_UNAUDITED)
+    return Figures(source, _UNAUDITED, f"{_UNAUDITED} {_go_on(store, config, command)}")
+
+
+def _nothing_yet(store: RunStore, config: RunConfig, command: str | None, judged: int) -> Figures:
+    """Return a page without figures: no response has a score."""
+    found = unjudged(store, config)
+    return Figures(found.source, *_words(judged, found.total, "", _go_on(store, config, command)))
+
+
+def _words(judged: int, total: int, scored_by: str, go_on: str) -> tuple[str, str]:
+    """Return why figures are not final, of a run that goes and of one that stopped."""
+    so_far = f"{judged:,} of {total:,} responses are judged so far"
+    going = f"{so_far}; all figures can still change. {scored_by}"
+    return going.strip(), f"The run stopped: {so_far}. {go_on} {scored_by}".strip()
+
+
+def _manifest(
+    store: RunStore,
+    config: RunConfig,
+    answers: AnswerTable,
+    scored: Scored,
+    keys: Sequence[str | None],
+) -> dict[str, Any]:
+    """Return the manifest as if grading and scoring had ended here.
+
+    What it says of these stages may be an earlier call's, about other responses.
+    """
+    manifest = store.manifest()
+    stages = manifest.get("stages", {})
+    judged = int((answers.items > 0).sum())
+    tasks = len(keys) - keys.count(None)
+    usage = usage_facts(store.ledger_usage(), config.judge.price)
+    return {
+        **manifest,
+        "stages": {
+            **{name: stages[name] for name in ("load", "checklist") if name in stages},
+            "grade": {"tasks": tasks, "unfinished": tasks - judged, "usage_of_ledger": usage},
+            "score": {
+                "scorer": scored.kind,
+                "without_score": int(np.isnan(scored.scores).sum()),
+                "answers": int(answers.items.sum()),
+                "missing_answers": int((answers.items - answers.answered).sum()),
+                "statuses": _statuses(store, answers, keys),
+            },
+        },
+    }
+
+
+def _statuses(store: RunStore, answers: AnswerTable, keys: Sequence[str | None]) -> dict[str, int]:
+    """Return how many of the answers have each status.
+
+    The ledger is read once, since it grows, and what has come since the answers were read is left.
+    """
+    judged = [key for key, items in zip(keys, answers.items.tolist(), strict=True) if items]
+    tables = list(store.judgments(["key", "status"]))
+    return count_statuses(
+        judged,
+        (table.select(["key"]) for table in tables),
+        (table.select(["status"]) for table in tables),
+    )
+
+
+def run_config(store: RunStore) -> RunConfig:
+    """Return the config that the run was made with, as it lies in its folder."""
+    return with_tie_margin(load_config(store.path / "run.yaml"))
+
+
+def _scorer(config: ScorerConfig) -> tuple[ScorerConfig, str]:
+    """Return a scorer that needs no gold, and words for it: the run's own if it needs none."""
+    if config.fitted is None and not isinstance(create_scorer(config), Learner):
+        return config, "Intervals rest on fewer resamples than those of a finished run."
+    plain = ScorerConfig(kind="mean", scale=config.scale, missing=config.missing)
+    return plain, f"The mean of the answers stands in for the run's own scorer, {config.kind}."
+
+
+def _rank(grid: ScoreGrid, config: RunConfig) -> Ranking:
+    settings = config.ranking
+    times = min(RESAMPLES, settings.bootstrap)
+
+    def ranked(anchor: str | None) -> Ranking:
+        found = rank(
+            grid,
+            tie_margin=settings.tie_margin,
+            bootstrap=times,
+            seed=settings.seed,
+            anchor=anchor,
+            anchor_rating=settings.anchor_rating,
+        )
+        # Whoever has no score yet misses all queries, not only those that others are judged on.
+        return replace(found, queries=len(grid.query_ids))
+
+    try:
+        return ranked(settings.anchor)
+    except RocketEvalError:
+        # The anchor is not judged yet, or not together with all others.
+        return ranked(None)
+
+
+def _go_on(store: RunStore, config: RunConfig, command: str | None) -> str:
+    if command is None and _same(config.run_path, store.path):
+        command = shlex.join(["rocketeval", "run", str(store.path / "run.yaml")])
+    return f"Go on with `{command}`." if command else "Run the same command again to go on."
+
+
+def _same(one: Path, other: Path) -> bool:
+    return one.resolve() == other.resolve()

@@ -1,0 +1,184 @@
+"""One run that somebody looks at: its figures, made anew when there is more to show."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from concurrent.futures import Executor
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TypeVar
+
+from rocketeval.errors import RocketEvalError, StoreError
+from rocketeval.report.data import Live, ReportHead
+from rocketeval.store.run import RunStore
+from rocketeval.store.watch import READ_ERRORS, results_version
+from rocketeval.view.figures import Figures, final_figures, provisional_figures
+from rocketeval.view.lines import unreadable, with_patience
+from rocketeval.view.progress import Progress, ProgressMeter
+
+REFRESH_SECONDS = 5.0
+"""Provisional figures are not made anew more often than this."""
+SHARE = 0.1
+"""Of its time a server spends at most so much on provisional figures: the run needs it too."""
+KEPT = 2
+"""Versions of a run whose blocks can still be had: a page that is open may ask for them."""
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, eq=False)
+class Snapshot:
+    """A run as it was shown at one moment."""
+
+    key: str
+    """Tells it from any other."""
+    figures: Figures
+    done: int
+    made_at: float
+    seconds: float
+    """What it took to make."""
+
+    def version(self, progress: Progress) -> str:
+        """Return the version of a page that shows these figures of a run so far."""
+        return f"{self.key}-{progress.state}"
+
+
+class WatchedRun:
+    """Gives the head, the pulse and the blocks of one run."""
+
+    def __init__(
+        self, path: Path, meter: ProgressMeter, workers: Executor, command: str | None
+    ) -> None:
+        self.path = path
+        self._meter = meter
+        self._workers = workers
+        self._command = command
+        self._kept: OrderedDict[str, Snapshot] = OrderedDict()
+        self._making = asyncio.Lock()
+        self._reading = asyncio.Lock()
+        self._background: asyncio.Task[None] | None = None
+        self._failed_at = -REFRESH_SECONDS
+
+    async def head(self) -> ReportHead:
+        """Return the head of the run's page, as far as the run is."""
+        progress = await self._progress()
+        snapshot = await self._up_to_date(progress)
+        return replace(
+            snapshot.figures.source.head,
+            provisional=snapshot.figures.words(progress.state == "going"),
+            live=_live(progress, snapshot.version(progress)),
+        )
+
+    async def pulse(self) -> Live:
+        """Return how far the run is; what there is more to show is made behind its back."""
+        progress = await self._progress()
+        shown = self._newest()
+        if self._background is None and self._is_due(progress, shown):
+            self._background = asyncio.create_task(self._make_behind(progress))
+        if progress.state == "finished":
+            return _live(progress, f"{_final_key(self.path)}-finished")
+        return _live(progress, shown.version(progress) if shown else "")
+
+    async def block(self, name: str, version: str | None) -> bytes | None:
+        """Return a block of the given version, of the newest without one; None if unknown."""
+        if version is None:
+            snapshot = self._newest() or await self._up_to_date(await self._progress())
+        else:
+            key = version.rpartition("-")[0]
+            if key not in self._kept:
+                # After a restart, the figures of a finished run are the same as before.
+                await self._up_to_date(await self._progress())
+            if key not in self._kept:
+                raise Outdated
+            snapshot = self._kept[key]
+        async with self._reading:
+            return await self._work(lambda: snapshot.figures.source.block(name))
+
+    def close(self) -> None:
+        """Forget all figures."""
+        self._kept.clear()
+        if self._background is not None:
+            self._background.cancel()
+
+    async def _progress(self) -> Progress:
+        return await self._work(lambda: with_patience(self._meter.look))
+
+    def _newest(self) -> Snapshot | None:
+        return next(reversed(self._kept.values()), None)
+
+    async def _up_to_date(self, progress: Progress) -> Snapshot:
+        async with self._making:
+            shown = self._newest()
+            if shown is not None and not self._is_due(progress, shown):
+                return shown
+            return await self._make(progress)
+
+    def _is_due(self, progress: Progress, shown: Snapshot | None) -> bool:
+        """Whether there is something new to show, and enough time has passed."""
+        now = time.monotonic()
+        if progress.state == "finished":
+            return shown is None or shown.key != _final_key(self.path)
+        if shown is None:
+            return now - self._failed_at >= REFRESH_SECONDS
+        pause = max(REFRESH_SECONDS, shown.seconds / SHARE)
+        changed = shown.figures.final or shown.done != progress.done
+        return changed and now - max(shown.made_at, self._failed_at) >= pause
+
+    async def _make_behind(self, progress: Progress) -> None:
+        try:
+            await self._up_to_date(progress)
+        except RocketEvalError:
+            # Whoever loads the page is told; the pulse goes on.
+            self._failed_at = time.monotonic()
+        finally:
+            self._background = None
+
+    async def _make(self, progress: Progress) -> Snapshot:
+        started = time.monotonic()
+        final = progress.state == "finished"
+        key = _final_key(self.path) if final else f"p{secrets.token_hex(6)}"
+        store = RunStore(self.path)
+        if final:
+            figures = await self._work(lambda: with_patience(lambda: final_figures(store)))
+        else:
+            figures = await self._work(
+                lambda: with_patience(lambda: provisional_figures(store, self._command))
+            )
+        ended = time.monotonic()
+        snapshot = Snapshot(key, figures, progress.done, ended, ended - started)
+        self._kept[key] = snapshot
+        self._kept.move_to_end(key)
+        while len(self._kept) > KEPT:
+            self._kept.popitem(last=False)
+        return snapshot
+
+    async def _work(self, work: Callable[[], T]) -> T:
+        """Return what `work` does in another thread; whatever a damaged run raises is ours."""
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._workers, work)
+        except READ_ERRORS as error:
+            raise StoreError(unreadable(self.path, error)) from error
+
+
+class Outdated(Exception):
+    """A page asks for a block of figures that are no longer kept."""
+
+
+def _final_key(path: Path) -> str:
+    return f"f{results_version(RunStore(path))}"
+
+
+def _live(progress: Progress, version: str) -> Live:
+    return Live(
+        state=progress.state,
+        stage=progress.stage,
+        done=progress.done,
+        total=progress.total,
+        rate=progress.rate,
+        seconds_left=progress.seconds_left,
+        version=version,
+    )

@@ -1,0 +1,75 @@
+"""A real browser, and reports that real runs wrote."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from support.command import cli
+
+FLAGS = (
+    "--no-sandbox",
+    "--disable-quic",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+CONFIG = """\
+name: demo
+benchmark: {path: demo/benchmark}
+judge: {engine: scripted, model: scripted}
+ranking: {bootstrap: 100}
+"""
+
+Opener = Callable[..., Page]
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    binary = shutil.which("chromium") or shutil.which("google-chrome")
+    if binary is None:
+        if os.environ.get("CI") and os.environ.get("ROCKETEVAL_REQUIRE_CHROMIUM"):
+            pytest.fail("ROCKETEVAL_REQUIRE_CHROMIUM is set, and there is no chromium to run")
+        pytest.skip("no chromium on this machine")
+    # Its own loop runs in this thread as long as it lives: no test with a loop may run beside it.
+    with sync_playwright() as playwright:
+        found = playwright.chromium.launch(executable_path=binary, args=list(FLAGS))
+        yield found
+        found.close()
+
+
+@pytest.fixture(scope="session")
+def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The report of the demo, judged by a script: 5 candidates, 12 queries, labels and votes."""
+    folder = tmp_path_factory.mktemp("demo")
+    cli(folder, "init", "demo")
+    (folder / "demo.yaml").write_text(CONFIG)
+    cli(folder, "run", "demo.yaml", "--quiet")
+    return folder / "runs" / "demo" / "report.html"
+
+
+@pytest.fixture
+def opened(browser: Browser, report: Path) -> Iterator[Opener]:
+    """Opens a page at a route; whatever it logs as an error fails the test."""
+    pages: list[Page] = []
+    errors: list[str] = []
+
+    def open_page(route: str = "", *, file: Path = report, **options: object) -> Page:
+        context = browser.new_context(**{"viewport": {"width": 1440, "height": 900}, **options})
+        page = context.new_page()
+        pages.append(page)
+        page.on("pageerror", lambda error: errors.append(str(error)))
+        page.on("console", lambda m: errors.append(m.text) if m.type == "error" else None)
+        page.goto(file.as_uri() + route)
+        page.locator("h1").first.wait_for()
+        return page
+
+    yield open_page
+    for page in pages:
+        page.context.close()
+    assert not errors

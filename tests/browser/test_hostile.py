@@ -1,0 +1,164 @@
+"""Nothing that a response, query, item or candidate's name says is ever run, or breaks the page."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from support.command import run_scripted
+from support.payloads import PAYLOADS
+
+VIEWS = ("#/", "#/queries", "#/items", "#/charts", "#/trust", "#/compare")
+
+
+def _write(path: Path, rows: list[dict[str, Any]]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A real run: every payload is a candidate's name, a response, and in a query and its items."""
+    folder = tmp_path_factory.mktemp("hostile")
+    benchmark = folder / "benchmark"
+    names = [text.strip() or f"blank {place}" for place, text in enumerate(PAYLOADS)]
+    names = [
+        f"{name} {place}" if names.count(name) > 1 else name for place, name in enumerate(names)
+    ]
+    queries = [f"{text[:150]} #{place}" for place, text in enumerate(PAYLOADS[:40])]
+    _write(
+        benchmark / "queries.jsonl",
+        [
+            {
+                "id": query,
+                "text": PAYLOADS[place],
+                "category": PAYLOADS[-1 - place][:200],
+                "reference": PAYLOADS[place],
+                "history": [{"role": "user", "content": PAYLOADS[-1 - place]}],
+            }
+            for place, query in enumerate(queries)
+        ],
+    )
+    _write(
+        benchmark / "checklists.jsonl",
+        [
+            {
+                "query_id": query,
+                "items": [f"{PAYLOADS[(place + n) % len(PAYLOADS)][:400]} {n}?" for n in range(3)],
+            }
+            for place, query in enumerate(queries)
+        ],
+    )
+    _write(
+        benchmark / "responses" / "all.jsonl",
+        [
+            {"query_id": query, "candidate": name, "text": PAYLOADS[(place + at) % len(PAYLOADS)]}
+            for place, query in enumerate(queries)
+            for at, name in enumerate(names)
+        ],
+    )
+    _write(
+        benchmark / "labels.jsonl",
+        [
+            {"query_id": query, "candidate": name, "value": 1 + (place + at) % 10}
+            for place, query in enumerate(queries[:5])
+            for at, name in enumerate(names)
+        ],
+    )
+    run_scripted(folder, "hostile")
+    return folder / "runs" / "hostile" / "report.html"
+
+
+@pytest.fixture
+def page(browser: Browser) -> Iterator[Page]:
+    made = browser.new_page(viewport={"width": 1440, "height": 900})
+    violations: list[str] = []
+    made.on("dialog", lambda dialog: violations.append(f"dialog {dialog.message}"))
+    made.on("console", lambda m: violations.append(m.text) if m.type == "error" else None)
+    made.on("pageerror", lambda error: violations.append(str(error)))
+    made.on("request", lambda r: violations.append(r.url) if r.url.startswith("http") else None)
+    yield made
+    made.close()
+    assert not violations
+
+
+def _quiet(page: Page) -> None:
+    page.locator("h1").first.wait_for()
+    page.wait_for_timeout(120)
+    assert page.evaluate("window.__canary") is None
+    strange = "main script, main iframe, main object, main style:not(svg.plot > style)"
+    assert page.locator(strange).count() == 0
+
+
+def test_there_are_a_hundred_payloads() -> None:
+    assert len(set(PAYLOADS)) >= 100
+
+
+def test_the_canary_sings_where_nothing_holds_it(browser: Browser) -> None:
+    page = browser.new_page()
+    page.set_content(PAYLOADS[0])
+    assert page.evaluate("window.__canary") == 1
+    page.close()
+
+
+def test_no_view_runs_them(page: Page, hostile: Path) -> None:
+    for view in VIEWS:
+        page.goto(hostile.as_uri() + view)
+        _quiet(page)
+
+
+def test_no_candidate_query_or_response_runs_them(page: Page, hostile: Path) -> None:
+    page.goto(hostile.as_uri())
+    page.locator(".leaderboard tbody tr").first.wait_for()
+    if page.get_by_role("button", name="Show all").count():
+        page.get_by_role("button", name="Show all").click()
+    candidates = page.evaluate("[...document.querySelectorAll('.leaderboard a')].map(a => a.hash)")
+    assert len(candidates) == len(PAYLOADS)
+    page.goto(hostile.as_uri() + "#/queries")
+    page.locator("a[href^='#/query/']").first.wait_for()
+    queries = page.evaluate(
+        "[...document.querySelectorAll(\"a[href^='#/query/']\")].map(a => a.hash)"
+    )
+    assert len(queries) == 40
+    for route in [*candidates[::4], *queries]:
+        page.evaluate("route => { location.hash = route }", route)
+        expect(page.get_by_role("status").filter(has_text="Opening")).to_have_count(0)
+        _quiet(page)
+        assert page.locator("h1").inner_text() != "Not in this report"
+    page.evaluate("[...document.querySelectorAll('details')].forEach(one => { one.open = true })")
+    _quiet(page)
+    response = page.locator("a[href^='#/response/']").first
+    response.click()
+    _quiet(page)
+
+
+@pytest.mark.parametrize("width", [390, 1440])
+def test_they_do_not_break_the_leaderboard(page: Page, hostile: Path, width: int) -> None:
+    page.set_viewport_size({"width": width, "height": 900})
+    page.goto(hostile.as_uri())
+    page.get_by_role("button", name="Show all").click()
+    rows = page.locator(".leaderboard tbody tr")
+    assert rows.count() == len(PAYLOADS)
+    boxes = page.evaluate(
+        "[...document.querySelectorAll('.leaderboard tbody tr')].map(row => {"
+        "const box = row.getBoundingClientRect(); return [box.left, box.width, box.height]})"
+    )
+    lefts, widths, heights = (set(map(round, side)) for side in zip(*boxes, strict=True))
+    assert len(lefts) == len(widths) == 1
+    assert max(heights) <= 160
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_names_are_shown_as_they_are(page: Page, hostile: Path) -> None:
+    page.goto(hostile.as_uri())
+    page.get_by_role("button", name="Show all").click()
+    shown = page.evaluate(
+        "[...document.querySelectorAll('.leaderboard bdi')].map(b => b.textContent)"
+    )
+    assert "<script>window.__canary=(window.__canary||0)+1</script>" in shown
+    assert "__proto__" in shown

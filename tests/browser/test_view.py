@@ -1,0 +1,97 @@
+"""The pages that `rocketeval view` serves, in a browser, while a run goes and after it."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from support.command import cli, run_scripted
+
+SLOW = """\
+name: slow
+benchmark: {path: benchmark}
+judge: {engine: scripted, model: slow, concurrency: 2, options: {delay: 0.25}}
+ranking: {bootstrap: 50}
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two finished runs of one benchmark."""
+    made = tmp_path_factory.mktemp("runs")
+    cli(made, "init", "demo")
+    (made / "demo" / "benchmark").rename(made / "benchmark")
+    run_scripted(made, "one", "other")
+    return made
+
+
+def _started(folder: Path, *args: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "rocketeval.cli.main", *args]
+    return subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, text=True)
+
+
+@pytest.fixture
+def address(folder: Path) -> Iterator[str]:
+    server = _started(folder, "view", "runs")
+    assert server.stdout is not None
+    for line in server.stdout:
+        found = re.search(r"http://127\.0\.0\.1:\d+/", line)
+        if found:
+            break
+    else:
+        pytest.fail("the server named no address")
+    yield found[0]
+    server.terminate()
+    assert server.wait(20) == 0
+    server.stdout.close()
+
+
+@pytest.fixture
+def page(browser: Browser) -> Iterator[Page]:
+    made = browser.new_page(viewport={"width": 1440, "height": 900})
+    errors: list[str] = []
+    made.on("pageerror", lambda error: errors.append(str(error)))
+    made.on("console", lambda m: errors.append(m.text) if m.type == "error" else None)
+    yield made
+    made.close()
+    assert not errors
+
+
+def test_from_the_list_to_a_response_and_back(page: Page, address: str) -> None:
+    page.goto(address)
+    expect(page.get_by_role("figure")).to_have_count(1)
+    page.get_by_role("link", name="one", exact=True).first.click()
+    expect(page.locator(".leaderboard tbody tr")).to_have_count(5)
+    page.locator(".leaderboard a").first.click()
+    page.locator("a[href^='#/response/']").first.click()
+    expect(page.get_by_role("heading", name="Response", exact=True)).to_be_visible()
+    page.get_by_role("link", name="All runs").click()
+    expect(page.locator("body")).to_contain_text("other")
+
+
+def test_a_run_that_goes_is_seen_going_and_ending(page: Page, address: str, folder: Path) -> None:
+    (folder / "slow.yaml").write_text(SLOW)
+    going = _started(folder, "run", "slow.yaml", "--quiet")
+    try:
+        page.goto(address)
+        line = page.get_by_role("link", name="slow", exact=True).first
+        line.wait_for(timeout=20_000)
+        line.click()
+        banner = page.locator(".live")
+        expect(banner).to_contain_text(re.compile(r"Judging: \d+ of 60"), timeout=20_000)
+        expect(banner).to_contain_text("judged so far", timeout=20_000)
+        expect(page.locator(".leaderboard tbody tr")).to_have_count(5)
+        before = banner.inner_text()
+        expect(banner).not_to_have_text(before, timeout=20_000)
+    finally:
+        assert going.wait(60) == 0
+        going.stdout.close()  # type: ignore[union-attr]
+    expect(banner).to_have_count(0, timeout=20_000)
+    expect(page.locator(".trust-number")).to_have_count(3)
+    expect(page.locator(".hero")).not_to_contain_text("Not final")

@@ -1,0 +1,125 @@
+"""`--json` and `--quiet`: the same promise from every verb."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cli.test_cli import CONFIG
+from rocketeval.cli.output import as_json, asks_for_json, error_as_json
+from support.command import cli
+from support.make import CANDIDATES, QUERIES, write_benchmark, write_jsonl
+
+VERBS: dict[str, tuple[tuple[str, ...], str]] = {
+    "run": ((), "ranking"),
+    "plan": ((), "items"),
+    "doctor": (("--quick",), "verdict"),
+    "checklist": ((), "checklists"),
+    "grade": ((), "judged"),
+    "score": ((), "scores"),
+    "rank": ((), "rows"),
+    "audit": ((), "audit"),
+    "explain": ((), "candidates"),
+    "scorers": (("--among", "mean"), "rows"),
+    "compare": (("left", "right"), "verdict"),
+    "estimate": ((), "rows"),
+    "advise": (("--top", "1"), "forecasts"),
+    "criteria": ((), "criteria"),
+}
+"""Every verb that finds something, what it needs, and a key of what it says."""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder in which the demo was run."""
+    folder = tmp_path_factory.mktemp("json")
+    write_benchmark(folder / "benchmark")
+    rows = [
+        {"query_id": query, "candidate": candidate, "value": 3 + number + place}
+        for number, query in enumerate(QUERIES)
+        for place, candidate in enumerate(CANDIDATES)
+    ]
+    write_jsonl(folder / "benchmark" / "labels.jsonl", rows)
+    (folder / "rocketeval.yaml").write_text(CONFIG)
+    cli(folder, "run", "--quiet")
+    return folder
+
+
+def document(text: str) -> dict[str, Any]:
+    """Parse stdout as strict JSON: NaN is refused."""
+    found: dict[str, Any] = json.loads(text, parse_constant=lambda name: pytest.fail(name))
+    assert all(key == key.lower() and " " not in key for key in found)
+    return found
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_verb_prints_one_document(verb: str, folder: Path) -> None:
+    """--json is one object on stdout; --quiet is nothing, with the same exit code."""
+    options, wanted = VERBS[verb]
+    # A script guesses, and the doctor sees it.
+    code = 4 if verb == "doctor" else 0
+    assert wanted in document(cli(folder, verb, *options, "--json", code=code).stdout)
+    quiet = cli(folder, verb, *options, "--quiet", code=code)
+    assert quiet.stdout + quiet.stderr == ""
+
+
+def test_an_ensemble_too(folder: Path) -> None:
+    """Combined runs are a document as well."""
+    cli(folder, "run", "--quiet", "--name", "other", "--judge", "other")
+    shown = cli(folder, "ensemble", "runs/demo", "runs/other", "--out", "both", "--json")
+    assert {"mean", "pooled"} <= document(shown.stdout).keys()
+
+
+def test_run_tells_programs_what_it_tells_people(folder: Path) -> None:
+    """Ranking, audit, gaps, stages, where the report is, and the next command."""
+    found = document(cli(folder, "run", "--json").stdout)
+    assert found["ranking"]["rows"][0]["rating"]["low"] is None
+    assert found["missing"]["answers_missing"] == 0
+    assert found["next"]["command"].startswith("rocketeval ")
+    assert Path(found["report"]).exists()
+    assert document(cli(folder, "run", "--dry-run", "--json").stdout)["to_judge"] == 0
+
+
+def test_methods_in_json(folder: Path) -> None:
+    """Progress of every method goes to stderr and names it; stdout is the comparison."""
+    done = cli(folder, "audit", "--methods", "checklist,direct", "--json", "--name", "methods")
+    found = document(done.stdout)
+    assert found["audit"] is None
+    assert {"checklist", "direct"} <= {row["name"] for row in found["methods"]["rows"]}
+    assert "grade direct (2 of 2): " in done.stderr
+
+
+def test_errors_are_documents_too(folder: Path, tmp_path: Path) -> None:
+    """A script reads stdout in any case; people read the same on stderr."""
+    done = cli(tmp_path, "run", "--json", code=2)
+    error = document(done.stdout)["error"]
+    assert (error["exit_code"], "rocketeval init" in error["hint"]) == (2, True)
+    assert error["message"] in done.stderr
+    wrong = document(cli(folder, "rank", "--json", "--nonsense", code=2).stdout)["error"]
+    assert "--nonsense" in wrong["message"]
+    missing = document(cli(folder, "rank", "--json", "--name", "none", code=5).stdout)["error"]
+    assert missing["exit_code"] == 5
+
+
+def test_what_is_no_number_is_null() -> None:
+    """NaN and infinity have no place in JSON."""
+    found = {"a": float("nan"), "b": float("inf"), 1: Path("x"), "c": b"\x01"}
+    assert json.loads(as_json(found)) == {"a": None, "b": None, "1": "x", "c": "01"}
+
+
+def test_a_broken_name_does_not_spoil_an_error() -> None:
+    """File names that are no UTF-8 are told with question marks."""
+    assert json.loads(error_as_json("\udcff", "", 1))["error"] == {
+        "message": "?",
+        "hint": None,
+        "exit_code": 1,
+    }
+
+
+def test_json_is_asked_for_before_the_dashes() -> None:
+    """A candidate may be called --json."""
+    assert asks_for_json(["rank", "--json"])
+    assert not asks_for_json(["compare", "--", "--json", "x"])

@@ -1,0 +1,110 @@
+"""The summary of a run: tables that fit, and the command that helps most."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from rich.cells import cell_len
+
+from rocketeval.audit.audit import Audit
+from rocketeval.audit.correlation import Correlation
+from rocketeval.audit.training import Refused
+from rocketeval.cli.missing import Missing
+from rocketeval.cli.next_step import Typed, next_step
+from rocketeval.cli.show_ranking import ranking_lines
+from rocketeval.cli.terminal import FANCY, PLAIN
+from rocketeval.pipeline import Outcome
+from rocketeval.ranking.rank import RankedCandidate, Ranking
+from rocketeval.records import Interval
+
+LONG = "a-very-long-name-of-a-model/with-its-version-and-quantisation-and-prompt-number-17"
+COMPLETE = Missing(0, 0, 0, 0, 0, 0)
+NO_GOLD = Audit({}, None, None, {}, Refused(0, 0))
+RATED = replace(NO_GOLD, ratings=Correlation(None, None, 2, (), "too few"))
+
+
+def row(name: str, rank: int, group: int, beats_next: bool | None) -> RankedCandidate:
+    """A candidate with plausible figures."""
+    rating = Interval(1400.0 - 100 * rank, 1300.0 - 100 * rank, 1500.0 - 100 * rank)
+    mean = Interval(8.0 - rank, 7.5 - rank, 8.5 - rank)
+    return RankedCandidate(name, rank, rank, rank + 1, rating, mean, 12, 3, group, 1, beats_next)
+
+
+def ranking(*rows: RankedCandidate) -> Ranking:
+    """A ranking of these rows."""
+    return Ranking(rows, (), 0.1, 50, 0, 0.95, 12, 1)
+
+
+@pytest.mark.parametrize("width", [44, 60, 79, 99, 119, 159, 200])
+@pytest.mark.parametrize("marks", [FANCY, PLAIN])
+def test_figures_are_never_cut(width: int, marks: object) -> None:
+    """Names give way to figures at every width, and no line is wider than the terminal."""
+    found = ranking(row(LONG, 1, 1, False), row("b\x1b[2J", 2, 1, True), row("c", 3, 2, None))
+    lines = ranking_lines(found, width, marks)  # type: ignore[arg-type]
+    assert max(map(cell_len, lines)) <= max(width, 56)
+    shown = "\n".join(lines)
+    for figure in ("1300 (1200-1400)", "7.00 (6.50-7.50)", "1 (1-2)", "c"):
+        assert figure in shown
+    assert shown.isprintable() or "\x1b" not in shown
+    assert "a-ve" in shown
+    assert "17" in shown
+
+
+def test_a_bracket_joins_a_group() -> None:
+    """Two that are not told apart stand in one bracket, the third stands alone."""
+    found = ranking(row("a", 1, 1, False), row("b", 2, 1, True), row("c", 3, 2, None))
+    assert [line[0] for line in ranking_lines(found, 79, PLAIN)] == [" ", "/", "\\", " "]
+
+
+def test_a_wide_terminal_draws_intervals() -> None:
+    """Each interval ends where its figures say, on one scale; a pipe gets no drawing."""
+    found = ranking(row("a", 1, 1, True), row("b", 2, 2, None))
+    header, first, second = ranking_lines(found, 159, PLAIN)
+    assert header.split()[-2:] == ["1100", "1400"]
+    assert first.endswith("-|")
+    assert second.index("|-") < first.index("|-")
+    assert "|-" not in "".join(ranking_lines(found, None, PLAIN))
+
+
+def typed(config: str | None = None, name: str | None = None) -> Typed:
+    """What a user typed."""
+    return Typed(("run", "my config.yaml", "--limit", "3"), config, name)
+
+
+def outcome(found: Ranking, audit: Audit) -> Outcome:
+    """A finished run."""
+    return Outcome(Path("runs/x"), found, audit, Path("runs/x/report.html"), {})
+
+
+def test_failures_come_first() -> None:
+    """What failed is tried again by the very same command, quoted for a shell."""
+    found = outcome(ranking(row("a", 1, 1, None)), NO_GOLD)
+    step = next_step(found, replace(COMPLETE, responses_not_judged=2), typed())
+    assert step.command == "rocketeval run 'my config.yaml' --limit 3"
+
+
+def test_without_gold_labels_come_next() -> None:
+    """Nothing is known about the judge: advise says what to label, of the same run."""
+    found = outcome(ranking(row("a", 1, 1, True), row("b", 2, 2, None)), NO_GOLD)
+    step = next_step(found, COMPLETE, typed("my config.yaml", "trial"))
+    words = shlex.split(step.command)
+    assert words[:4] == ["rocketeval", "advise", "--top", "2"]
+    assert words[-3:] == ["--name", "trial", "my config.yaml"]
+
+
+def test_the_two_best_are_compared() -> None:
+    """Hostile names reach the shell as single words, and never as options."""
+    names = ("-rf; $(reboot) 'x'", "b")
+    found = outcome(ranking(row(names[0], 1, 1, False), row(names[1], 2, 1, None)), RATED)
+    step = next_step(found, COMPLETE, typed("c.yaml"))
+    assert shlex.split(step.command) == ["rocketeval", "compare", "--", *names, "c.yaml"]
+
+
+@pytest.mark.parametrize(("name", "beats"), [("a\x1b[2J", False), ("a", True)])
+def test_otherwise_there_is_something_to_look_at(name: str, beats: bool) -> None:
+    """A name that no terminal can show is not put into a command; a clear winner needs none."""
+    found = outcome(ranking(row(name, 1, 1, beats), row("b", 2, 1, None)), RATED)
+    assert next_step(found, COMPLETE, typed()).command == "rocketeval view runs/x"

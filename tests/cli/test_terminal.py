@@ -1,0 +1,197 @@
+"""The real command in a real (pseudo) terminal: widths, code pages, colours, Ctrl-C."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import re
+import select
+import signal
+import struct
+import subprocess
+import sys
+import termios
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from rich.cells import cell_len
+
+from cli.test_cli import CONFIG
+from support.command import cli
+from support.make import write_benchmark
+
+SLOW = CONFIG.replace("model: scripted", "model: scripted, concurrency: 1, options: {delay: 0.4}")
+PRICES = "prices: {currency: USD, models: {scripted: {prompt: 2.5, completion: 10}}}\n"
+ESCAPES = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")
+COLOURS = re.compile(r"\x1b\[[0-9;]*3[0-7][0-9;]*m")
+HIDE, SHOW = "\x1b[?25l", "\x1b[?25h"
+
+
+@dataclass(frozen=True)
+class Screen:
+    """All that a terminal was sent, and how the command ended."""
+
+    raw: str
+    code: int
+
+    @property
+    def lines(self) -> list[str]:
+        """Every line ever drawn, without what moves or colours it."""
+        return re.split(r"[\r\n]+", ESCAPES.sub("", self.raw))
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    write_benchmark(tmp_path / "benchmark")
+    (tmp_path / "prices.yaml").write_text(PRICES.removeprefix("prices: "))
+    (tmp_path / "rocketeval.yaml").write_text(SLOW + "prices: prices.yaml\n")
+    return tmp_path
+
+
+def in_terminal(
+    folder: Path,
+    *words: str,
+    width: int = 80,
+    environment: Mapping[str, str] | None = None,
+    encoding: str = "utf-8",
+    press: Callable[[str], bytes] = lambda shown: b"",
+) -> Screen:
+    """Run the command in a terminal of that width; `press` says what to type at what is shown."""
+    master, slave = pty.openpty()
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, width, 0, 0))
+    env = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "", **(environment or {})}
+    env = {name: value for name, value in env.items() if value}
+
+    def own_terminal() -> None:
+        os.setsid()
+        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    command = [sys.executable, "-m", "rocketeval.cli.main", *words]
+    with subprocess.Popen(
+        command,
+        cwd=folder,
+        stdin=slave,
+        stdout=slave,
+        stderr=slave,
+        env=env,
+        preexec_fn=own_terminal,
+    ) as process:
+        os.close(slave)
+        shown = b""
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline:
+            if not select.select([master], [], [], 0.1)[0]:
+                continue
+            try:
+                piece = os.read(master, 65536)
+            except OSError:
+                break
+            if not piece:
+                break
+            shown += piece
+            keys = press(shown.decode(encoding, "replace"))
+            if keys:
+                os.write(master, keys)
+        code = process.wait(timeout=10)
+    os.close(master)
+    return Screen(shown.decode(encoding), code)
+
+
+@pytest.mark.parametrize("width", [80, 160])
+def test_everything_fits_and_is_there(width: int, folder: Path) -> None:
+    """Bar, rate, time left, tokens and money against the plan; then the summary; all in width."""
+    cli(folder, "plan", "--quiet")
+    screen = in_terminal(folder, "run", width=width)
+    assert screen.code == 0
+    assert max(map(cell_len, screen.lines)) <= width
+    bars = [line for line in screen.lines if "\u2501" in line and " left" in line]
+    assert re.search(r"grade  \u2501+\u2500*  [1-5]/6 +\d+ %  about 0:0\d left", bars[-1])
+    last = screen.lines[screen.lines.index(bars[-1]) + 1]
+    assert re.search(r"so far at \d\.\d/s, .* of .* prompt tokens, .* of .* USD planned", last)
+    shown = "\n".join(screen.lines)
+    for text in ("rating", "mean score", "Trust", "Cost", "Missing  nothing", "Report", "Next  "):
+        assert text in shown
+    assert screen.raw.rindex(SHOW) > screen.raw.rindex(HIDE)
+
+
+@pytest.mark.parametrize(
+    "environment",
+    [
+        {"PYTHONIOENCODING": "ascii"},
+        {"PYTHONIOENCODING": "cp1252"},
+        {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"},
+    ],
+    ids=["ascii", "cp1252", "LANG=C"],
+)
+def test_code_pages_survive(environment: Mapping[str, str], folder: Path) -> None:
+    """Where fine marks cannot be shown, plain ones are: every byte is ASCII."""
+    screen = in_terminal(folder, "run", environment=environment, encoding="ascii")
+    assert screen.code == 0
+    assert any("grade  ##" in line for line in screen.lines)
+    assert any(line.startswith(("/ 1", "  1")) for line in screen.lines)
+    assert in_terminal(folder, "audit", environment=environment, encoding="ascii").code == 0
+
+
+def test_no_colour_means_none(folder: Path) -> None:
+    """NO_COLOR is honoured by results, progress and errors; otherwise there is some."""
+    (folder / "rocketeval.yaml").write_text(CONFIG)
+    plain = {"NO_COLOR": "1"}
+    assert not COLOURS.search(in_terminal(folder, "run", environment=plain).raw)
+    assert not COLOURS.search(in_terminal(folder, "rank", "none.yaml", environment=plain).raw)
+    assert COLOURS.search(in_terminal(folder, "rank", "none.yaml").raw)
+
+
+def test_a_dumb_terminal_gets_lines(folder: Path) -> None:
+    """Without cursor movement there is no bar: not one escape sequence."""
+    screen = in_terminal(folder, "run", environment={"TERM": "dumb"})
+    assert "\x1b" not in screen.raw
+    assert any(re.match(r"\d\d:\d\d:\d\d grade: \d of 6 ", line) for line in screen.lines)
+
+
+def test_ctrl_c_leaves_the_terminal_clean(folder: Path) -> None:
+    """The bar is gone, the cursor is back, and the exit code says that it was interrupted."""
+    pressed: list[str] = []
+
+    def press(shown: str) -> bytes:
+        if pressed or not re.search(r"[1-4]/6 ", shown):
+            return b""
+        pressed.append(shown)
+        return b"\x03"
+
+    screen = in_terminal(folder, "run", press=press)
+    assert screen.code == 130
+    assert "Traceback" not in screen.raw
+    assert sum("Stopping" in line for line in screen.lines) == 1
+    assert screen.raw.rindex(SHOW) > screen.raw.rindex(HIDE)
+    after = ESCAPES.sub("", screen.raw[screen.raw.rindex(SHOW) :])
+    assert "\u2501" not in after
+    assert after.rstrip().endswith("Run the same command again to go on from here.")
+
+
+def test_a_pipe_gets_no_escapes(folder: Path) -> None:
+    """Lines with the time of day on stderr, tables without an end on stdout."""
+    done = cli(folder, "run")
+    assert "\x1b" not in done.stdout + done.stderr
+    assert all(re.match(r"\d\d:\d\d:\d\d \w+", line) for line in done.stderr.splitlines())
+    assert re.search(r"grade: 6 of 6 in \d", done.stderr)
+
+
+def verbs() -> list[str]:
+    """Every verb whose file is there."""
+    from importlib.util import find_spec
+
+    from rocketeval.cli.main import VERBS
+
+    return [verb for verb in VERBS if find_spec(f"rocketeval.cli.{verb}")]
+
+
+@pytest.mark.parametrize("verb", ["", *verbs()])
+def test_help_fits_eighty_columns(verb: str, tmp_path: Path) -> None:
+    """Every help text can be read in the smallest usual terminal."""
+    shown = cli(tmp_path, *([verb] if verb else []), "--help").stdout
+    assert max(map(len, shown.splitlines())) <= 80

@@ -1,0 +1,67 @@
+"""How an engine fares while it works: what it sends again, and what it waits for."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from fakes.batch_server import FakeBatches
+from fakes.batch_server import serving as serving_batches
+from fakes.openai_server import MODEL, FakeOpenAI, status
+from rocketeval.config import EngineConfig
+from rocketeval.engines.base import pulse_of
+from rocketeval.engines.openai_batch import OpenAIBatchEngine
+from rocketeval.engines.openai_http import OpenAIEngine
+from rocketeval.engines.scripted import ScriptedEngine
+from rocketeval.observing import Pulse
+from rocketeval.records import GradingTask
+from support.make import key
+
+TASK = GradingTask(key("one"), "q", "c", "Shared. ", ("First?", "Second?"))
+
+
+@pytest.mark.usefixtures("hasty")
+async def test_retries_are_told_as_they_happen(server: FakeOpenAI) -> None:
+    """Requests sent again are counted, also before anything is finished."""
+    engine = OpenAIEngine(EngineConfig(model=MODEL, base_url=server.base_url))
+    try:
+        await engine.identify()
+        assert pulse_of(engine) == Pulse()
+        server.fail(status(503), times=3)
+        await engine.grade(TASK, {})
+        assert pulse_of(engine) == Pulse(retries=3)
+    finally:
+        await engine.aclose()
+
+
+async def test_a_batch_says_that_it_is_waited_for(tmp_path: Path) -> None:
+    """Gathering, then an open batch with what the server says of it; nothing once it is over."""
+    async with serving_batches(FakeBatches()) as server:
+        server.stuck = True
+        config = EngineConfig(
+            engine="openai_batch",
+            model=MODEL,
+            base_url=server.base_url,
+            options={"gather": 0.05, "poll": 0.01},
+        )
+        engine = OpenAIBatchEngine.create(config, tmp_path / "home")
+        try:
+            asked = asyncio.create_task(engine.grade(TASK, {}))
+            while not pulse_of(engine).waiting:
+                await asyncio.sleep(0.01)
+            assert "gathering" in pulse_of(engine).waiting
+            await server.until(lambda: bool(server.batches))
+            told = "waiting for 1 batch at the server (within 24h): 0 of 2 requests answered"
+            assert pulse_of(engine).waiting == told
+            server.stuck = False
+            await asked
+            assert pulse_of(engine).waiting == ""
+        finally:
+            await engine.aclose()
+
+
+def test_an_engine_may_have_nothing_to_tell() -> None:
+    """Engines of third parties need no pulse."""
+    assert pulse_of(ScriptedEngine()) == Pulse()

@@ -1,0 +1,85 @@
+"""Items that decide, say nothing or repeat are told apart by rules that hold at their limits."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from rocketeval.explain.items import item_figures
+from rocketeval.explain.verdicts import item_verdicts
+
+RANDOM = np.random.default_rng(0)
+
+
+def equal(items: int) -> np.ndarray:
+    return np.full(items, 1.0 / items)
+
+
+def test_figures_are_those_of_explain() -> None:
+    """Mean, spread and correlation are what `rocketeval explain` prints, also with gaps."""
+    p_yes = RANDOM.uniform(size=(30, 5))
+    p_yes[RANDOM.uniform(size=p_yes.shape) < 0.2] = np.nan
+    scores = RANDOM.uniform(1, 10, 30)
+    scores[3] = np.nan
+    expected = item_figures(["?"] * 5, p_yes, scores, None)
+    for item, other in zip(item_verdicts(p_yes, scores, equal(5)), expected, strict=True):
+        assert item.mean == pytest.approx(other.mean)
+        assert item.spread == pytest.approx(other.spread)
+        assert item.correlation == pytest.approx(other.discrimination)
+
+
+def test_influence_is_a_share_of_weight_times_spread() -> None:
+    """It sums to one; an item that never varies has none of it."""
+    p_yes = np.array([[0.2, 0.5, 0.1], [0.8, 0.5, 0.9], [0.5, 0.5, 0.5]])
+    found = item_verdicts(p_yes, p_yes.mean(axis=1), np.array([0.5, 0.25, 0.25]))
+    shares = [item.influence for item in found]
+    assert sum(shares) == pytest.approx(1.0)
+    assert shares[1] == 0.0
+    assert shares[0] / shares[2] == pytest.approx(2 * 0.6 / 0.8)
+
+
+def test_a_repeated_item_names_the_earlier_one() -> None:
+    """The later of two is redundant, also when it says the opposite; the earlier is not."""
+    base = np.array([0.1, 0.9, 0.3, 0.7, 0.5])
+    other = np.array([0.5, 0.4, 0.9, 0.2, 0.3])
+    p_yes = np.column_stack([base, other, 1.0 - base])
+    found = item_verdicts(p_yes, p_yes.mean(axis=1), equal(3))
+    assert [item.verdict for item in found] == ["", "", "redundant"]
+    assert found[2].why == "says the opposite of item 1 (-1.00)"
+
+
+def test_four_responses_do_not_make_an_item_redundant() -> None:
+    """Four that agree may do so by luck; gaps count against the five."""
+    base = np.array([0.1, 0.9, 0.3, 0.7, 0.5])
+    p_yes = np.column_stack([base, base])
+    p_yes[0, 1] = np.nan
+    assert item_verdicts(p_yes, base, equal(2))[1].verdict == ""
+
+
+def test_a_dead_item_is_dead_whatever_it_repeats() -> None:
+    """And nothing is redundant because of a dead one."""
+    base = np.array([0.91, 0.99, 0.93, 0.97, 0.95])
+    wide = (base - 0.91) * 10
+    found = item_verdicts(np.column_stack([base, wide]), wide, equal(2))
+    assert [item.verdict for item in found] == ["dead", ""]
+    assert found[0].why == "yes to all"
+
+
+def test_a_decisive_item_has_twice_its_share_and_goes_with_the_score() -> None:
+    """Either alone is not enough."""
+    loud = np.array([0.05, 0.95, 0.1, 0.9, 0.5, 0.3])
+    quiet = 0.5 + 0.06 * RANDOM.uniform(-1, 1, (6, 3))
+    p_yes = np.column_stack([quiet, loud])
+    with_it, against_it = p_yes.mean(axis=1), -p_yes.mean(axis=1)
+    assert item_verdicts(p_yes, with_it, equal(4))[3].verdict == "decisive"
+    assert item_verdicts(p_yes, against_it, equal(4))[3].verdict == ""
+    lone = item_verdicts(loud[:, None], loud, equal(1))[0]
+    assert (lone.verdict, lone.influence) == ("", 1.0)
+
+
+def test_without_answers_there_are_no_figures() -> None:
+    """An item that nobody was asked has nothing, and no verdict."""
+    found = item_verdicts(np.full((3, 1), np.nan), np.array([1.0, 2.0, 3.0]), equal(1))[0]
+    assert (found.mean, found.spread, found.correlation, found.influence) == (None,) * 4
+    assert found.verdict == ""
+    assert item_verdicts(np.empty((3, 0)), np.zeros(3), np.empty(0)) == []

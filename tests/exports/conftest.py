@@ -1,0 +1,14 @@
+"""One finished run for all tests of exports."""
+
+from __future__ import annotations
+
+import pytest
+
+from rocketeval import Run
+from support.hostile_run import hostile_run
+
+
+@pytest.fixture(scope="session")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """A run with hostile names and gaps."""
+    return hostile_run(tmp_path_factory.mktemp("exports"))

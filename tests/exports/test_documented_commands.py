@@ -1,0 +1,42 @@
+"""Every command of docs/exports.md runs as it stands."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from rocketeval.exports.formats import FORMATS
+from support.command import cli
+
+PAGE = Path(__file__).parents[2] / "docs" / "exports.md"
+COMMANDS = re.findall(r"`rocketeval (export [^`|]*)` \|$", PAGE.read_text(), re.MULTILINE)
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The quickstart's folder, run by the scripted engine."""
+    folder = tmp_path_factory.mktemp("documented")
+    cli(folder, "init", "demo", "--model", "m")
+    config = folder / "demo" / "rocketeval.yaml"
+    config.write_text(config.read_text().replace("model: m", "model: m\n  engine: scripted"))
+    cli(folder / "demo", "run", "--quiet")
+    return folder / "demo"
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_documented_command_runs(demo: Path, command: str) -> None:
+    """It ends well, and makes what it names."""
+    words = shlex.split(command)
+    done = cli(demo, *words)
+    if "-o" in words:
+        assert (demo / words[-1]).exists()
+    else:
+        assert "solid" in done.stdout
+
+
+def test_every_format_has_a_command() -> None:
+    """The table leaves no format out."""
+    assert {re.findall(r"--to (\w+)", command)[0] for command in COMMANDS} == set(FORMATS)

@@ -1,0 +1,102 @@
+"""Markdown and LaTeX tables keep their shape whatever a name holds."""
+
+from __future__ import annotations
+
+import html
+import re
+
+import pytest
+
+from rocketeval.exports import latex, markdown
+from rocketeval.exports.display import Display
+
+SPECIALS = "\\{}$&#%_^~<>|`[]*\"'-"
+
+
+def table(name: str) -> Display:
+    """A table of one row, with the name wherever text is."""
+    return Display(
+        title=name,
+        label="x",
+        heads=("Name", "Figure"),
+        numeric=(False, True),
+        rows=((name, "-0.12 (-0.30 to 0.05)"), ("b", "3 (1\N{EN DASH}4)")),
+        notes=(name,),
+    )
+
+
+def braces(source: str) -> int:
+    """How many groups are open at the end; fails where one closes too many."""
+    depth = 0
+    for sign in re.findall(r"\\\\.|\\.|[{}]|%.*", re.sub(r"^%.*$", "", source, flags=re.M)):
+        assert not sign.startswith("%"), "a comment swallows the rest of the line"
+        depth += {"{": 1, "}": -1}.get(sign, 0)
+        assert depth >= 0
+    return depth
+
+
+@pytest.mark.parametrize("name", [*SPECIALS, SPECIALS, SPECIALS * 2, "a\nb\x1b", r"\input{x}"])
+def test_latex_stays_whole(name: str) -> None:
+    """Braces balance, nothing unescaped is left, and each row has its cells."""
+    source = latex.latex(table(name))
+    assert braces(source) == 0
+    body = source.split(r"\midrule")[1].split(r"\bottomrule")[0].strip().splitlines()
+    assert len(body) == 2
+    for line in body:
+        assert len(re.findall(r"(?<!\\)&", line)) == 1
+        assert line.endswith(r" \\")
+        assert not line.startswith(("[", "*"))
+    assert source.count("\\end{table}") == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("\\", r"\textbackslash{}"),
+        ("a_b", r"a\_b"),
+        ("5%", r"5\%"),
+        ("{x}", r"\{x\}"),
+        ("~^", r"\textasciitilde{}\textasciicircum{}"),
+        ("--", "-{}-"),
+        ("gpt-4", "gpt-4"),
+        ("<|>", r"\textless{}\textbar{}\textgreater{}"),
+        ("$&#", r"\$\&\#"),
+        ("[a]", "{[}a{]}"),
+        ("a\x00b", "a?b"),
+    ],
+)
+def test_latex_escapes(text: str, expected: str) -> None:
+    """Every special sign is set as itself."""
+    assert latex.escape(text) == expected
+
+
+def test_latex_figures_have_a_minus() -> None:
+    """A minus is not a hyphen, and a range has a dash."""
+    source = latex.latex(table("a"))
+    assert "$-$0.12 ($-$0.30 to 0.05)" in source
+    assert "3 (1--4)" in source
+
+
+@pytest.mark.parametrize(
+    "name", [*SPECIALS, SPECIALS * 2, "a|b\nc", "<script>x</script>", "![i](http://e.x)", "@me"]
+)
+def test_markdown_stays_a_table(name: str) -> None:
+    """Each row has its cells; HTML, links and line breaks are text."""
+    page = markdown.markdown(table(name))
+    rows = [line for line in page.splitlines() if line.startswith("| ")]
+    assert len(rows) == 4
+    for row in rows:
+        assert len(re.findall(r"(?<!\\)(?:\\\\)*\|", row)) == 3
+    shown = page.replace("<!-- -->", "")
+    assert not re.search(r"[<>]", shown)
+    cell = rows[2].removeprefix("| ").split(" | -0.12")[0].replace("<!-- -->", "")
+    plain = html.unescape(re.sub(r"\\([!-/:-@\[-`{-~])", r"\1", cell))
+    assert plain == name.replace("\n", " ")
+
+
+def test_markdown_makes_no_links() -> None:
+    """Neither addresses nor @names lead anywhere."""
+    escaped = markdown.escape("see www.evil.example, https://evil.example and @somebody")
+    assert "www.evil" not in escaped
+    assert "https://" not in escaped
+    assert "@somebody" not in escaped

@@ -1,0 +1,365 @@
+"""What is exported is what the run found, in files that other readers read."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+import rocketeval
+from rocketeval import Run, ScriptedEngine
+from rocketeval.benchmarks.rocketeval import RocketEvalBenchmark
+from rocketeval.config import BenchmarkConfig
+from rocketeval.errors import ExportError, StageMissing
+from rocketeval.exports.csv_text import disarm
+from rocketeval.exports.formats import FORMATS, make_request
+from rocketeval.ranking.bradley_terry import ELO_PER_STRENGTH, fit
+from rocketeval.ranking.pairwise import pair_counts, win_totals
+from rocketeval.stages import export_folder
+from rocketeval.stages.export import export_stream
+from rocketeval.stages.score import read_grid
+from support.hostile_run import ITEMS, NAMES, QUERIES
+from support.make import make_config
+
+RESPONSES = len(NAMES) * len(QUERIES)
+
+
+def text_of(run: Run, to: str, what: str | None = None, **options: bool) -> str:
+    """What goes to a stream."""
+    stream = io.BytesIO()
+    export_stream(run.store, make_request(to, what, **options), stream)
+    return stream.getvalue().decode()
+
+
+def rows_of(text: str) -> list[dict[str, str]]:
+    """The rows of a CSV."""
+    return list(csv.DictReader(io.StringIO(text, newline="")))
+
+
+def lines(path: Path) -> list[dict[str, Any]]:
+    """The objects of a file of JSON lines."""
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def test_the_runs_own_ranking_is_the_exported_one(run: Run) -> None:
+    """One writer makes both, and no candidate's name is a formula in either."""
+    text = text_of(run, "csv")
+    assert (run.store.path / "ranking.csv").read_bytes().decode() == text
+    names = [row["candidate"] for row in rows_of(text)]
+    assert sorted(names) == sorted(map(disarm, NAMES))
+    assert "'=1+1" in names
+    assert "'-5" in names
+    assert sorted(row["candidate"] for row in rows_of(text_of(run, "csv", raw=True))) == sorted(
+        NAMES
+    )
+    assert text_of(run, "csv", bom=True) == "\ufeff" + text
+
+
+def test_scores_are_the_same_in_three_formats(run: Run, tmp_path: Path) -> None:
+    """CSV, JSON lines and Parquet hold the run's scores, gaps included."""
+    pandas = pytest.importorskip("pandas", reason="pandas is the outside reader")
+    done = run.export("parquet", tmp_path / "s.parquet")
+    assert done.rows == RESPONSES
+    assert done.notes == ("Responses without a score, which is left empty: 1.",)
+    table = pandas.read_parquet(tmp_path / "s.parquet")
+    own = run.store.scores().to_pandas()
+    np.testing.assert_array_equal(table["score"], own["score"])
+    assert table["score"].isna().sum() == 1
+    assert set(table["category"].dropna()) == {"even"}
+    assert set(table["judge"]) == {"a/b: judge"}
+    run.export(None, tmp_path / "s.jsonl", what="scores")
+    found = pandas.read_json(tmp_path / "s.jsonl", lines=True, precise_float=True)
+    np.testing.assert_array_equal(found["score"], table["score"])
+    rows = rows_of(text_of(run, "csv", "scores", raw=True))
+    assert [float(row["score"] or "nan") for row in rows] == pytest.approx(
+        table["score"].tolist(), abs=0, nan_ok=True
+    )
+    assert [row["candidate"] for row in rows] == table["candidate"].tolist()
+
+
+def test_judgments_have_a_row_an_answer_with_its_item(run: Run, tmp_path: Path) -> None:
+    """Twins have the shared judgment's answers each; what was not judged is counted."""
+    done = run.export("parquet", tmp_path / "j.parquet", what="judgments")
+    rows = pq.read_table(tmp_path / "j.parquet").to_pylist()
+    assert done.rows == len(rows) == sum(2 + n % 2 for n in range(40)) * len(NAMES) - 3
+    assert done.left_out == {"responses that were not judged": 1}
+    for row in rows:
+        assert row["item_text"] == ITEMS[row["item"] - 1]
+        assert 0 <= row["p_yes"] <= 1
+    twins = {
+        name: [row["p_yes"] for row in rows if (row["query_id"], row["candidate"]) == ("q00", name)]
+        for name in ("plain", "org/plain")
+    }
+    assert twins["plain"] == twins["org/plain"]
+    means = {}
+    for row in rows:
+        means.setdefault((row["query_id"], row["candidate"]), []).append(row["p_yes"])
+    for row in run.store.scores().to_pylist():
+        if row["score"] is not None:
+            own = means[row["query_id"], row["candidate"]]
+            assert row["score"] == pytest.approx(1 + 9 * sum(own) / len(own))
+    cells = rows_of(text_of(run, "csv", "judgments"))
+    assert {cell["item_text"] for cell in cells} == set(map(disarm, ITEMS))
+    assert [json.loads(line) for line in text_of(run, "jsonl", "judgments").splitlines()] == rows
+
+
+def test_wins_are_a_matrix_or_pairs(run: Run) -> None:
+    """In CSV a row and a column a candidate; elsewhere a row a pair; both the ranking's."""
+    wins = json.loads((run.store.path / "ranking.json").read_text())["wins"]
+    matrix = list(csv.reader(io.StringIO(text_of(run, "csv", "wins", raw=True), newline="")))
+    assert matrix[0] == ["candidate", *wins["candidates"]]
+    assert [row[0] for row in matrix[1:]] == wins["candidates"]
+    shares = [[None if cell == "" else float(cell) for cell in row[1:]] for row in matrix[1:]]
+    assert shares == wins["shares"]
+    pairs = [json.loads(line) for line in text_of(run, "jsonl", "wins").splitlines()]
+    assert len(pairs) == len(NAMES) * (len(NAMES) - 1)
+    place = wins["candidates"].index
+    for pair in pairs:
+        own = wins["shares"][place(pair["candidate"])][place(pair["opponent"])]
+        assert pair["win_share"] == own
+
+
+def test_the_audit_is_whole(run: Run) -> None:
+    """Every figure of audit.json is a row; the pages show the main ones."""
+    audit = json.loads((run.store.path / "audit.json").read_text())
+    rows = {(r["section"], r["figure"]): r for r in rows_of(text_of(run, "csv", "audit"))}
+    own = audit["agreement"]["judge"]["with_ties"]
+    found = rows["agreement", "judge > with_ties"]
+    assert [float(found[name]) for name in ("value", "low", "high")] == list(own.values())
+    assert rows["agreement", "judge > votes"]["value"] == "40"
+    assert len(rows) == len(rows_of(text_of(run, "csv", "audit")))
+    page = text_of(run, "markdown", "audit")
+    assert f"| {own['value']:.2f} (" in page
+    assert "Spearman" in page
+
+
+@pytest.mark.parametrize("to", ["markdown", "latex"])
+@pytest.mark.parametrize("what", ["ranking", "audit", "wins"])
+def test_pages_hold_no_control_character(run: Run, to: str, what: str) -> None:
+    """A name can neither break a row nor redraw a terminal."""
+    page = text_of(run, to, what)
+    assert all(sign.isprintable() for sign in page.replace("\n", ""))
+    if what != "audit":
+        ends = {"markdown": " |", "latex": r" \\"}[to]
+        assert sum(line.endswith(ends) for line in page.splitlines()) >= len(NAMES) + 1
+
+
+def test_matches_give_the_runs_ratings_elsewhere(run: Run, tmp_path: Path) -> None:
+    """evalica, from the exported file alone, finds our fit, and the run's ratings but for the
+    virtual game that every candidate of a run plays."""
+    evalica = pytest.importorskip("evalica", reason="evalica is the outside oracle")
+    done = run.export("matches", tmp_path / "m.jsonl")
+    matches = lines(tmp_path / "m.jsonl")
+    pairs = len(NAMES) * (len(NAMES) - 1) // 2
+    assert done.rows == len(matches) == pairs * len(QUERIES) - (len(NAMES) - 1)
+    assert done.left_out["pairs of responses of which one has no score"] == len(NAMES) - 1
+    outcome = {
+        "model_a": evalica.Winner.X, "model_b": evalica.Winner.Y, "tie": evalica.Winner.Draw
+    }  # fmt: skip
+    theirs = evalica.bradley_terry(
+        [match["model_a"] for match in matches],
+        [match["model_b"] for match in matches],
+        [outcome[match["winner"]] for match in matches],
+        tolerance=1e-14,
+        limit=100_000,
+    ).scores
+    grid = read_grid(run.store)
+    strengths = np.log([theirs[name] for name in grid.candidates])
+    strengths -= strengths.mean()
+    margin = run.config.ranking.tie_margin
+    ours = fit(
+        win_totals(grid.scores, margin).sum(axis=0), pair_counts(grid.scores), virtual_ties=0
+    )
+    np.testing.assert_allclose(strengths, ours, atol=1e-7)
+    ranking = json.loads((run.store.path / "ranking.json").read_text())["rows"]
+    ratings = {row["candidate"]: row["rating"]["value"] for row in ranking}
+    expected = 1000 + ELO_PER_STRENGTH * strengths
+    for name, rating in zip(grid.candidates, expected, strict=True):
+        assert ratings[name] == pytest.approx(rating, abs=0.5)
+
+
+def test_matches_have_the_shape_of_recorded_votes(run: Run) -> None:
+    """Every field of MT-Bench's vote files is there, with the same words for a winner."""
+    match = json.loads(text_of(run, "matches").splitlines()[0])
+    fields = {"judge", "model_a", "model_b", "question_id", "turn", "winner"}
+    assert fields <= match.keys()
+    assert match["turn"] == 2  # q00 has a history
+    found = {json.loads(line)["winner"] for line in text_of(run, "matches").splitlines()}
+    assert found == {"model_a", "model_b", "tie"}
+
+
+def test_rocketeval_files_are_read_back(run: Run, tmp_path: Path) -> None:
+    """Our reader of the official layout finds the same queries, responses, checklists, scores."""
+    done = run.export("rocketeval", tmp_path / "out")
+    files = json.loads((tmp_path / "out" / "export.json").read_text())["files"]
+    assert files["plain"] != files["org/plain"]
+    assert set(files) == set(NAMES)
+    assert done.files == {name: stem for name, stem in files.items() if name != stem}
+    inside = (tmp_path / "out").resolve()
+    assert all(path.resolve().is_relative_to(inside) for path in inside.rglob("*"))
+    assert not (tmp_path / "escape.jsonl").exists()
+    reader = RocketEvalBenchmark.create(BenchmarkConfig(kind="rocketeval", path=inside))
+    inputs = run.store.inputs
+    assert list(reader.queries()) == list(inputs.queries.values())
+    assert {(c.query_id, c.items) for c in reader.checklists()} == {
+        (c.query_id, c.items) for c in inputs.checklists().values()
+    }
+    responses = {(r.query_id, r.candidate): r.text for r in reader.responses()}
+    assert responses == {(r.query_id, files[r.candidate]): r.text for r in inputs.responses()}
+    labels = {(s.query_id, s.candidate): s.value for s in reader.labels()}
+    assert labels == {
+        (row["query_id"], files[row["candidate"]]): row["score"]
+        for row in run.store.scores().to_pylist()
+        if row["score"] is not None
+    }
+    assert done.left_out == {
+        "judgments: these responses have none": 1,
+        "scores: these responses have none": 1,
+        "labels, which are not the judge's": RESPONSES,
+        "votes, for which the format has no place": 40,
+    }
+
+
+def test_rocketeval_judgments_are_those_of_the_ledger(run: Run, tmp_path: Path) -> None:
+    """Lists are in checklist order, and give the score by the paper's own mean."""
+    run.export("rocketeval", tmp_path / "out")
+    folders = list((tmp_path / "out" / "judgment").iterdir())
+    assert len(folders) == 1
+    assert folders[0].name == next((tmp_path / "out" / "score").iterdir()).name
+    rows = lines(folders[0] / "PLAIN.jsonl")
+    scores = {
+        row["session_id"]: row
+        for row in json.loads(
+            (tmp_path / "out" / "score" / folders[0].name / "PLAIN.json").read_text()
+        )
+    }
+    assert len(rows) == len(scores) == 40
+    for row in rows:
+        assert row["model_test"] == "PLAIN"
+        probabilities = row["norm_probability"]
+        mean = sum(probabilities) / len(probabilities)
+        assert scores[row["session_id"]]["score"] == pytest.approx(1 + 9 * mean)
+        for said, p in zip(row["judgment"], probabilities, strict=True):
+            assert said == f"{'Yes' if p > 0.5 else 'No'} ({100 * p:.1f})%"
+
+
+def test_wildbench_files_read_as_its_scripts_read_them(run: Run, tmp_path: Path) -> None:
+    """One array a candidate; scores are text that is a number, outputs are text."""
+    done = run.export("wildbench", tmp_path / "out")
+    assert done.left_out == {"responses without a score": 1}
+    (folder,) = (tmp_path / "out" / "score.v2").iterdir()
+    assert folder.name.startswith("eval=b_ judge-")
+    files = json.loads((tmp_path / "out" / "export.json").read_text())["files"]
+    grid = read_grid(run.store)
+    means = grid.mean_by_candidate()
+    for name, stem in files.items():
+        entries = json.loads((folder / f"{stem}.json").read_text())
+        assert {entry["model_test"] for entry in entries} == {name}
+        scores = [float(entry["score"]) for entry in entries]
+        assert math.fsum(scores) / len(scores) == pytest.approx(means[name])
+        assert all(len(entry["model_output"].strip()) > 0 for entry in entries)
+    named = os.environ.get("ROCKETEVAL_SHARED_DATA")
+    shared = Path(named) if named else Path(__file__).parents[3] / "shared" / "data"
+    sample = shared / "native_samples" / "wildbench.eval_results.score.v2.json"
+    if not sample.exists():
+        pytest.skip("recorded files are absent; set ROCKETEVAL_SHARED_DATA")
+    theirs = json.loads(sample.read_text())[0]
+    assert theirs.keys() == entries[0].keys()
+    assert theirs["parsed_result"].keys() == entries[0]["parsed_result"].keys()
+    assert type(theirs["score"]) is type(entries[0]["score"])
+
+
+def test_rows_are_dealt_out_in_small_pieces_too(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However often rows are appended, the files are the same."""
+    run.export("rocketeval", tmp_path / "whole")
+    monkeypatch.setattr(export_folder, "MOST_BYTES", 1)
+    run.export("rocketeval", tmp_path / "pieces")
+    whole = {p.relative_to(tmp_path / "whole") for p in (tmp_path / "whole").rglob("*.json*")}
+    assert len(whole) == 3 * len(NAMES) + 3
+    for name in whole:
+        assert (tmp_path / "whole" / name).read_bytes() == (tmp_path / "pieces" / name).read_bytes()
+
+
+@pytest.mark.parametrize("to", [name for name, form in FORMATS.items() if not form.is_folder])
+def test_no_file_is_overwritten_unasked(run: Run, tmp_path: Path, to: str) -> None:
+    """Without force it stays as it was; with force it is replaced."""
+    path = tmp_path / "there"
+    path.write_text("mine")
+    with pytest.raises(ExportError, match="exists already"):
+        run.export(to, path)
+    assert path.read_text() == "mine"
+    assert run.export(to, path, force=True).path == path
+    assert path.read_bytes() != b"mine"
+
+
+def test_no_folder_is_overwritten_unasked(run: Run, tmp_path: Path) -> None:
+    """An export takes the place of an export, and of nothing else; others' files stay."""
+    out = tmp_path / "out"
+    run.export("wildbench", out)
+    with pytest.raises(ExportError, match="exists already"):
+        run.export("wildbench", out)
+    (out / "mine.txt").write_text("mine")
+    stale = json.loads((out / "export.json").read_text())
+    (out / "stale.json").write_text("[]")
+    (tmp_path / "outside.json").write_text("mine")
+    stale["written"] += ["stale.json", "../outside.json", str(tmp_path / "outside.json")]
+    (out / "export.json").write_text(json.dumps(stale))
+    run.export("wildbench", out, force=True)
+    assert (out / "mine.txt").read_text() == "mine"
+    assert not (out / "stale.json").exists()
+    assert (tmp_path / "outside.json").read_text() == "mine"
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "mine.txt").write_text("mine")
+    with pytest.raises(ExportError, match="no export wrote"):
+        run.export("rocketeval", other, force=True)
+    assert [path.name for path in other.iterdir()] == ["mine.txt"]
+    with pytest.raises(ExportError, match="is a folder"):
+        run.export("csv", other, force=True)
+    with pytest.raises(ExportError, match="is a file"):
+        run.export("wildbench", other / "mine.txt", force=True)
+    assert not list(tmp_path.glob(".*.tmp"))
+
+
+def test_the_runs_own_files_are_left_alone(run: Run) -> None:
+    """Not even force writes into a run."""
+    before = (run.store.path / "ranking.csv").read_bytes()
+    with pytest.raises(ExportError, match="inside the run"):
+        run.export("csv", run.store.path / "ranking.csv", force=True)
+    assert (run.store.path / "ranking.csv").read_bytes() == before
+
+
+def test_other_scales_and_methods_are_refused(tmp_path: Path) -> None:
+    """A score from 0 to 1 would be read as one from 1 to 10; a grade as a yes."""
+    config = make_config(tmp_path, scorer={"scale": [0, 1]})
+    rocketeval.run(config, judge=ScriptedEngine())
+    for to in ("rocketeval", "wildbench"):
+        with pytest.raises(ExportError, match="from 1 to 10"):
+            Run(config).export(to, tmp_path / to)
+        assert not (tmp_path / to).exists()
+    graded = make_config(tmp_path, "graded", method={"kind": "direct"})
+    rocketeval.run(graded)
+    with pytest.raises(ExportError, match="not for yes or no"):
+        Run(graded).export("rocketeval", tmp_path / "out")
+    assert Run(graded).export("wildbench", tmp_path / "out").rows == 6
+    assert Run(graded).export("jsonl", tmp_path / "j.jsonl", what="judgments").rows == 6
+
+
+def test_before_the_stage_nothing_is_exported(tmp_path: Path) -> None:
+    """A run that was not made says which stage is missing, and leaves no file."""
+    run = Run(make_config(tmp_path))
+    with pytest.raises(StageMissing):
+        run.export("csv", tmp_path / "r.csv")
+    with pytest.raises(StageMissing):
+        run.export("wildbench", tmp_path / "wb")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["benchmark"]

@@ -1,0 +1,48 @@
+"""Python and the page mean the same by every name."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import fields
+
+import pytest
+
+from rocketeval.records import Interval
+from rocketeval.report import data
+from support.contract import CONTRACT, contract_names
+
+SAME = {
+    "Interval": Interval,
+    "Head": data.ReportHead,
+    **{
+        name: getattr(data, name)
+        for name in [
+            "Candidate",
+            "TrustNumber",
+            "Figure",
+            "FigureTable",
+            "CalibrationCurve",
+            "StageCost",
+            "Loss",
+            "LostItem",
+            "Explained",
+            "Live",
+            "RunLine",
+            "RunsHead",
+        ]
+    },
+}
+
+
+@pytest.mark.parametrize("name", SAME)
+def test_records_have_the_names_of_the_contract(name: str) -> None:
+    """Field by field, in order."""
+    assert [field.name for field in fields(SAME[name])] == contract_names()[name]
+
+
+@pytest.mark.parametrize("name", ["ANSWER_STEPS", "NO_ANSWER"])
+def test_numbers_are_those_of_the_contract(name: str) -> None:
+    """An answer is read with the step it was written with."""
+    found = re.search(rf"const {name} = (\d+);", CONTRACT.read_text("utf-8"))
+    assert found is not None
+    assert int(found[1]) == getattr(data, name)

@@ -1,0 +1,177 @@
+"""A finished run's page: the same head and blocks as report.html, and nothing written."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rocketeval.config import load_config
+from rocketeval.stages.report import gather, read_findings
+from rocketeval.store.run import RunStore
+from support.make import write_benchmark
+from support.viewing import Viewing, files_of, finish
+
+
+def embedded_head(page: bytes) -> Any:
+    """The head that a page carries."""
+    found = re.search(rb'<script type="application/json" id="head">(.*?)</script>', page, re.DOTALL)
+    assert found is not None
+    return json.loads(found[1])
+
+
+async def test_the_only_run_is_where_one_lands(tmp_path: Path, viewing: Viewing) -> None:
+    """One run needs no list; its page has the final figures and no way to a list."""
+    view = await viewing(finish(tmp_path))
+    moved = await view.get("/")
+    assert (moved.status, moved.headers["Location"]) == (302, "run/run/")
+    assert (await view.get("/run/run")).headers["Location"] == "run/"
+    page = await view.get("/run/run/")
+    assert page.status == 200
+    assert page.headers["Content-Type"] == "text/html; charset=utf-8"
+    head = embedded_head(page.body)
+    assert [one["name"] for one in head["candidates"]] == ["left", "right"]
+    assert (head["blocks"], head["files_at"], head["index_at"]) == ("served", "files/", None)
+    assert head["provisional"] == ""
+    live = head["live"]
+    assert (live["state"], live["done"], live["total"]) == ("finished", 6, 6)
+    assert await view.json("/run/run/head.json") == head
+    assert await view.json("/run/run/pulse.json") == live
+
+
+async def test_blocks_are_those_of_the_report(tmp_path: Path, viewing: Viewing) -> None:
+    """Every block is served as it is, gzipped, for the page to unpack."""
+    path = finish(tmp_path)
+    view = await viewing(path)
+    store = RunStore(path)
+    source = gather(store, load_config(path / "run.yaml"), read_findings(store))
+    for name in ("queries", "scores", "answers", "items", "pairs", "query-0", "query-2"):
+        answer = await view.get(f"/run/run/block/{name}")
+        assert answer.status == 200
+        assert answer.headers["Content-Type"] == "application/octet-stream"
+        assert "Content-Encoding" not in answer.headers
+        assert answer.body == source.block(name)
+    assert json.loads(gzip.decompress((await view.get("/run/run/block/queries")).body))["id"] == [
+        "sky",
+        "sea",
+        "sun",
+    ]
+    for name in ("query-3", "query-", "query--1", "labels", "nothing", "..%2fhead.json"):
+        assert (await view.get(f"/run/run/block/{name}")).status == 404
+
+
+async def test_a_block_belongs_to_a_version(tmp_path: Path, viewing: Viewing) -> None:
+    """A page that is open gets the blocks of its own figures, or is told to load again."""
+    view = await viewing(finish(tmp_path))
+    before = (await view.json("/run/run/head.json"))["live"]["version"]
+    finish(tmp_path, scorer={"kind": "hard"})
+    assert (await view.get(f"/run/run/block/scores?version={before}")).status == 200
+    head = await view.json("/run/run/head.json")
+    assert head["scorer"] != "mean"
+    assert head["live"]["version"] != before
+    assert (await view.json("/run/run/pulse.json"))["version"] == head["live"]["version"]
+    assert (await view.get("/run/run/block/scores?version=f0-finished")).status == 409
+
+
+async def test_what_is_viewed_is_left_as_it_was(tmp_path: Path, viewing: Viewing) -> None:
+    """Looking at everything changes, adds and locks nothing in the run's folder."""
+    path = finish(tmp_path)
+    (path / ".lock").unlink(missing_ok=True)
+    before = files_of(tmp_path)
+    view = await viewing(tmp_path / "runs")
+    for place in (
+        "",
+        "head.json",
+        "pulse.json",
+        "block/queries",
+        "block/query-1",
+        "files/run.yaml",
+    ):
+        assert (await view.get(f"/run/run/{place}")).status == 200
+    await view.get("/runs.json")
+    assert files_of(tmp_path) == before
+
+
+async def test_every_answer_is_hardened(tmp_path: Path, viewing: Viewing) -> None:
+    """Pages, data, files, redirects and errors carry the same headers."""
+    view = await viewing(finish(tmp_path))
+    for place in ("/", "/run/run/", "/run/run/head.json", "/run/run/files/run.yaml", "/nothing"):
+        headers = (await view.get(place)).headers
+        assert headers["X-Content-Type-Options"] == "nosniff"
+        assert headers["Referrer-Policy"] == "no-referrer"
+        assert headers["Cross-Origin-Resource-Policy"] == "same-origin"
+        assert headers["Cache-Control"] == "no-store"
+        assert "frame-ancestors 'none'" in headers["Content-Security-Policy"]
+        assert "default-src 'none'" in headers["Content-Security-Policy"]
+        assert "aiohttp" not in headers["Server"]
+        assert "Access-Control-Allow-Origin" not in headers
+    page = await view.get("/run/run/")
+    policy = page.headers["Content-Security-Policy"]
+    assert "connect-src 'self'" in policy
+    assert "script-src 'sha256-" in policy
+    assert "unsafe" not in policy
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE"])
+async def test_nothing_can_be_changed(tmp_path: Path, viewing: Viewing, method: str) -> None:
+    """Anything but reading is refused, at every address."""
+    view = await viewing(finish(tmp_path))
+    for place in ("/", "/run/run/", "/run/run/files/run.yaml", "/nothing"):
+        answer = await view.get(place, method)
+        assert answer.status == 405
+        assert answer.headers["Allow"] == "GET,HEAD"
+
+
+async def test_head_asks_for_no_body(tmp_path: Path, viewing: Viewing) -> None:
+    """HEAD has the same headers and nothing else."""
+    view = await viewing(finish(tmp_path))
+    for place in ("/run/run/", "/run/run/head.json", "/run/run/files/run.yaml"):
+        full, bare = await view.get(place), await view.get(place, "HEAD")
+        assert (bare.status, bare.body) == (200, b"")
+        assert bare.headers["Content-Length"] == full.headers["Content-Length"]
+
+
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [
+        ("127.0.0.1:80", 200),
+        ("localhost", 200),
+        ("[::1]:9000", 200),
+        ("evil.example", 403),
+        ("evil.example:8700", 403),
+        ("localhost.evil.example", 403),
+        ("127.0.0.1.evil.example", 403),
+        ("192.168.1.2", 403),
+        ("", 403),
+    ],
+)
+async def test_only_this_machines_names_are_answered_to(
+    tmp_path: Path, viewing: Viewing, host: str, status: int
+) -> None:
+    """A site that makes its name mean 127.0.0.1 is refused, whatever it asks for."""
+    view = await viewing(finish(tmp_path))
+    for place in ("/run/run/", "/run/run/files/run.yaml"):
+        assert (await view.get(place, Host=host)).status == status
+
+
+async def test_remote_readers_can_be_let_in(tmp_path: Path, viewing: Viewing) -> None:
+    """With --allow-remote any name of this machine will do."""
+    view = await viewing(finish(tmp_path), allow_remote=True)
+    assert (await view.get("/run/run/", Host="gpu-box.lan:8700")).status == 200
+
+
+async def test_hostile_names_stay_text(tmp_path: Path, viewing: Viewing) -> None:
+    """A candidate's name that is markup does not become markup."""
+    name = "<img src=x onerror=alert(1)>"
+    write_benchmark(tmp_path / "benchmark")
+    responses = tmp_path / "benchmark" / "responses"
+    (responses / "left.jsonl").rename(responses / f"{name}.jsonl")
+    (tmp_path / "benchmark" / "votes.jsonl").unlink()
+    view = await viewing(finish(tmp_path))
+    page = await view.get("/run/run/")
+    assert name in [one["name"] for one in embedded_head(page.body)["candidates"]]
+    assert b"<img" not in page.body

@@ -1,0 +1,193 @@
+"""The list of runs: grouped by what was asked, newest first, and no folder breaks it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rocketeval.errors import StoreError
+from rocketeval.view.catalogue import find_target
+from rocketeval.view.shelf import MOST_OPEN
+from support.make import write_benchmark
+from support.viewing import View, Viewing, files_of, finish
+
+
+async def lines(view: View) -> dict[str, dict[str, Any]]:
+    """The list of runs by name."""
+    return {line["name"]: line for line in (await view.json("/runs.json"))["runs"]}
+
+
+def backdate(path: Path, created: str) -> None:
+    """Make a run older than it is."""
+    manifest = json.loads((path / "manifest.json").read_text())
+    (path / "manifest.json").write_text(json.dumps({**manifest, "created": created}))
+
+
+async def test_a_line_says_what_a_run_found(tmp_path: Path, viewing: Viewing) -> None:
+    """Judge, method, scorer, sizes, cost and ranking stand in the list, without opening a run."""
+    price = {"prompt": 1.0, "completion": 1.0, "currency": "USD"}
+    judge = {"engine": "scripted", "model": "scripted", "price": price}
+    finish(tmp_path, "one", judge=judge)
+    finish(tmp_path, "two")
+    view = await viewing(tmp_path / "runs")
+    assert b"one" in (await view.get("/")).body
+    found = await lines(view)
+    one = found["one"]
+    assert one["at"] == "run/one/"
+    assert (one["state"], one["why"], one["done"], one["total"]) == ("finished", "", 6, 6)
+    assert (one["judge"], one["method"], one["scorer"]) == ("scripted", "checklist", "mean")
+    assert (one["queries"], one["candidates"]) == (3, 2)
+    assert one["benchmark"] == found["two"]["benchmark"] == "benchmark (jsonl, 3 queries)"
+    assert one["prompt_tokens"] > 0
+    assert one["cost"] > 0
+    assert (one["currency"], found["two"]["cost"]) == ("USD", None)
+    assert [row["name"] for row in one["ranking"]] == ["left", "right"]
+    assert one["ranking"][0]["score"]["value"] == pytest.approx(9.1)
+    assert one["trust"] is None or one["trust"]["title"]
+    assert (await view.get("/run/two/")).status == 200
+    assert (await view.json("/run/two/head.json"))["index_at"] == "../../"
+
+
+async def test_runs_are_grouped_by_their_queries(tmp_path: Path, viewing: Viewing) -> None:
+    """The same queries are one benchmark, wherever they lay; others of that name are told apart."""
+    backdate(finish(tmp_path, "old"), "2024-01-01T00:00:00+00:00")
+    copy = shutil.copytree(tmp_path / "benchmark", tmp_path / "copy")
+    finish(tmp_path, "new", benchmark={"path": str(copy)})
+    other = write_benchmark(tmp_path / "more" / "copy")
+    queries = (other / "queries.jsonl").read_text().replace("Why", "How")
+    (other / "queries.jsonl").write_text(queries)
+    backdate(finish(tmp_path, "other", benchmark={"path": str(other)}), "2023-01-01T00:00:00+00:00")
+    view = await viewing(tmp_path / "runs")
+    listed = (await view.json("/runs.json"))["runs"]
+    assert [line["name"] for line in listed] == ["new", "old", "other"]
+    new, old, other_line = (line["benchmark"] for line in listed)
+    assert new == old
+    assert new != other_line
+    assert new.startswith("copy (jsonl, 3 queries) [")
+
+
+async def test_folders_that_are_no_runs_are_said_to_be_damaged(
+    tmp_path: Path, viewing: Viewing
+) -> None:
+    """A damaged or foreign folder is one line with words; the others are shown as ever."""
+    good = finish(tmp_path, "good")
+    runs = tmp_path / "runs"
+    damage = {
+        "torn": ("manifest.json", '{"run_id": '),
+        "foreign": ("manifest.json", '{"name": "An extension", "version": 2}'),
+        "list": ("manifest.json", "[1, 2]"),
+        "noyaml": ("run.yaml", None),
+        "nomanifest": ("manifest.json", None),
+        "badyaml": ("run.yaml", "a: [b"),
+        "noinputs": ("inputs/summary.json", None),
+        "badranking": ("ranking.json", '{"rows": 3}'),
+    }
+    for name, (file, content) in damage.items():
+        path = shutil.copytree(good, runs / name) / file
+        path.unlink() if content is None else path.write_text(content)
+    (runs / "noinputs" / "scores.parquet").unlink()
+    (runs / "notes").mkdir()
+    (runs / "notes" / "readme.txt").write_text("no run")
+    view = await viewing(runs)
+    found = await lines(view)
+    assert set(found) == {"good", *damage}
+    assert found["good"]["state"] == "finished"
+    for name in damage:
+        assert found[name]["state"] == "damaged", name
+        assert found[name]["why"], name
+        page = await view.get(f"/run/{name}/")
+        if name not in ("foreign", "noyaml"):
+            assert page.status == 500, name
+        assert b"Traceback" not in page.body
+    assert (await view.get("/")).status == 200
+    assert (await view.get("/run/good/")).status == 200
+    assert (await view.get("/run/notes/")).status == 404
+
+
+async def test_runs_one_level_down_are_found_and_runs_inside_runs_are_not(
+    tmp_path: Path, viewing: Viewing
+) -> None:
+    """Methods graded inside a run, hidden folders and caches are not runs of their own."""
+    good = finish(tmp_path, "good")
+    runs = tmp_path / "runs"
+    shutil.copytree(good, runs / "good" / "methods" / "direct")
+    shutil.copytree(good, runs / "week 1" / "good")
+    shutil.copytree(good, runs / "week 2" / "good")
+    shutil.copytree(good, runs / "deep" / "deeper" / "good")
+    shutil.copytree(good, runs / ".hidden")
+    view = await viewing(runs)
+    listed = (await view.json("/runs.json"))["runs"]
+    assert [line["name"] for line in listed] == ["good"] * 3
+    places = {line["at"] for line in listed}
+    assert len(places) == 3
+    for place in places:
+        assert (await view.get(f"/{place}")).status == 200
+
+
+async def test_a_new_run_is_seen(tmp_path: Path, viewing: Viewing) -> None:
+    """The list changes its version exactly when there is something new in it."""
+    runs = tmp_path / "runs"
+    runs.mkdir()
+    view = await viewing(runs)
+    empty = await view.json("/pulse.json")
+    assert (await view.get("/")).status == 200
+    finish(tmp_path, "one")
+    one = await view.json("/pulse.json")
+    assert one != empty
+    assert await view.json("/pulse.json") == one
+    assert (await view.get("/")).status == 302
+    finish(tmp_path, "two")
+    assert await view.json("/pulse.json") != one
+
+
+async def test_only_the_runs_looked_at_last_stay_in_memory(
+    tmp_path: Path, viewing: Viewing
+) -> None:
+    """A folder full of runs can be clicked through."""
+    good = finish(tmp_path, "run-0")
+    names = [f"run-{n}" for n in range(MOST_OPEN + 3)]
+    for name in names[1:]:
+        shutil.copytree(good, tmp_path / "runs" / name)
+    view = await viewing(tmp_path / "runs")
+    for name in [*names, *names]:
+        assert (await view.get(f"/run/{name}/")).status == 200
+    assert len(view.shelf._open) == MOST_OPEN
+
+
+async def test_two_hundred_runs_are_listed_at_once(tmp_path: Path, viewing: Viewing) -> None:
+    """The first list of many runs takes seconds at most, the next one far less."""
+    good = finish(tmp_path, "run-000")
+    for number in range(1, 200):
+        shutil.copytree(good, tmp_path / "runs" / f"run-{number:03d}")
+    before = files_of(tmp_path)
+    view = await viewing(tmp_path / "runs")
+    took = []
+    for _ in range(2):
+        started = time.monotonic()
+        assert len((await view.json("/runs.json"))["runs"]) == 200
+        took.append(time.monotonic() - started)
+    assert took[0] < 20
+    assert took[1] < 4
+    assert files_of(tmp_path) == before
+
+
+def test_the_target_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A config, a run, a folder of runs; without any, rocketeval.yaml's run or ./runs."""
+    path = finish(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    assert find_target(path).alone
+    assert not find_target(tmp_path / "runs").alone
+    assert find_target(None).folder == tmp_path / "runs"
+    config = tmp_path / "rocketeval.yaml"
+    config.write_text("name: other\nbenchmark: {path: benchmark}\njudge: {model: m}\n")
+    target = find_target(None)
+    assert (target.folder, target.alone) == (tmp_path / "runs" / "other", True)
+    assert target.runs() == {}
+    assert target.command == "rocketeval run rocketeval.yaml"
+    with pytest.raises(StoreError, match="There is no"):
+        find_target(tmp_path / "nothing")

@@ -1,0 +1,87 @@
+// Bundles the page into src/rocketeval/report/page; with --check, says whether it is up to date.
+
+import { build } from "esbuild";
+import { createHash } from "node:crypto";
+import { mkdirSync, readFileSync, readdirSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+const here = dirname(fileURLToPath(import.meta.url));
+const target = join(here, "..", "src", "rocketeval", "report", "page");
+
+async function bundle() {
+  const options = { bundle: true, minify: true, write: false, charset: "utf8", logLevel: "warning" };
+  const script = await build({
+    ...options,
+    absWorkingDir: here,
+    entryPoints: ["src/main.tsx"],
+    format: "iife",
+    target: ["es2022"],
+    jsx: "automatic",
+    jsxImportSource: "preact",
+    legalComments: "none",
+    metafile: true,
+    outfile: "app.js",
+  });
+  const style = await build({ ...options, absWorkingDir: here, entryPoints: ["src/style/all.css"], outfile: "app.css" });
+  return {
+    "app.js": inlineable(script.outputFiles[0].text),
+    "app.css": style.outputFiles[0].text,
+    "style-hashes.json": JSON.stringify([digest(chartStyle())]) + "\n",
+    "THIRD_PARTY.txt": licences(Object.keys(script.metafile.inputs)),
+  };
+}
+
+// The page holds the script inside a script element, which such a word would end.
+function inlineable(text) {
+  if (/<\/script|<!--/i.test(text)) throw new Error("the bundle holds the end of a script element");
+  return text;
+}
+
+// The chart library puts one style element into every chart; the page's policy allows just that.
+function chartStyle() {
+  const source = readFileSync(join(here, "node_modules/@observablehq/plot/src/plot.js"), "utf8");
+  const found = /append\("style"\)\.text\(\s*`([^`]*)`/.exec(source);
+  if (!found) throw new Error("the chart library no longer adds the style element it used to add");
+  return found[1].replaceAll("${className}", "plot");
+}
+
+function digest(text) {
+  return "sha256-" + createHash("sha256").update(text).digest("base64");
+}
+
+function licences(inputs) {
+  const names = inputs.map((path) => /node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(path)?.[1]);
+  const packages = [...new Set(names.filter(Boolean))].sort();
+  return packages.map(licence).join("\n");
+}
+
+function licence(name) {
+  const folder = join(here, "node_modules", name);
+  const { version, license } = JSON.parse(readFileSync(join(folder, "package.json"), "utf8"));
+  const file = readdirSync(folder).find((entry) => /^licen[cs]e/i.test(entry));
+  if (!file) throw new Error(`${name} has no licence file`);
+  const text = readFileSync(join(folder, file), "utf8").trim();
+  return `${"=".repeat(80)}\n${name} ${version} (${license})\n\n${text}\n`;
+}
+
+const made = await bundle();
+if (process.argv.includes("--check")) {
+  const stale = Object.entries(made).filter(([name, text]) => read(join(target, name)) !== text);
+  if (stale.length) {
+    console.error(`Out of date: ${stale.map(([name]) => name).join(", ")}. Run: npm run build`);
+    process.exit(1);
+  }
+} else {
+  mkdirSync(target, { recursive: true });
+  for (const [name, text] of Object.entries(made)) writeFileSync(join(target, name), text);
+  console.log(Object.entries(made).map(([name, text]) => `${name} ${Buffer.byteLength(text)}`).join("\n"));
+}
+
+function read(path) {
+  try {
+    return readFileSync(path, "utf8");
+  } catch {
+    return null;
+  }
+}

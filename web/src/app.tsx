@@ -1,0 +1,66 @@
+// The frame around every view, and which view an address means.
+
+import type { ComponentChildren } from "preact";
+import { useEffect, useRef, useState } from "preact/hooks";
+import { ReportContext } from "./context";
+import { useKeptScroll } from "./parts/kept_scroll";
+import { Live } from "./parts/live";
+import { Top } from "./parts/top";
+import { Report } from "./report";
+import { partsOf, to, useHash } from "./routes";
+import { CandidateView } from "./views/candidate";
+import { ChartsView } from "./views/charts";
+import { CompareView } from "./views/compare";
+import { ItemsView } from "./views/items";
+import { NotFound } from "./views/not_found";
+import { Overview } from "./views/overview";
+import { QueriesView } from "./views/queries";
+import { QueryView } from "./views/query";
+import { ResponseView } from "./views/response";
+import { TrustView } from "./views/trust";
+
+export function App({ first }: { first: Report }) {
+  // A page that is served gets a new head, and with it a new report, while its run is going.
+  const [report, setReport] = useState(first);
+  const hash = useHash();
+  const stage = useRef<HTMLDivElement>(null);
+  useKeptScroll(hash);
+  useEffect(() => {
+    const title = stage.current?.querySelector("h1");
+    const name = title?.textContent ?? "";
+    document.title = name && hash.length > 2 ? `${name} \u00b7 ${report.head.run}` : report.head.run;
+    // Readers that listen are told where they are; the first screen keeps the focus at its top.
+    if (hash.length > 2) title?.focus({ preventScroll: true });
+  }, [hash]);
+  return (
+    <ReportContext.Provider value={report}>
+      <Top head={report.head} hash={hash} />
+      <Live head={report.head} onHead={(head) => setReport(new Report(head))} />
+      <div ref={stage} class="stage" key={hash}>{view(hash)}</div>
+      <footer class="foot">
+        Made with {report.head.made_with}. This page asks the network for nothing
+        {report.head.blocks === "served" ? " but the server it came from" : ""}.
+      </footer>
+    </ReportContext.Provider>
+  );
+}
+
+function view(hash: string): ComponentChildren {
+  const parts = partsOf(hash);
+  if (parts === null) return <NotFound what="The address of this page is damaged." />;
+  const [kind, ...names] = parts;
+  const single = names.length === 0;
+  if (kind === "" && single) return <Overview />;
+  if (kind === "queries" && single) return <QueriesView />;
+  if (kind === "items" && single) return <ItemsView />;
+  if (kind === "charts" && single) return <ChartsView />;
+  if (kind === "trust" && single) return <TrustView />;
+  if (kind === "query" && names.length === 1) return <QueryView id={names[0]!} />;
+  if (kind === "candidate" && names.length === 1) return <CandidateView name={names[0]!} />;
+  if (kind === "response" && names.length === 2)
+    return <ResponseView candidate={names[0]!} query={names[1]!} />;
+  if (kind === "compare" && single) return <CompareView />;
+  if (kind === "compare" && names.length === 2)
+    return <CompareView first={names[0]!} second={names[1]!} />;
+  return <NotFound what={<>There is no such page. <a href={to.overview()}>Back to the start</a></>} />;
+}

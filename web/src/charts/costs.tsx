@@ -1,0 +1,55 @@
+// What each stage took: time, tokens, money.
+
+import * as Plot from "@observablehq/plot";
+import type { StageCost } from "../contract";
+import { useReport } from "../context";
+import { duration, large, money } from "../format";
+import { Chart } from "../parts/chart";
+import { FileLink } from "../parts/files";
+import { draw } from "./plot";
+
+export function CostChart() {
+  const { head } = useReport();
+  const stages = head.costs.filter(({ seconds }) => seconds !== null);
+  if (!stages.length) return null;
+  return (
+    <Chart
+      run={head.run}
+      title="Cost by stage"
+      lead="Time on a logarithmic scale, with tokens and money where a model was asked"
+      how="Time as this run measured it when each stage last ran; tokens and money of everything the run holds, whoever paid for it and whenever."
+      rows={<FileLink head={head} name="manifest.json" />}
+      table={() => ({
+        columns: ["stage", "seconds", "requests", "prompt_tokens", "completion_tokens", "cost", "currency"],
+        rows: head.costs.map((row) => [
+          row.stage, row.seconds, row.requests, row.prompt_tokens, row.completion_tokens, row.cost, row.currency,
+        ]),
+      })}
+      draw={(width) => {
+        const least = Math.min(0.1, ...stages.map(({ seconds }) => Math.max(seconds!, 1e-3)));
+        return draw(width, {
+          marginLeft: 70,
+          marginRight: Math.min(150, width * 0.35),
+          height: 66 + 26 * stages.length,
+          x: { label: "Time", type: "log", grid: true, ticks: 4, tickFormat: brief },
+          y: { label: null, domain: stages.map(({ stage }) => stage) },
+          marks: [
+            Plot.barX(stages, { y: "stage", x1: least, x2: (row) => Math.max(row.seconds, least), fill: "var(--accent)", fillOpacity: 0.55, inset: 2 }),
+            Plot.text(stages, {
+              y: "stage", x: (row) => Math.max(row.seconds, least), text: told, textAnchor: "start", dx: 6, fill: "var(--ink)",
+            }),
+          ],
+        });
+      }}
+    />
+  );
+}
+
+const brief = (seconds: number) => (seconds < 1 ? `${seconds}\u00a0s` : duration(seconds));
+
+function told(stage: StageCost): string {
+  const parts = [duration(stage.seconds!)];
+  if (stage.prompt_tokens) parts.push(`${large(stage.prompt_tokens)} tokens`);
+  if (stage.cost !== null) parts.push(money(stage.cost, stage.currency));
+  return parts.join(", ");
+}

@@ -1,0 +1,316 @@
+// What Python hands to the page. `src/rocketeval/report/data.py` holds the same names.
+//
+// A report is a head (small, always there) and blocks (gzip, opened when they are needed). In
+// report.html blocks are embedded; `rocketeval view` serves the same blocks by the same names.
+
+/** A figure with its interval; an end is null where it is unknown or has no limit. */
+export interface Interval {
+  value: number;
+  low: number | null;
+  high: number | null;
+}
+
+export type Unit = "number" | "share" | "rating" | "score";
+
+export interface Candidate {
+  name: string;
+  /** null: not ranked, because it has no score at all. */
+  rank: number | null;
+  rank_low: number | null;
+  rank_high: number | null;
+  /** Neighbours with the same group cannot be told apart. */
+  group: number | null;
+  /** Clearly better than the next row; null for the last and the unranked. */
+  beats_next: boolean | null;
+  rating: Interval | null;
+  score: Interval | null;
+  /** Queries it has a score for, and those it should have one for and has not. */
+  queries: number;
+  missing: number;
+  /** Mean human or labeler's label, and a reference rating such as Elo, where the run has them. */
+  label: number | null;
+  reference: number | null;
+  /** 5, 25, 50, 75 and 95 % of its scores, over all queries of the run. */
+  quantiles: [number, number, number, number, number] | null;
+}
+
+/** Mean scores on the queries of one category, over all queries of the run. */
+export interface CategoryMeans {
+  name: string;
+  queries: number;
+  /** One a candidate, in the head's order. */
+  means: (number | null)[];
+}
+
+/** One of the three numbers on the first screen that say how far to trust the judge. */
+export interface TrustNumber {
+  title: string;
+  value: Interval | null;
+  unit: Unit;
+  /** "good" | "fair" | "poor" | "unknown": never by colour alone, `verdict` says it in words. */
+  mood: "good" | "fair" | "poor" | "unknown";
+  verdict: string;
+  /** What it must be seen beside: trivial rules (floor) and people among themselves (ceiling). */
+  beside: { name: string; value: number; kind: "floor" | "ceiling" }[];
+  /** The range of the scale it is drawn on. */
+  range: [number, number];
+  how: string;
+}
+
+export interface Figure {
+  name: string;
+  value: Interval | null;
+  note: string;
+  unit: Unit;
+  baseline: boolean;
+}
+
+export interface FigureTable {
+  title: string;
+  columns: string[];
+  rows: { name: string; cells: (Interval | null)[]; note: string }[];
+  unit: Unit;
+  note: string;
+}
+
+export interface CalibrationCurve {
+  title: string;
+  x_label: string;
+  y_label: string;
+  /** Where a perfectly calibrated judge would lie: y = x. */
+  diagonal: boolean;
+  bins: { x: number; y: Interval; n: number }[];
+  how: string;
+}
+
+export interface StageCost {
+  stage: string;
+  seconds: number | null;
+  requests: number;
+  prompt_tokens: number;
+  completion_tokens: number;
+  cost: number | null;
+  currency: string;
+}
+
+export interface Loss {
+  what: string;
+  count: number;
+  /** Out of how many; null where that says nothing. */
+  of: number | null;
+  /** False for what is unusual but was still used. */
+  lost: boolean;
+}
+
+export interface LostItem {
+  query: number;
+  /** Its number in the checklist, from 1. */
+  item: number;
+  text: string;
+  p_yes: number;
+  neighbours_p_yes: number;
+  points: number;
+}
+
+export interface Explained {
+  candidate: number;
+  /** Points lost a query against its neighbours in the ranking; negative if it gains. */
+  points: Interval | null;
+  losses: LostItem[];
+}
+
+/** Only in pages that `rocketeval view` serves. */
+export interface Live {
+  /** "finished" | "going" (being written now) | "paused" (unfinished, nobody writes). */
+  state: "finished" | "going" | "paused";
+  stage: string;
+  done: number;
+  total: number;
+  /** Responses judged a second; null before it is known. */
+  rate: number | null;
+  seconds_left: number | null;
+  /** Changes whenever the page should be loaded again. */
+  version: string;
+}
+
+export interface Head {
+  run: string;
+  benchmark: string;
+  created: string;
+  finished: string;
+  made_with: string;
+  /** Why these figures are not final; "" when they are. */
+  provisional: string;
+  judge: string;
+  judge_details: [string, string][];
+  author: string;
+  method: string;
+  scorer: string;
+  scale: [number, number];
+  /** What an answer is, as a heading: "Probability of yes" or "Grade, from worst (0) to best (1)". */
+  answers_are: string;
+  yes_no: boolean;
+  level: number;
+  tie_margin: number;
+  sizes: [string, number][];
+  losses: Loss[];
+  /** What was looked for and not found missing. */
+  nothing_lost: string[];
+  /** Ranked ones first, best first; then those without any score. */
+  candidates: Candidate[];
+  separation: string[];
+  trust: TrustNumber[];
+  advice: string[];
+  figures: Figure[];
+  tables: FigureTable[];
+  calibration: CalibrationCurve[];
+  costs: StageCost[];
+  cost_notes: [string, string][];
+  /** Share of shared queries the row wins; candidates are the first `wins.length`. */
+  wins: (number | null)[][];
+  explained: Explained[];
+  /** How the figures were made, as footnotes. */
+  notes: string[];
+  /** Files of the run's folder that hold the rows behind the figures. */
+  files: { name: string; what: string }[];
+  /** The largest ones. */
+  categories: CategoryMeans[];
+  /** Where these files lie, seen from the page: "" from disk, "files/" when served. */
+  files_at: string;
+  live: Live | null;
+  /** How to leave for the list of runs; null in report.html. */
+  index_at: string | null;
+  blocks: "embedded" | "served";
+}
+
+// ---- Blocks ----
+
+/** Block "queries": every query of the run, in the benchmark's order, as columns. */
+export interface QueriesBlock {
+  id: string[];
+  category: (string | null)[];
+  /** The start of the query's text. */
+  snippet: string[];
+  mean: (number | null)[];
+  /** Standard deviation of the candidates' scores: where candidates disagree most. */
+  spread: (number | null)[];
+  missing: number[];
+  items: number[];
+  /**
+   * How much of a query is here: 0 only this line, 1 its row in "scores", 2 also its answers in
+   * "answers", its items in "items" and its block "query-<place>", 3 also the responses' texts.
+   */
+  detail: (0 | 1 | 2 | 3)[];
+}
+
+/**
+ * Block "scores": Float32, little-endian, one row a query with detail >= 1 (in order), one column a
+ * candidate (in the head's order); NaN where there is no score.
+ *
+ * Block "answers": Uint16, little-endian, for every query with detail >= 2 (in order) a table of
+ * candidates by items; p = value / ANSWER_STEPS, NO_ANSWER where it is missing.
+ */
+export const ANSWER_STEPS = 60000;
+export const NO_ANSWER = 65535;
+
+/** What one item adds to its query's scores, over all responses. */
+export interface ItemFigure {
+  weight: number;
+  learned: boolean;
+  mean: number | null;
+  spread: number | null;
+  /** With the response's score. */
+  correlation: number | null;
+  /** Share of the differences in the query's scores that this item makes. */
+  influence: number | null;
+  /** "dead" | "redundant" | "decisive" | "". */
+  verdict: string;
+  /** The verdict's reason in words, such as "yes to all" or "says the same as item 3 (0.97)". */
+  why: string;
+}
+
+/** Block "items": for every query with detail >= 2, in order. */
+export type ItemsBlock = { texts: string[]; figures: ItemFigure[] }[];
+
+/** Block "query-<place>", place from 0 in the queries block. */
+export interface QueryBlock {
+  text: string;
+  history: [role: string, content: string][];
+  reference: string | null;
+  items: string[];
+  figures: ItemFigure[];
+  /** One a candidate: its response, or null where it has none. Absent at detail 2. */
+  texts: (string | null)[] | null;
+  /** The conversation a candidate really had, where it differs from `history`. */
+  histories: [candidate: number, turns: [role: string, content: string][]][];
+  /** Answers with more to tell than a number: missing ones, and those with visible bounds. */
+  odd: [candidate: number, item: number, low: number | null, high: number | null, why: string][];
+  /** Forged delimiters or tokens disarmed before the judge saw a response. */
+  disarmed: [candidate: number, count: number][];
+  labels: [candidate: number, label: number][];
+  /** Only where "scores" and "answers" do not hold this query. */
+  cells: { scores: (number | null)[]; answers: (number | null)[][] } | null;
+}
+
+/** Block "labels": labelled responses as columns, for the scatter; at most some thousands. */
+export interface LabelsBlock {
+  query: number[];
+  candidate: number[];
+  score: number[];
+  label: number[];
+  /** Labelled responses that were left out of this block. */
+  left_out: number;
+}
+
+/**
+ * Block "pairs": comparisons of two candidates, exactly as `rocketeval compare` makes them.
+ * Candidates a < b < first; pairs lie at a * first - a * (a + 1) / 2 + (b - a - 1).
+ */
+export interface PairsBlock {
+  first: number;
+  effect: number[];
+  low: (number | null)[];
+  high: (number | null)[];
+  p_value: number[];
+  wins: number[];
+  ties: number[];
+  losses: number[];
+  /** Of a against b: "better" | "worse" | "equal enough" | "can't tell". */
+  verdict: string[];
+  how: string;
+}
+
+// ---- The list of runs, in pages that `rocketeval view` serves ----
+
+export interface RunLine {
+  name: string;
+  /** Where its page lies, seen from the list. */
+  at: string;
+  /** Runs with the same benchmark (same queries) are shown together. */
+  benchmark: string;
+  created: string;
+  state: "finished" | "going" | "paused" | "damaged";
+  /** Words for a run that cannot be shown. */
+  why: string;
+  judge: string;
+  method: string;
+  scorer: string;
+  queries: number;
+  candidates: number;
+  done: number;
+  total: number;
+  seconds: number | null;
+  prompt_tokens: number;
+  cost: number | null;
+  currency: string;
+  trust: TrustNumber | null;
+  /** Best first. */
+  ranking: { name: string; rating: Interval | null; score: Interval | null }[];
+}
+
+export interface RunsHead {
+  folder: string;
+  made_with: string;
+  version: string;
+  runs: RunLine[];
+}

@@ -1,0 +1,96 @@
+// A chart with what belongs to it: its title, how it was made, its rows, and its files.
+
+import type { ComponentChildren, RefObject } from "preact";
+import { useContext, useEffect, useRef, useState } from "preact/hooks";
+import { ReportContext } from "../context";
+import { fileName, saveCsv, savePng, saveSvg, type Table } from "./download";
+
+export interface ChartProps {
+  title: string;
+  /** One line under the title: what to look for. */
+  lead?: ComponentChildren;
+  how: ComponentChildren;
+  /** Links to the rows behind it. */
+  rows?: ComponentChildren;
+  /** The numbers that are drawn. */
+  table: () => Table;
+  /** Draws it for a width in pixels; called again when the width changes. */
+  draw: (width: number) => SVGElement | HTMLElement;
+  /** Draw again when this changes, or the report. */
+  of?: unknown;
+  run: string;
+  wide?: boolean;
+}
+
+export function Chart(props: ChartProps) {
+  const report = useContext(ReportContext);
+  const [box, width] = useWidth();
+  const place = useRef<HTMLDivElement>(null);
+  const near = useNear(box);
+  useEffect(() => {
+    if (width > 0 && near) place.current?.replaceChildren(props.draw(width));
+  }, [width, near, props.of, report]);
+  const name = fileName(props.run, props.title);
+  const drawing = () => place.current?.querySelector<SVGSVGElement>("svg.plot") ?? null;
+  const withDrawing = (use: (chart: SVGSVGElement) => void) => () => {
+    const chart = drawing();
+    if (chart) use(chart);
+  };
+  return (
+    <figure class={`chart ${props.wide ? "wide" : ""}`} aria-label={props.title}>
+      <figcaption>
+        <h3>{props.title}</h3>
+        {props.lead !== undefined && <p>{props.lead}</p>}
+      </figcaption>
+      <div ref={box} class={near ? "drawing" : "drawing yet-to-come"}><div ref={place} /></div>
+      <div class="chart-foot">
+        <details class="how">
+          <summary>How it was made</summary>
+          <p>{props.how}</p>
+          {props.rows !== undefined && <p>Rows behind it: {props.rows}</p>}
+        </details>
+        <span class="files">
+          <button type="button" onClick={withDrawing((chart) => void savePng(name, chart))}>PNG</button>
+          <button type="button" onClick={withDrawing((chart) => saveSvg(name, chart))}>SVG</button>
+          <button type="button" onClick={() => saveCsv(name, props.table())}>CSV</button>
+        </span>
+      </div>
+    </figure>
+  );
+}
+
+/** Whether it has come near the window, or is about to be printed: what nobody sees is not drawn. */
+function useNear(box: RefObject<HTMLElement | null>): boolean {
+  const [near, setNear] = useState(false);
+  useEffect(() => {
+    const element = box.current;
+    if (!element || near) return undefined;
+    const watcher = new IntersectionObserver(
+      (entries) => entries.some((entry) => entry.isIntersecting) && setNear(true),
+      { rootMargin: "400px" },
+    );
+    const print = () => setNear(true);
+    watcher.observe(element);
+    window.addEventListener("beforeprint", print);
+    return () => {
+      watcher.disconnect();
+      window.removeEventListener("beforeprint", print);
+    };
+  }, [near]);
+  return near;
+}
+
+function useWidth() {
+  const box = useRef<HTMLDivElement>(null);
+  const [width, setWidth] = useState(0);
+  useEffect(() => {
+    const element = box.current;
+    if (!element) return undefined;
+    const watcher = new ResizeObserver(([entry]) => {
+      if (entry) setWidth(Math.floor(entry.contentRect.width));
+    });
+    watcher.observe(element);
+    return () => watcher.disconnect();
+  }, []);
+  return [box, width] as const;
+}

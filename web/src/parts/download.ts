@@ -1,0 +1,70 @@
+// Files made in the page: tables as CSV, charts as SVG and PNG.
+
+export type Cell = string | number | null;
+
+export interface Table {
+  columns: string[];
+  rows: Cell[][];
+}
+
+// A spreadsheet takes a text that starts like this for a formula and runs it.
+const FORMULA = /^[\s"']*[=+\-@\t\r]/;
+
+function cell(value: Cell): string {
+  if (value === null) return "";
+  if (typeof value === "number") return String(value);
+  const text = FORMULA.test(value) ? `'${value}` : value;
+  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+}
+
+export const csv = ({ columns, rows }: Table) =>
+  [columns, ...rows].map((row) => row.map(cell).join(",")).join("\r\n") + "\r\n";
+
+/** A file name made of letters, digits and dashes alone. */
+export const fileName = (...parts: string[]) =>
+  parts.map((part) => part.replace(/[^A-Za-z0-9]+/g, "-").replace(/^-|-$/g, "")).join("-").slice(0, 80);
+
+export function save(name: string, content: Blob): void {
+  const address = URL.createObjectURL(content);
+  const link = document.createElement("a");
+  link.href = address;
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(address), 10_000);
+}
+
+export const saveCsv = (name: string, table: Table) =>
+  save(`${name}.csv`, new Blob([csv(table)], { type: "text/csv;charset=utf-8" }));
+
+/** The chart as a file of its own: colours of the page written out, on the page's paper. */
+export function standalone(chart: SVGSVGElement): string {
+  const copy = chart.cloneNode(true) as SVGSVGElement;
+  const styles = getComputedStyle(chart);
+  const paper = getComputedStyle(document.documentElement).getPropertyValue("--paper").trim();
+  const ground = document.createElementNS("http://www.w3.org/2000/svg", "rect");
+  ground.setAttribute("width", "100%");
+  ground.setAttribute("height", "100%");
+  ground.setAttribute("fill", paper);
+  copy.prepend(ground);
+  copy.setAttribute("xmlns", "http://www.w3.org/2000/svg");
+  copy.setAttribute("font-family", styles.fontFamily);
+  copy.setAttribute("color", styles.color);
+  const text = new XMLSerializer().serializeToString(copy);
+  return text.replace(/var\((--[\w-]+)\)/g, (_, name: string) => styles.getPropertyValue(name).trim());
+}
+
+export async function savePng(name: string, chart: SVGSVGElement, scale = 2): Promise<void> {
+  const { width, height } = chart.viewBox.baseVal;
+  const picture = new Image();
+  picture.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(standalone(chart))}`;
+  await picture.decode();
+  const canvas = document.createElement("canvas");
+  canvas.width = width * scale;
+  canvas.height = height * scale;
+  canvas.getContext("2d")!.drawImage(picture, 0, 0, canvas.width, canvas.height);
+  const made = await new Promise<Blob | null>((done) => canvas.toBlob(done, "image/png"));
+  if (made) save(`${name}.png`, made);
+}
+
+export const saveSvg = (name: string, chart: SVGSVGElement) =>
+  save(`${name}.svg`, new Blob([standalone(chart)], { type: "image/svg+xml" }));

@@ -1,0 +1,73 @@
+// Where each candidate loses against its neighbours in the ranking.
+
+import type { Explained as Found, Head, LostItem } from "../contract";
+import { ends, two } from "../format";
+import { to } from "../routes";
+import { Opened } from "./opened";
+import { useReport } from "../context";
+import { Name, Section } from "./words";
+
+const FIRST = 6;
+
+export function Explained({ head }: { head: Head }) {
+  if (!head.explained.length) return null;
+  return (
+    <Section
+      title="Where candidates lose"
+      lead="Each candidate beside those nearest to it in the ranking: the checklist items that cost it points and not them."
+    >
+      <div class="explained">{head.explained.slice(0, FIRST).map((found) => <One key={found.candidate} found={found} head={head} />)}</div>
+      {head.explained.length > FIRST && (
+        <details>
+          <summary>{head.explained.length - FIRST} more candidates</summary>
+          <div class="explained">{head.explained.slice(FIRST).map((found) => <One key={found.candidate} found={found} head={head} />)}</div>
+        </details>
+      )}
+    </Section>
+  );
+}
+
+function One({ found, head }: { found: Found; head: Head }) {
+  const name = head.candidates[found.candidate]!.name;
+  return (
+    <article>
+      <h3><a href={to.candidate(name)}><Name>{name}</Name></a> <small>{points(found)}</small></h3>
+      <LostItems losses={found.losses.slice(0, 2)} />
+    </article>
+  );
+}
+
+/** Points lost or gained a query, in words. */
+export function points({ points: found }: Found): string {
+  if (found === null) return "nothing to compare with";
+  const gains = found.value < 0;
+  const turned = gains
+    ? { value: -found.value, low: found.high && -found.high, high: found.low && -found.low }
+    : found;
+  const reach = ends(turned, "number");
+  return `${gains ? "gains" : "loses"} ${two(turned.value)} points a query${reach ? ` (${reach})` : ""}`;
+}
+
+export function LostItems({ losses }: { losses: LostItem[] }) {
+  const report = useReport();
+  if (!losses.length) return <p class="hint">No item costs it points that its neighbours get.</p>;
+  return (
+    <Opened name="queries" open={() => report.queries()}>
+      {(queries) => (
+        <ul class="lost-items">
+          {losses.map((loss) => (
+            <li key={`${loss.query} ${loss.item}`}>
+              <b>{"\u2212"}{loss.points.toFixed(2)}</b>{" "}
+              <span dir="auto">{loss.text}</span>{" "}
+              <small>
+                yes {two(loss.p_yes)}, neighbours {two(loss.neighbours_p_yes)},{" "}
+                <a href={to.query(queries.table.id[loss.query]!)}><Name>{queries.table.id[loss.query]!}</Name></a>{" "}
+                item {loss.item}
+              </small>
+            </li>
+          ))}
+        </ul>
+      )}
+    </Opened>
+  );
+}

@@ -1,0 +1,33 @@
+// What was judged, by whom, and what it took.
+
+import type { Head } from "../contract";
+import { count, day, plural } from "../format";
+import { cost, time, tokens } from "./bill";
+import { Name } from "./words";
+
+const size = (head: Head, name: string) => head.sizes.find(([known]) => known === name)?.[1] ?? 0;
+
+export function Hero({ head }: { head: Head }) {
+  const candidates = plural(size(head, "candidates"), "candidate", "candidates");
+  const queries = plural(size(head, "queries"), "query", "queries");
+  const date = day(head.finished || head.created);
+  return (
+    <header class="hero">
+      <p class="overline">
+        Evaluation report <Dot /> run <Name>{head.run}</Name>
+        {date && <> <Dot /> {date}</>}
+      </p>
+      <h1 tabIndex={-1}>{candidates} on {queries} of <Name>{head.benchmark}</Name></h1>
+      <p class="lead">
+        Judge <b><Name>{head.judge}</Name></b> answered {count(size(head, "answers"))}{" "}
+        {head.yes_no ? "yes/no checklist items" : "questions"} about{" "}
+        {plural(size(head, "responses"), "response", "responses")}.
+        {head.author && <> The checklists come from <Name>{head.author}</Name>.</>}{" "}
+        It took {time(head)}, {tokens(head)}; cost: {cost(head)}.
+      </p>
+      {head.provisional && head.live === null && <p class="provisional" role="status"><b>Not final.</b> {head.provisional}</p>}
+    </header>
+  );
+}
+
+const Dot = () => <span aria-hidden="true">&#183;</span>;

@@ -1,0 +1,137 @@
+// The leaderboard: ratings with their intervals drawn on one axis, inseparable rows joined.
+
+import { useState } from "preact/hooks";
+import type { Candidate, Head } from "../contract";
+import { count, ends, figure, show, whole } from "../format";
+import { to } from "../routes";
+import { saveCsv, fileName, type Table } from "./download";
+import { FileLink } from "./files";
+import { axisAround, IntervalBar, type Axis } from "./interval_bar";
+import { Loud, Name } from "./words";
+
+const SHOWN = 50;
+
+export function Leaderboard({ head }: { head: Head }) {
+  const [all, setAll] = useState(false);
+  const [needle, setNeedle] = useState("");
+  const wanted = needle.trim().toLowerCase();
+  const found = head.candidates.filter(({ name }) => name.toLowerCase().includes(wanted));
+  const rows = all ? found : found.slice(0, SHOWN);
+  const axis = axisAround(head.candidates.map(({ rating }) => rating));
+  const two = head.candidates.slice(0, 2);
+  return (
+    <section class="board" aria-labelledby="board-title">
+      <div class="board-head">
+        <h2 id="board-title">Leaderboard</h2>
+        {head.candidates.length > 8 && (
+          <input
+            type="search"
+            aria-label="Filter candidates"
+            placeholder="Filter candidates"
+            value={needle}
+            onInput={(event) => setNeedle(event.currentTarget.value)}
+          />
+        )}
+        {two.length === 2 && <a href={to.compare(two[0]!.name, two[1]!.name)}>Compare two</a>}
+        <button type="button" onClick={() => saveCsv(fileName(head.run, "ranking"), table(head))}>CSV</button>
+      </div>
+      <table class="leaderboard">
+        <thead>
+          <tr>
+            <th scope="col">Rank</th>
+            <th class="bracket"><span class="spoken">Group</span></th>
+            <th scope="col">Candidate</th>
+            <th scope="col" class="drawn">
+              <span class="axis"><span>{whole(axis.low)}</span><span>Rating</span><span>{whole(axis.high)}</span></span>
+            </th>
+            <th scope="col" class="number rating">Rating</th>
+            <th scope="col" class="number score">Score<small>{head.scale[0]}&#8211;{head.scale[1]}</small></th>
+          </tr>
+        </thead>
+        <tbody>
+          {rows.map((row) => <Row key={row.name} row={row} head={head} axis={axis} joined={!wanted} />)}
+        </tbody>
+      </table>
+      {rows.length === 0 && <p class="hint" role="status">No candidate is called so.</p>}
+      {found.length > rows.length && (
+        <button type="button" onClick={() => setAll(true)}>Show all {found.length}</button>
+      )}
+      <p class="hint">
+        Higher is better. Lines are {Math.round(100 * head.level)} % intervals. A bracket joins
+        candidates that cannot be told apart from the first of them.{" "}
+        Rows: <FileLink head={head} name="ranking.json" />. <a href="#/" onClick={toNotes}>How it was made</a>
+      </p>
+      {head.separation.length > 0 && (
+        <details class="separation">
+          <summary>In words</summary>
+          <ul>{head.separation.map((sentence) => <li key={sentence}>{sentence}</li>)}</ul>
+        </details>
+      )}
+    </section>
+  );
+}
+
+function toNotes(event: Event): void {
+  event.preventDefault();
+  document.getElementById("made")?.scrollIntoView();
+}
+
+function Row(props: { row: Candidate; head: Head; axis: Axis; joined: boolean }) {
+  const { row, head } = props;
+  const place = props.joined ? bracket(row, head) : "";
+  return (
+    <tr class={place}>
+      <td class="rank">{row.rank === null ? "\u2013" : <><b>{row.rank}</b>{range(row)}</>}</td>
+      <td class="bracket">
+        {place && <span class="spoken">group {row.group}, cannot be told apart within it</span>}
+      </td>
+      <th scope="row">
+        <a class="clamped" href={to.candidate(row.name)} title={row.name}><Name>{row.name}</Name></a>
+        {row.missing > 0 && <small class="loud">{count(row.missing)} of {count(row.queries + row.missing)} without a score</small>}
+      </th>
+      <td class="drawn"><IntervalBar of={row.rating} axis={props.axis} unit="rating" /></td>
+      <td class="number rating">
+        {row.rating === null
+          ? <Loud>not ranked</Loud>
+          : <><b>{show(row.rating.value, "rating")}</b><small>{ends(row.rating, "rating")}</small></>}
+      </td>
+      <td class="number score">
+        {row.score !== null && <>{show(row.score.value, "score")}<small>{ends(row.score, "score")}</small></>}
+      </td>
+    </tr>
+  );
+}
+
+function range({ rank_low: low, rank_high: high }: Candidate) {
+  return low === high ? null : <small>{low}&#8211;{high}</small>;
+}
+
+/** Which part of its group's bracket a row draws; "" for a group of its own. */
+function bracket(row: Candidate, head: Head): string {
+  if (row.group === null) return "";
+  const place = head.candidates.indexOf(row);
+  const above = head.candidates[place - 1]?.group === row.group;
+  const below = head.candidates[place + 1]?.group === row.group;
+  if (above && below) return "joined middle";
+  if (above) return "joined end";
+  return below ? "joined start" : "";
+}
+
+function table(head: Head): Table {
+  return {
+    columns: ["rank", "rank_low", "rank_high", "group", "candidate", "rating", "rating_low", "rating_high",
+      "mean_score", "mean_score_low", "mean_score_high", "queries", "missing"],
+    rows: head.candidates.map((row) => [
+      row.rank, row.rank_low, row.rank_high, row.group, row.name,
+      row.rating?.value ?? null, row.rating?.low ?? null, row.rating?.high ?? null,
+      row.score?.value ?? null, row.score?.low ?? null, row.score?.high ?? null,
+      row.queries, row.missing,
+    ]),
+  };
+}
+
+export const standing = (row: Candidate) =>
+  row.rank === null
+    ? "not ranked"
+    : `Rank ${row.rank}${row.rank_low === row.rank_high ? "" : ` (${row.rank_low}\u2013${row.rank_high})`}, ` +
+      `rating ${figure(row.rating, "rating")}`;

@@ -1,0 +1,67 @@
+// Lists of any length: only the rows near the window are in the page.
+
+import type { ComponentChildren } from "preact";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
+
+const BEYOND = 12;
+const STEP = 8;
+
+/**
+ * Rows of one height. `rowHeight` is a first guess in pixels; the real height is read from the
+ * rows themselves. Short lists are shown whole, so that they can be printed and searched.
+ */
+export function LongList<T>(props: {
+  entries: readonly T[];
+  rowHeight: number;
+  name: string;
+  children: (entry: T, place: number) => ComponentChildren;
+}) {
+  const { entries } = props;
+  const box = useRef<HTMLDivElement>(null);
+  const [height, setHeight] = useState(props.rowHeight);
+  const [range, setRange] = useState<[number, number]>([0, 60]);
+  const whole = entries.length <= 120;
+
+  useLayoutEffect(() => {
+    if (whole) return undefined;
+    const look = () => {
+      const element = box.current;
+      if (!element) return;
+      const row = element.querySelector<HTMLElement>(".long-row");
+      const tall = row && row.offsetHeight > 0 ? row.offsetHeight : height;
+      if (Math.abs(tall - height) > 0.5) setHeight(tall);
+      const above = -element.getBoundingClientRect().top;
+      // In steps, so that most of what is scrolled by changes nothing.
+      const first = Math.max(0, STEP * Math.floor(above / tall / STEP) - BEYOND);
+      const below = STEP * Math.ceil((above + window.innerHeight) / tall / STEP) + BEYOND;
+      const last = Math.min(entries.length, below);
+      setRange((before) => (before[0] === first && before[1] === last ? before : [first, last]));
+    };
+    look();
+    window.addEventListener("scroll", look, { passive: true });
+    window.addEventListener("resize", look);
+    return () => {
+      window.removeEventListener("scroll", look);
+      window.removeEventListener("resize", look);
+    };
+  }, [entries, whole, height]);
+
+  const [first, last] = whole ? [0, entries.length] : [Math.min(range[0], entries.length), range[1]];
+  return (
+    <div ref={box} class="long-list" role="list" aria-label={props.name}>
+      <div style={{ height: `${first * height}px` }} />
+      {entries.slice(first, last).map((entry, offset) => (
+        <div
+          class="long-row"
+          role="listitem"
+          aria-setsize={entries.length}
+          aria-posinset={first + offset + 1}
+          key={first + offset}
+        >
+          {props.children(entry, first + offset)}
+        </div>
+      ))}
+      <div style={{ height: `${Math.max(0, entries.length - last) * height}px` }} />
+    </div>
+  );
+}

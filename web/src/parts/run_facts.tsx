@@ -1,0 +1,66 @@
+// What is missing, and what the run was and cost.
+
+import type { Head, Loss } from "../contract";
+import { capital, count, large, share } from "../format";
+import { cost, time, total } from "./bill";
+import { Name } from "./words";
+
+export function Missing({ head }: { head: Head }) {
+  const lost = head.losses.filter((loss) => loss.lost && loss.count > 0);
+  const noted = head.losses.filter((loss) => !loss.lost && loss.count > 0);
+  return (
+    <section class={`losses ${lost.length ? "some" : "none"}`}>
+      <h2>{lost.length ? "What is missing" : "Nothing is missing"}</h2>
+      {lost.length > 0 && <ul>{lost.map((loss) => <Line key={loss.what} loss={loss} />)}</ul>}
+      {noted.length > 0 && (
+        <>
+          <h3>Also worth knowing</h3>
+          <ul>{noted.map((loss) => <Line key={loss.what} loss={loss} />)}</ul>
+        </>
+      )}
+      {head.nothing_lost.length > 0 && (
+        <details>
+          <summary>{count(head.nothing_lost.length)} kinds of loss looked for and not found</summary>
+          <p>{capital(head.nothing_lost.join("; "))}.</p>
+        </details>
+      )}
+    </section>
+  );
+}
+
+function Line({ loss }: { loss: Loss }) {
+  return (
+    <li>
+      <span>{capital(loss.what)}</span> <b>{count(loss.count)}</b>
+      {loss.of !== null && loss.of > 0 && <small>{part(loss.count / loss.of)} of {count(loss.of)}</small>}
+    </li>
+  );
+}
+
+const part = (value: number) => (value < 0.001 ? "under 0.1\u00a0%" : share(value));
+
+export function Facts({ head }: { head: Head }) {
+  return (
+    <section class="run-facts">
+      <h2>This run</h2>
+      <dl>
+        {head.sizes.map(([name, value]) => <Fact key={name} name={name} value={count(value)} />)}
+        <Fact name="time" value={time(head)} />
+        <Fact name="tokens read" value={large(total(head, "prompt_tokens"))} />
+        <Fact name="tokens written" value={large(total(head, "completion_tokens"))} />
+        <Fact name="cost" value={cost(head)} />
+        {head.cost_notes.map(([name, value]) => <Fact key={name} name={name} value={value} />)}
+        <Fact name="scores by" value={head.scorer} />
+        <Fact name="asked by" value={head.method} />
+      </dl>
+      <details class="fingerprint">
+        <summary>The judge, to the last detail</summary>
+        <dl>{head.judge_details.map(([name, value]) => <Fact key={name} name={name} value={value} />)}</dl>
+      </details>
+    </section>
+  );
+}
+
+function Fact({ name, value }: { name: string; value: string }) {
+  return <div><dt>{capital(name.replaceAll("_", " "))}</dt><dd><Name>{value}</Name></dd></div>;
+}

@@ -1,0 +1,22 @@
+// Scores and differences as bars; the number always stands beside them.
+
+/** From the low end of the scale to the score. */
+export function ScoreBar({ score, scale }: { score: number | null; scale: [number, number] }) {
+  const part = score === null ? 0 : (score - scale[0]) / (scale[1] - scale[0] || 1);
+  return (
+    <span class={`score-bar ${score === null ? "gap" : ""}`} aria-hidden="true">
+      <span style={{ inlineSize: `${100 * Math.min(1, Math.max(0, part))}%` }} />
+    </span>
+  );
+}
+
+/** From the middle to the side of whoever is ahead; `most` is the difference at the end. */
+export function GapBar({ gap, most }: { gap: number; most: number }) {
+  const part = Math.min(1, Math.abs(gap) / (most || 1));
+  const side = gap < 0 ? "behind" : "ahead";
+  return (
+    <span class={`gap-bar ${side}`} aria-hidden="true">
+      <span style={{ inlineSize: `${50 * part}%` }} />
+    </span>
+  );
+}

@@ -1,0 +1,31 @@
+// Every chart.
+
+import { CalibrationCharts } from "../charts/calibration";
+import { CategoryChart } from "../charts/categories";
+import { CostChart } from "../charts/costs";
+import { LabelChart } from "../charts/labels";
+import { RatingChart } from "../charts/ratings";
+import { ReferenceChart } from "../charts/reference";
+import { ScoreChart } from "../charts/scores";
+import { WinChart } from "../charts/wins";
+import { Heading } from "../parts/words";
+import { to } from "../routes";
+
+export function ChartsView() {
+  return (
+    <>
+      <Heading trail={[[to.overview(), "Overview"]]} title="Charts" />
+      <p class="section-lead lower">Each can be saved as a picture, and its numbers as CSV.</p>
+      <div class="charts">
+        <RatingChart />
+        <ScoreChart />
+        <WinChart />
+        <ReferenceChart />
+        <LabelChart />
+        <CalibrationCharts />
+        <CostChart />
+        <CategoryChart />
+      </div>
+    </>
+  );
+}

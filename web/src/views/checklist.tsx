@@ -1,0 +1,78 @@
+// The checklist of one query, with what every item adds to its scores.
+
+import type { ItemFigure } from "../contract";
+import { useReport } from "../context";
+import { share, two } from "../format";
+import { AnswerBar } from "../parts/heat";
+import { ScoreBar } from "../parts/score_bar";
+import { Section } from "../parts/words";
+import type { Sheet } from "./sheet";
+import { VerdictTag } from "./verdicts";
+
+export function Checklist({ sheet }: { sheet: Sheet }) {
+  const { head } = useReport();
+  const { items, figures } = sheet.block;
+  const highest = Math.max(0, ...figures.map(({ weight }) => weight));
+  const heaviest = figures.some(({ weight }) => weight !== highest) ? highest : null;
+  const learned = figures.some((figure) => figure.learned);
+  return (
+    <Section
+      title="Checklist"
+      lead={learned ? "Weights were learned from labels." : "Every item weighs the same."}
+    >
+      <div class="scroll">
+        <table class="checklist">
+          <thead>
+            <tr>
+              <th scope="col"><span class="spoken">Number</span></th>
+              <th scope="col">Item</th>
+              <th scope="col">Weight</th>
+              <th scope="col" title={`${head.answers_are}, mean of all responses`}>Mean answer</th>
+              <th scope="col" class="number" title="Standard deviation of the answers">Spread</th>
+              <th scope="col" class="number" title="Of its answers with the responses' scores">
+                Correlation
+              </th>
+              <th scope="col" class="number" title="Share of the score differences it makes">
+                Influence
+              </th>
+              <th scope="col">Verdict</th>
+            </tr>
+          </thead>
+          <tbody>
+            {items.map((text, item) => (
+              <ChecklistRow key={item} {...{ text, item, heaviest }} figure={figures[item]!} />
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </Section>
+  );
+}
+
+interface RowProps {
+  text: string;
+  item: number;
+  /** null when all weigh the same. */
+  heaviest: number | null;
+  figure: ItemFigure;
+}
+
+function ChecklistRow({ text, item, heaviest, figure }: RowProps) {
+  return (
+    <tr class={figure.verdict}>
+      <td class="number">{item + 1}</td>
+      <th scope="row" dir="auto">{text}</th>
+      <td class="measure">
+        <b>{share(figure.weight)}</b>
+        {heaviest !== null && <ScoreBar score={figure.weight} scale={[0, heaviest]} />}
+      </td>
+      <td class="measure"><b>{known(figure.mean)}</b><AnswerBar p={figure.mean} /></td>
+      <td class="number">{known(figure.spread)}</td>
+      <td class="number">{known(figure.correlation)}</td>
+      <td class="number">{figure.influence === null ? "\u2013" : share(figure.influence)}</td>
+      <td><VerdictTag verdict={figure.verdict} /> <small>{figure.why}</small></td>
+    </tr>
+  );
+}
+
+const known = (value: number | null) => (value === null ? "\u2013" : two(value));

@@ -1,0 +1,77 @@
+// Which items cost a candidate points that its neighbours in the ranking get.
+
+import type { Interval, LostItem } from "../contract";
+import { useReport } from "../context";
+import { figure, two } from "../format";
+import { AnswerBar } from "../parts/heat";
+import { Name, Section } from "../parts/words";
+import type { Queries } from "../report";
+import { to } from "../routes";
+
+export function Explanation({ queries, candidate }: { queries: Queries; candidate: number }) {
+  const { head } = useReport();
+  const found = head.explained.find((each) => each.candidate === candidate);
+  if (found === undefined) return null;
+  return (
+    <Section
+      title="Where it loses to its neighbours"
+      lead={<>
+        {found.points && <Balance points={found.points} />} These items cost it most against the
+        candidates next to it in the ranking.
+      </>}
+    >
+      {found.losses.length === 0
+        ? <p class="hint">There is no item at which its neighbours do clearly better.</p>
+        : <Losses losses={found.losses} queries={queries} candidate={candidate} />}
+    </Section>
+  );
+}
+
+function Balance({ points }: { points: Interval }) {
+  const lost = points.value >= 0;
+  const turned = lost ? points : {
+    value: -points.value,
+    low: points.high === null ? null : -points.high,
+    high: points.low === null ? null : -points.low,
+  };
+  return <>In all it {lost ? "loses" : "gains"} {figure(turned, "score")} points a query.</>;
+}
+
+function Losses(props: { losses: LostItem[]; queries: Queries; candidate: number }) {
+  const { head } = useReport();
+  const { name } = head.candidates[props.candidate]!;
+  return (
+    <div class="scroll">
+      <table class="losses-table">
+        <thead>
+          <tr>
+            <th scope="col" class="number">Points lost</th>
+            <th scope="col">Item</th>
+            <th scope="col">Query</th>
+            <th scope="col" title={head.answers_are}>Its answer</th>
+            <th scope="col">Its neighbours</th>
+          </tr>
+        </thead>
+        <tbody>
+          {props.losses.map((loss) => {
+            const id = props.queries.table.id[loss.query]!;
+            return (
+              <tr key={`${loss.query} ${loss.item}`}>
+                <td class="number"><b>{two(loss.points)}</b></td>
+                <th scope="row" dir="auto">{loss.text}</th>
+                <td>
+                  <a href={to.response(name, id)}><Name>{id}</Name></a>{" "}
+                  <small>item {loss.item}</small>
+                </td>
+                <td class="measure"><b>{two(loss.p_yes)}</b><AnswerBar p={loss.p_yes} /></td>
+                <td class="measure">
+                  <b>{two(loss.neighbours_p_yes)}</b><AnswerBar p={loss.neighbours_p_yes} />
+                </td>
+              </tr>
+            );
+          })}
+        </tbody>
+      </table>
+    </div>
+  );
+}

@@ -1,0 +1,61 @@
+// Every item that the page has figures of, with the query it belongs to.
+
+import type { ItemFigure, ItemsBlock } from "../contract";
+import type { Queries } from "../report";
+import { wordsIn } from "../parts/words_box";
+
+export interface ItemRow {
+  query: number;
+  item: number;
+  text: string;
+  figure: ItemFigure;
+}
+
+export function itemRows(queries: Queries, block: ItemsBlock): ItemRow[] {
+  const rows: ItemRow[] = [];
+  for (let query = 0; query < queries.count; query++) {
+    const entry = block[queries.itemRow(query)];
+    if (entry === undefined) continue;
+    entry.texts.forEach((text, item) => {
+      rows.push({ query, item, text, figure: entry.figures[item]! });
+    });
+  }
+  return rows;
+}
+
+export type ItemSort =
+  | "influence" | "spread" | "even" | "low" | "high" | "correlation" | "against" | "benchmark";
+
+type Key = (row: ItemRow) => number | null;
+const down = (value: number | null) => (value === null ? null : -value);
+
+export const KEYS: Record<ItemSort, Key> = {
+  influence: ({ figure }) => down(figure.influence),
+  spread: ({ figure }) => down(figure.spread),
+  even: ({ figure }) => figure.spread,
+  low: ({ figure }) => figure.mean,
+  high: ({ figure }) => down(figure.mean),
+  correlation: ({ figure }) => down(figure.correlation),
+  against: ({ figure }) => figure.correlation,
+  benchmark: () => 0,
+};
+
+/** Sorted, unknown ones last; equals in the benchmark's order. */
+export function sortedRows(rows: ItemRow[], sort: ItemSort): ItemRow[] {
+  const key = (row: ItemRow) => KEYS[sort](row) ?? Infinity;
+  const apart = (a: ItemRow, b: ItemRow) => Math.sign(key(a) - key(b));
+  return [...rows].sort((a, b) => apart(a, b) || a.query - b.query || a.item - b.item);
+}
+
+/** Those with the verdict ("" is any), of queries with the category, that hold the words. */
+export function wantedRows(
+  rows: ItemRow[],
+  { table }: Queries,
+  by: { verdict: string; category: string; words: string },
+): ItemRow[] {
+  const found = wordsIn(by.words);
+  return rows.filter(({ query, text, figure }) =>
+    (!by.verdict || figure.verdict === by.verdict)
+    && (!by.category || table.category[query] === by.category)
+    && (!by.words || found(`${text} ${figure.why} ${table.id[query]}`.toLowerCase())));
+}

@@ -1,0 +1,16 @@
+// Items as rows of a file.
+
+import type { Table } from "../parts/download";
+import type { Queries } from "../report";
+import type { ItemRow } from "./item_rows";
+
+export const itemTable = ({ table }: Queries, rows: ItemRow[]): Table => ({
+  columns: [
+    "query", "category", "item", "text", "weight", "mean", "spread", "correlation", "influence",
+    "verdict", "why",
+  ],
+  rows: rows.map(({ query, item, text, figure }) => [
+    table.id[query]!, table.category[query] ?? null, item + 1, text, figure.weight, figure.mean,
+    figure.spread, figure.correlation, figure.influence, figure.verdict, figure.why,
+  ]),
+});

@@ -1,0 +1,75 @@
+// How many items are of which kind, what that means, and what to do; a click shows only those.
+
+import { useMemo } from "preact/hooks";
+import { capital, count, plural, share } from "../format";
+import type { Queries } from "../report";
+import type { ItemRow } from "./item_rows";
+import { ADVICE, VERDICTS, VerdictTag, type Verdict } from "./verdicts";
+
+interface VerdictsProps {
+  queries: Queries;
+  rows: ItemRow[];
+  verdict: string;
+  onVerdict: (verdict: string) => void;
+}
+
+export function ItemVerdicts({ queries, rows, verdict, onVerdict }: VerdictsProps) {
+  const without = queries.table.detail.filter((detail) => detail < 2).length;
+  return (
+    <>
+      <p class="view-lead">
+        {plural(rows.length, "item", "items")} of{" "}
+        {plural(queries.count - without, "checklist", "checklists")}. An item is worth its call if
+        its answers differ between candidates.
+        {without > 0 && <> Items of {plural(without, "query", "queries")} are not in this file.</>}
+      </p>
+      <div class="verdicts">
+        {(Object.keys(VERDICTS) as Verdict[]).map((kind) => (
+          <Kind
+            key={kind}
+            kind={kind}
+            rows={rows}
+            isShown={kind === verdict}
+            onShown={(isShown) => onVerdict(isShown ? kind : "")}
+          />
+        ))}
+      </div>
+    </>
+  );
+}
+
+interface KindProps {
+  kind: Verdict;
+  rows: ItemRow[];
+  isShown: boolean;
+  onShown: (isShown: boolean) => void;
+}
+
+function Kind({ kind, rows, isShown, onShown }: KindProps) {
+  const members = useMemo(() => rows.filter(({ figure }) => figure.verdict === kind), [rows]);
+  return (
+    <div class="kind">
+      <p>
+        <b class="amount">{count(members.length)}</b> <VerdictTag verdict={kind} />{" "}
+        {rows.length > 0 && <small>{share(members.length / rows.length)}</small>}
+      </p>
+      <p>{VERDICTS[kind]}</p>
+      {kind === "dead" && <Reasons rows={members} />}
+      <p class="hint">{ADVICE[kind]}</p>
+      {members.length > 0 && (
+        <button type="button" aria-pressed={isShown} onClick={() => onShown(!isShown)}>
+          {isShown ? "Show all items" : `Show only ${kind} items`}
+        </button>
+      )}
+    </div>
+  );
+}
+
+function Reasons({ rows }: { rows: ItemRow[] }) {
+  const reasons = new Map<string, number>();
+  for (const { figure } of rows) reasons.set(figure.why, (reasons.get(figure.why) ?? 0) + 1);
+  const most = [...reasons].sort((a, b) => b[1] - a[1]).slice(0, 4);
+  if (!most.length) return null;
+  const words = most.map(([why, number]) => `${why || "no reason given"}: ${count(number)}`);
+  return <p>{capital(words.join(", "))}.</p>;
+}

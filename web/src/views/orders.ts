@@ -1,0 +1,45 @@
+// Queries in an order, and the categories they have.
+
+import type { Queries } from "../report";
+import type { Options } from "../parts/choice";
+import { wordsIn } from "../parts/words_box";
+
+const all = (queries: Queries) => Array.from({ length: queries.count }, (_, place) => place);
+
+/** Sorted by a number, unknown ones last; equals stay in the benchmark's order. */
+export function byNumber(places: number[], of: (place: number) => number | null): number[] {
+  const known = (place: number) => of(place) ?? Infinity;
+  return [...places].sort((a, b) => known(a) - known(b) || a - b);
+}
+
+const downward = (value: number | null | undefined) =>
+  value === null || value === undefined ? null : -value;
+
+export const ORDERS = {
+  spread: (queries: Queries) =>
+    byNumber(all(queries), (place) => downward(queries.table.spread[place])),
+  mean: (queries: Queries) => byNumber(all(queries), (place) => queries.table.mean[place] ?? null),
+  benchmark: all,
+  missing: (queries: Queries) =>
+    byNumber(all(queries), (place) => downward(queries.table.missing[place])),
+};
+
+export type Order = keyof typeof ORDERS;
+
+/** What a category select offers: "" is all of them. */
+export function categories(queries: Queries): Options<string> {
+  const counts = new Map<string, number>();
+  for (const category of queries.table.category)
+    if (category !== null) counts.set(category, (counts.get(category) ?? 0) + 1);
+  const names = [...counts.keys()].sort((a, b) => a.localeCompare(b, "en"));
+  return [["", "All"], ...names.map((name) => [name, `${name} (${counts.get(name)})`] as const)];
+}
+
+/** Whether a query has the category and the words; "" is any. */
+export function isWanted({ table }: Queries, category: string, words: string) {
+  const found = wordsIn(words);
+  const text = (place: number) =>
+    `${table.id[place]} ${table.category[place] ?? ""} ${table.snippet[place]}`.toLowerCase();
+  return (place: number) =>
+    (!category || table.category[place] === category) && (!words || found(text(place)));
+}

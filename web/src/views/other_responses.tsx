@@ -1,0 +1,46 @@
+// What the other candidates got for the same query, to jump to.
+
+import { useState } from "preact/hooks";
+import { useReport } from "../context";
+import { count, two } from "../format";
+import { ScoreBar } from "../parts/score_bar";
+import { Name, Section } from "../parts/words";
+import { to } from "../routes";
+import { ordered } from "./heat_order";
+import type { Sheet } from "./sheet";
+
+const FIRST = 60;
+
+export function OtherResponses({ sheet, candidate }: { sheet: Sheet; candidate: number }) {
+  const [whole, setWhole] = useState(false);
+  const { head } = useReport();
+  const order = ordered(sheet, { by: "score", down: true });
+  const shown = whole ? order : order.slice(0, FIRST);
+  return (
+    <Section title="All candidates on this query">
+      <ol class="others">
+        {shown.map((other) => {
+          const { name } = head.candidates[other]!;
+          const score = sheet.scores[other] ?? null;
+          return (
+            <li key={other}>
+              <a
+                href={to.response(name, sheet.id)}
+                aria-current={other === candidate ? "true" : undefined}
+              >
+                <b>{score === null ? "\u2013" : two(score)}</b>
+                <ScoreBar score={score} scale={head.scale} />
+                <Name>{name}</Name>
+              </a>
+            </li>
+          );
+        })}
+      </ol>
+      {shown.length < order.length && (
+        <button type="button" onClick={() => setWhole(true)}>
+          Show all {count(order.length)}
+        </button>
+      )}
+    </Section>
+  );
+}

@@ -1,0 +1,47 @@
+// The first screen: what was judged, by whom, how far to trust it, and who is ahead.
+
+import { useReport } from "../context";
+import { CalibrationCharts } from "../charts/calibration";
+import { LabelChart } from "../charts/labels";
+import { ScoreChart } from "../charts/scores";
+import { WinChart } from "../charts/wins";
+import { Explained } from "../parts/explained";
+import { Files } from "../parts/files";
+import { Hero } from "../parts/hero";
+import { Leaderboard } from "../parts/leaderboard";
+import { Facts, Missing } from "../parts/run_facts";
+import { TrustNumbers } from "../parts/trust_numbers";
+import { Section } from "../parts/words";
+import { to } from "../routes";
+
+export function Overview() {
+  const { head } = useReport();
+  return (
+    <>
+      <Hero head={head} />
+      <TrustNumbers head={head} />
+      <div class="columns">
+        <Leaderboard head={head} />
+        <aside class="aside" aria-label="About this run">
+          <Missing head={head} />
+          <Facts head={head} />
+        </aside>
+      </div>
+      <Section title="Charts" lead={<>The most asked for. <a href={to.charts()}>All charts</a></>}>
+        <div class="charts">
+          <ScoreChart />
+          <WinChart />
+          <LabelChart />
+          <CalibrationCharts most={1} />
+        </div>
+      </Section>
+      <Explained head={head} />
+      <Section title="How the figures were made" id="made">
+        <ol class="notes">{head.notes.map((note) => <li key={note}>{note}</li>)}</ol>
+      </Section>
+      <Section title="Files of this run" lead="Every figure above comes from these; they lie beside this page.">
+        <Files head={head} />
+      </Section>
+    </>
+  );
+}

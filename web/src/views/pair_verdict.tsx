@@ -1,0 +1,100 @@
+// The verdict on two candidates, in the words of `rocketeval compare`.
+
+import type { PairsBlock } from "../contract";
+import { useReport } from "../context";
+import { count } from "../format";
+import { IntervalBar } from "../parts/interval_bar";
+import { Opened } from "../parts/opened";
+import { Name } from "../parts/words";
+import { to } from "../routes";
+import type { Names } from "./names";
+import { chance, effectWords, pairOf, type Pair } from "./pair";
+
+export function PairVerdict({ names }: { names: Names }) {
+  const report = useReport();
+  return (
+    <Opened
+      name="pairs"
+      open={() => report.pairs()}
+      absent={<CompareCommand names={names} />}
+    >
+      {(block) => <KnownVerdict names={names} block={block} />}
+    </Opened>
+  );
+}
+
+function KnownVerdict({ names, block }: { names: Names; block: PairsBlock }) {
+  const { places } = useReport();
+  const pair = pairOf(block, places.get(names[0])!, places.get(names[1])!);
+  return pair ? <Verdict {...{ names, block, pair }} /> : <CompareCommand names={names} />;
+}
+
+const quoted = (name: string) =>
+  /^[\w.-]+$/.test(name) ? name : `'${name.replaceAll("'", `'\\''`)}'`;
+
+function CompareCommand({ names }: { names: Names }) {
+  return (
+    <p class="notice">
+      Whether the difference between these two is more than chance is not in this page.{" "}
+      <code>rocketeval compare {names.map(quoted).join(" ")}</code> says it.
+    </p>
+  );
+}
+
+const MOODS: Record<string, string> = { better: "good", worse: "poor" };
+
+function Verdict({ names, pair, block }: { names: Names; pair: Pair; block: PairsBlock }) {
+  const { head } = useReport();
+  const [first, second] = names;
+  return (
+    <section class={`verdict ${MOODS[pair.verdict] ?? ""}`} aria-label="Verdict">
+      <h2>
+        <a href={to.candidate(first)}><Name>{first}</Name></a> against{" "}
+        <a href={to.candidate(second)}><Name>{second}</Name></a>: <b>{pair.verdict}</b>
+      </h2>
+      <dl>
+        <div>
+          <dt>Difference</dt>
+          <dd>
+            <b>{effectWords(pair)}</b> in mean score, {chance(pair.pValue)}
+            <EffectBar pair={pair} />
+          </dd>
+        </div>
+        <div><dt>Outcome</dt><dd><Outcome pair={pair} margin={head.tie_margin} /></dd></div>
+      </dl>
+      <p class="hint">{block.how}</p>
+    </section>
+  );
+}
+
+/** The interval around a zero in the middle: who is better lies at that side. */
+function EffectBar({ pair }: { pair: Pair }) {
+  const of = { value: pair.effect, low: pair.low, high: pair.high };
+  const most = 1.15 * Math.max(...[of.value, of.low ?? 0, of.high ?? 0].map(Math.abs), 1e-9);
+  return (
+    <span class="effect-bar">
+      <IntervalBar
+        of={of} axis={{ low: -most, high: most }} unit="score" label={effectWords(pair)}
+      />
+      <small aria-hidden="true">
+        <span>second better</span><span>0</span><span>first better</span>
+      </small>
+    </span>
+  );
+}
+
+function Outcome({ pair, margin }: { pair: Pair; margin: number }) {
+  const all = pair.wins + pair.ties + pair.losses;
+  const parts = [["won", pair.wins], ["tied", pair.ties], ["lost", pair.losses]] as const;
+  return (
+    <>
+      {parts.map(([word, number]) => `${count(number)} ${word}`).join(", ")}, of{" "}
+      {count(all)} queries with both scores <small>(a tie is closer than {margin})</small>
+      <span class="outcome" aria-hidden="true">
+        {parts.map(([word, number]) => (
+          <span key={word} class={word} style={{ flexGrow: String(number) }} />
+        ))}
+      </span>
+    </>
+  );
+}

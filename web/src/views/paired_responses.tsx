@@ -1,0 +1,115 @@
+// Two responses to one query side by side, and their answers item by item.
+
+import { useReport } from "../context";
+import { two } from "../format";
+import { Clipped } from "../parts/clipped";
+import { AnswerBar } from "../parts/heat";
+import { Opened } from "../parts/opened";
+import { GapBar } from "../parts/score_bar";
+import { Name, Tag } from "../parts/words";
+import { to } from "../routes";
+import { NotHere } from "./detail_note";
+import { gapWords } from "./gaps";
+import { ItemWeight } from "./item_weight";
+import type { Names } from "./names";
+import { ResponseText } from "./response_text";
+import { openSheet, type Sheet } from "./sheet";
+
+export function PairedResponses(props: { query: number; names: Names }) {
+  const report = useReport();
+  return (
+    <Opened
+      name={`query ${props.query}`}
+      open={() => openSheet(report, props.query)}
+      absent={<NotHere what="The two responses and their answers are" />}
+    >
+      {(sheet) => <PairedSheet sheet={sheet} names={props.names} />}
+    </Opened>
+  );
+}
+
+function PairedSheet({ sheet, names }: { sheet: Sheet; names: Names }) {
+  const { head, places } = useReport();
+  const sides = names.map((name) => places.get(name)!);
+  return (
+    <>
+      <p class="hint"><a href={to.query(sheet.id)}>The query and all candidates</a></p>
+      <Clipped>{sheet.block.text}</Clipped>
+      <PairedItems sheet={sheet} sides={sides} />
+      <div class="halves">
+        {sides.map((candidate) => {
+          const { name } = head.candidates[candidate]!;
+          return (
+            <div key={candidate} class="side">
+              <h3><a href={to.response(name, sheet.id)}><Name>{name}</Name></a></h3>
+              <ResponseText sheet={sheet} candidate={candidate} clip />
+            </div>
+          );
+        })}
+      </div>
+    </>
+  );
+}
+
+/** Answers side by side; the items that part the two most are marked. */
+function PairedItems({ sheet, sides }: { sheet: Sheet; sides: number[] }) {
+  const { head } = useReport();
+  const rows = sheet.block.items.map((text, item) => {
+    const answers = sides.map((candidate) => sheet.answers[candidate]?.[item] ?? null);
+    const [a, b] = answers;
+    return { text, item, answers, gap: a != null && b != null ? a - b : null };
+  });
+  const most = Math.max(0, ...rows.map(({ gap }) => Math.abs(gap ?? 0)));
+  return (
+    <div class="scroll">
+      <table class="paired-items">
+        <caption class="spoken">{head.answers_are} for both</caption>
+        <thead>
+          <tr>
+            <th scope="col"><span class="spoken">Number</span></th>
+            <th scope="col">Item</th>
+            {sides.map((candidate) => (
+              <th key={candidate} scope="col"><Name>{head.candidates[candidate]!.name}</Name></th>
+            ))}
+            <th scope="col">Difference</th>
+          </tr>
+        </thead>
+        <tbody>
+          {rows.map((row) => {
+            const isMost = most >= 0.1 && Math.abs(row.gap ?? 0) >= 0.8 * most;
+            return <PairedItem key={row.item} {...row} sheet={sheet} isMost={isMost} />;
+          })}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+interface ItemProps {
+  sheet: Sheet;
+  text: string;
+  item: number;
+  answers: (number | null)[];
+  gap: number | null;
+  isMost: boolean;
+}
+
+function PairedItem({ sheet, text, item, answers, gap, isMost }: ItemProps) {
+  return (
+    <tr class={isMost ? "most" : ""}>
+      <td class="number">{item + 1}</td>
+      <th scope="row">
+        <span dir="auto">{text}</span> {isMost && <Tag mood="fair">differs most</Tag>}
+        <ItemWeight figure={sheet.block.figures[item]} />
+      </th>
+      {answers.map((p, side) => (
+        <td key={side} class="measure">
+          <b>{p === null ? <span class="loud">missing</span> : two(p)}</b><AnswerBar p={p} />
+        </td>
+      ))}
+      <td class="measure">
+        {gap !== null && <><b>{gapWords(gap)}</b><GapBar gap={gap} most={1} /></>}
+      </td>
+    </tr>
+  );
+}

@@ -1,0 +1,113 @@
+// One query: what was asked, what was checked, and what every candidate got for it.
+
+import { useReport } from "../context";
+import { plural, two } from "../format";
+import { Clipped } from "../parts/clipped";
+import { Facts } from "../parts/facts";
+import { Later } from "../parts/later";
+import { Opened } from "../parts/opened";
+import { Stepper } from "../parts/stepper";
+import { Heading, Name, Section, Tag } from "../parts/words";
+import type { Queries } from "../report";
+import { to } from "../routes";
+import { Checklist } from "./checklist";
+import { NotHere } from "./detail_note";
+import { HeatMap } from "./heat_map";
+import { ORDERS } from "./orders";
+import { ResponseList } from "./response_list";
+import { openSheet, type Sheet } from "./sheet";
+import { Turns } from "./turns";
+
+export function QueryView({ id }: { id: string }) {
+  const report = useReport();
+  return (
+    <>
+      <Heading trail={[[to.overview(), "Overview"], [to.queries(), "Queries"]]} title={id} />
+      <Opened name="queries" open={() => report.queries()}>
+        {(queries) => {
+          const place = queries.place(id);
+          if (place === undefined) return <p>There is no such query in this report.</p>;
+          return <QueryAt queries={queries} place={place} />;
+        }}
+      </Opened>
+    </>
+  );
+}
+
+function QueryAt({ queries, place }: { queries: Queries; place: number }) {
+  const report = useReport();
+  return (
+    <>
+      <Facts facts={factsOf(queries, place)} />
+      <Neighbours queries={queries} place={place} />
+      <Opened
+        name={`query ${place}`}
+        open={() => openSheet(report, place)}
+        absent={<QueryLeftOut queries={queries} place={place} />}
+      >
+        {(sheet) => <QuerySheet sheet={sheet} />}
+      </Opened>
+    </>
+  );
+}
+
+function factsOf({ table }: Queries, place: number) {
+  const mean = table.mean[place] ?? null;
+  const spread = table.spread[place] ?? null;
+  const missing = table.missing[place]!;
+  return [
+    table.category[place] === null ? null : <Tag><Name>{table.category[place]!}</Name></Tag>,
+    mean === null ? "no score" : <>mean score <b>{two(mean)}</b></>,
+    spread === null ? null : <>spread <b>{two(spread)}</b></>,
+    plural(table.items[place]!, "item", "items"),
+    missing ? <span class="loud">{plural(missing, "score", "scores")} missing</span> : null,
+  ];
+}
+
+/** The queries before and after in the order of disagreement, as the list shows them first. */
+function Neighbours({ queries, place }: { queries: Queries; place: number }) {
+  const order = ORDERS.spread(queries);
+  const at = order.indexOf(place);
+  const step = (other: number | undefined) =>
+    other === undefined
+      ? null
+      : { href: to.query(queries.table.id[other]!), label: queries.table.id[other]! };
+  const words = `Number ${at + 1} of ${order.length} by how much candidates disagree`;
+  return <Stepper before={step(order[at - 1])} after={step(order[at + 1])} order={words} />;
+}
+
+function QueryLeftOut({ queries, place }: { queries: Queries; place: number }) {
+  return (
+    <Section title="Query">
+      <Clipped>{queries.table.snippet[place]!}</Clipped>
+      <NotHere
+        what="This is the start of the query. The rest, its checklist, answers and responses are"
+      />
+    </Section>
+  );
+}
+
+function QuerySheet({ sheet }: { sheet: Sheet }) {
+  const { block } = sheet;
+  return (
+    <>
+      <div class={block.reference === null ? "" : "halves"}>
+        <Section title="Query">
+          {block.history.length > 0 && (
+            <details class="before">
+              <summary>{plural(block.history.length, "turn", "turns")} before it</summary>
+              <Turns turns={block.history} />
+            </details>
+          )}
+          <Clipped>{block.text}</Clipped>
+        </Section>
+        {block.reference !== null && (
+          <Section title="Reference"><Clipped>{block.reference}</Clipped></Section>
+        )}
+      </div>
+      <Checklist sheet={sheet} />
+      <HeatMap sheet={sheet} />
+      <Later><ResponseList sheet={sheet} /></Later>
+    </>
+  );
+}

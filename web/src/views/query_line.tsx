@@ -1,0 +1,50 @@
+// One query as a line of a list.
+
+import { useReport } from "../context";
+import { two } from "../format";
+import { ScoreBar } from "../parts/score_bar";
+import { Name, Tag } from "../parts/words";
+import type { Queries } from "../report";
+import { to } from "../routes";
+import { useDetailWords } from "./detail_note";
+
+/** What the columns are; the lines say it again for those who listen. */
+export const QueryLineHead = () => (
+  <div class="line query-line head" aria-hidden="true">
+    <span>Mean score</span><span>Query</span><span>Spread</span><span>Missing</span>
+  </div>
+);
+
+export function QueryLine(props: { queries: Queries; place: number; widest: number }) {
+  const { head } = useReport();
+  const { place, widest } = props;
+  const { table } = props.queries;
+  const leftOut = useDetailWords()(props.queries, place);
+  const mean = table.mean[place] ?? null;
+  const spread = table.spread[place] ?? null;
+  const missing = table.missing[place]!;
+  return (
+    <a class="line query-line" href={to.query(table.id[place]!)}>
+      <span class="measure">
+        <span class="phone-said">Mean<span class="spoken"> score</span></span>{" "}
+        <b>{mean === null ? "none" : two(mean)}</b>
+        <ScoreBar score={mean} scale={head.scale} />
+      </span>
+      <span class="what">
+        <b><Name>{table.id[place]!}</Name></b>
+        {table.category[place] !== null && <Tag><Name>{table.category[place]!}</Name></Tag>}
+        {leftOut && <Tag mood="fair">{leftOut}</Tag>}
+        <span class="snippet" dir="auto">{table.snippet[place]}</span>
+      </span>
+      <span class="measure spread">
+        <span class="spoken">, </span><span class="phone-said">spread</span>{" "}
+        <b>{spread === null ? "unknown" : two(spread)}</b>
+        <ScoreBar score={spread} scale={[0, widest]} />
+      </span>
+      <span class={missing ? "loud missing" : "missing"}>
+        <span class="spoken">, </span><span class="phone-said">missing</span>{" "}
+        {missing || "\u2013"}
+      </span>
+    </a>
+  );
+}

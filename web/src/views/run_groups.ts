@@ -1,0 +1,53 @@
+// Runs of the same benchmark together, the newest first.
+
+import type { Interval, RunLine } from "../contract";
+
+export interface RunGroup {
+  benchmark: string;
+  /** Newest first. */
+  runs: RunLine[];
+}
+
+const newestFirst = (a: RunLine, b: RunLine) =>
+  b.created.localeCompare(a.created) || a.name.localeCompare(b.name);
+
+/** The group with the newest run first; runs of no known benchmark last. */
+export function groupsOf(runs: RunLine[]): RunGroup[] {
+  const groups = new Map<string, RunLine[]>();
+  for (const run of [...runs].sort(newestFirst)) {
+    const members = groups.get(run.benchmark);
+    if (members) members.push(run);
+    else groups.set(run.benchmark, [run]);
+  }
+  const made = [...groups].map(([benchmark, members]) => ({ benchmark, runs: members }));
+  return made.sort((a, b) => Number(a.benchmark === "") - Number(b.benchmark === ""));
+}
+
+/** The finished runs of a group, oldest first, as a history reads. */
+export const finishedIn = (group: RunGroup) =>
+  group.runs.filter((run) => run.state === "finished" && run.ranking.length > 0).reverse();
+
+export type Measured = "rating" | "score";
+
+export interface Track {
+  name: string;
+  /** One a run; null where it has no such candidate. */
+  figures: (Interval | null)[];
+}
+
+/** Candidates of at least two runs, best in the newest first. */
+export function tracksOf(runs: RunLine[], measured: Measured): Track[] {
+  const tracks = new Map<string, Track>();
+  runs.forEach((run, place) => {
+    for (const row of run.ranking) {
+      const track = tracks.get(row.name) ?? { name: row.name, figures: runs.map(() => null) };
+      track.figures[place] = row[measured];
+      tracks.set(row.name, track);
+    }
+  });
+  const known = (track: Track) => track.figures.filter((figure) => figure !== null);
+  const last = (track: Track) => known(track).at(-1)?.value ?? -Infinity;
+  return [...tracks.values()]
+    .filter((track) => known(track).length > 1)
+    .sort((a, b) => last(b) - last(a));
+}

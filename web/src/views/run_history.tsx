@@ -1,0 +1,61 @@
+// How candidates fared from run to run of one benchmark.
+
+import { figure } from "../format";
+import { Name } from "../parts/words";
+import { RunHistoryChart } from "./run_history_chart";
+import {
+  finishedIn, tracksOf, type Measured, type RunGroup, type Track,
+} from "./run_groups";
+import type { RunLine } from "../contract";
+
+export function RunHistory({ group }: { group: RunGroup }) {
+  const runs = finishedIn(group);
+  if (runs.length < 2) return null;
+  const isRated = runs.every((run) => run.ranking.some((row) => row.rating !== null));
+  const measured: Measured = isRated ? "rating" : "score";
+  const tracks = tracksOf(runs, measured);
+  if (tracks.length === 0)
+    return <p class="hint">Its finished runs have no candidate in common.</p>;
+  return (
+    <div class="run-history">
+      <RunHistoryChart {...{ runs, tracks, measured }} benchmark={group.benchmark} />
+      <details>
+        <summary>The same as a table</summary>
+        <HistoryTable {...{ runs, tracks, measured }} />
+      </details>
+    </div>
+  );
+}
+
+function HistoryTable(props: { runs: RunLine[]; tracks: Track[]; measured: Measured }) {
+  return (
+    <div class="scroll">
+      <table class="history-table">
+        <caption class="spoken">{props.measured} of candidates in every run</caption>
+        <thead>
+          <tr>
+            <th scope="col">Candidate</th>
+            {props.runs.map((run) => (
+              <th key={run.at} scope="col" class="number">
+                <a href={run.at}><Name>{run.name}</Name></a>
+                <small><Name>{run.judge}</Name></small>
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {props.tracks.map(({ name, figures }) => (
+            <tr key={name}>
+              <th scope="row"><Name>{name}</Name></th>
+              {figures.map((each, place) => (
+                <td key={place} class="number">
+                  {each === null ? "\u2013" : figure(each, props.measured)}
+                </td>
+              ))}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}

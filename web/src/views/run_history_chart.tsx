@@ -1,0 +1,109 @@
+// Ratings or mean scores of candidates from run to run, as lines.
+
+import * as Plot from "@observablehq/plot";
+import type { RunLine } from "../contract";
+import { axisNames } from "../charts/names";
+import { draw } from "../charts/plot";
+import { capital, day, shortened } from "../format";
+import { Chart } from "../parts/chart";
+import type { Measured, Track } from "./run_groups";
+
+const MOST = 8;
+
+interface HistoryProps {
+  benchmark: string;
+  runs: RunLine[];
+  tracks: Track[];
+  measured: Measured;
+}
+
+interface Point {
+  run: string;
+  name: string;
+  series: string;
+  value: number;
+  low: number | null;
+  high: number | null;
+  words: string;
+}
+
+export function RunHistoryChart({ benchmark, runs, tracks, measured }: HistoryProps) {
+  const shown = tracks.slice(0, MOST);
+  const what = measured === "rating" ? "rating" : "mean score";
+  const rest = tracks.length > MOST ? ` The best ${MOST} of ${tracks.length} that runs share.` : "";
+  return (
+    <Chart
+      run={benchmark}
+      title={`${capital(what)} from run to run`}
+      lead={`Oldest run first.${rest} Runs with another judge or scorer are not on one scale.`}
+      how="Every finished run of this benchmark, with the intervals that it reports itself."
+      of={JSON.stringify([runs.map(({ name, created }) => [name, created]), shown])}
+      wide
+      table={() => ({
+        columns: ["run", "created", "judge", "candidate", what, "low", "high"],
+        rows: tracks.flatMap(({ name, figures }) => figures.flatMap((figure, place) => {
+          const { name: run, created, judge } = runs[place]!;
+          if (figure === null) return [];
+          return [[run, created, judge, name, figure.value, figure.low, figure.high]];
+        })),
+      })}
+      draw={(width) => drawn(width, runs, shown, what)}
+    />
+  );
+}
+
+function drawn(width: number, runs: RunLine[], tracks: Track[], what: string) {
+  const narrow = width < 560;
+  const labels = axisNames(runs.map(({ name }) => name), narrow ? 10 : 22);
+  const points = pointsOf(runs, labels, tracks, narrow ? 14 : 26);
+  const series = [...new Set(points.map((point) => point.series))];
+  return draw(width, {
+    height: narrow ? 260 : 320,
+    marginLeft: 48,
+    marginRight: narrow ? 110 : 200,
+    x: { type: "point", domain: labels, label: null, padding: 0.2 },
+    y: { label: capital(what), grid: true, nice: true },
+    color: { domain: series, range: COLOURS },
+    symbol: { domain: series },
+    marks: [
+      Plot.ruleX(points.filter(({ low, high }) => low !== null && high !== null), {
+        x: "run", y1: "low", y2: "high", stroke: "series", strokeOpacity: 0.35, strokeWidth: 3,
+      }),
+      Plot.line(points, { x: "run", y: "value", z: "series", stroke: "series", strokeWidth: 1.75 }),
+      Plot.dot(points, {
+        x: "run", y: "value", stroke: "series", fill: "var(--card)", symbol: "series", r: 4,
+        title: "words", strokeWidth: 1.75,
+      }),
+      Plot.text(spacedEnds(points, series), {
+        x: "run", y: "value", text: "series", fill: "series", textAnchor: "start", dx: 10,
+      }),
+    ],
+  });
+}
+
+const COLOURS = [
+  "var(--yes)", "var(--no)", "var(--good)", "var(--fair)", "var(--soft)", "var(--accent)",
+  "var(--loud)", "var(--ink)",
+];
+
+function pointsOf(runs: RunLine[], labels: string[], tracks: Track[], letters: number): Point[] {
+  const series = axisNames(tracks.map(({ name }) => name), letters);
+  return tracks.flatMap(({ name, figures }, track) => figures.flatMap((figure, place) => {
+    if (figure === null) return [];
+    const run = runs[place]!;
+    const words = `${shortened(name, 60)}\n${shortened(run.name, 60)}, ${day(run.created)}\n`
+      + `judge ${shortened(run.judge, 60)}\n${figure.value.toFixed(2)}`;
+    return [{ run: labels[place]!, name, series: series[track]!, ...figure, words }];
+  }));
+}
+
+/** Where the names stand at the right: at each line's last point, moved apart where they meet. */
+function spacedEnds(points: Point[], series: string[]): Point[] {
+  const ends = series.map((name) => points.filter((point) => point.series === name).at(-1)!);
+  const values = points.flatMap(({ value, low, high }) => [value, low ?? value, high ?? value]);
+  const room = (Math.max(...values) - Math.min(...values)) / 16;
+  const spaced = [...ends].sort((a, b) => b.value - a.value).map((end) => ({ ...end }));
+  for (let place = 1; place < spaced.length; place++)
+    spaced[place]!.value = Math.min(spaced[place]!.value, spaced[place - 1]!.value - room);
+  return spaced;
+}
