@@ -20,7 +20,7 @@ from tempfile import TemporaryDirectory
 
 PAGE = Path(__file__).with_name("terminal.md")
 COMMAND = f"{sys.executable} -m rocketeval.cli.main"
-SIZES = {80: 24, 160: 24}
+SIZES = {80: 30, 160: 30}
 JUDGE = """\
 model: small-judge
   engine: scripted
@@ -75,9 +75,9 @@ def capture(folder: Path, width: int, height: int) -> list[tuple[str, str]]:
         tmux("send-keys", "-t", session, f"clear; {COMMAND} run demo/rocketeval.yaml", "Enter")
         wait_for(session, r"grade  ")
         time.sleep(DURING)
-        during = screen(session, folder)
+        during = screen(session)
         wait_for(session, rf"Next [\s\S]*\n{PROMPT}")
-        return [(f"during-{width}", during), (f"after-{width}", screen(session, folder))]
+        return [(f"during-{width}", during), (f"after-{width}", screen(session))]
     finally:
         tmux("kill-session", "-t", session)
 
@@ -91,12 +91,12 @@ def wait_for(session: str, pattern: str) -> None:
         time.sleep(0.1)
 
 
-def screen(session: str, folder: Path) -> str:
-    """Return the terminal's lines, without the prompt and this machine's paths."""
+def screen(session: str) -> str:
+    """Return the terminal's lines, without the prompt."""
     shown = tmux("capture-pane", "-p", "-t", session)
     lines = [line.rstrip() for line in shown.splitlines()]
     kept = [line for line in lines if PROMPT not in line and COMMAND not in line]
-    return "\n".join(kept).strip("\n").replace(f"{folder}/", "")
+    return "\n".join(kept).strip("\n")
 
 
 def tmux(*words: str) -> str:

@@ -23,6 +23,8 @@ class Expected:
     """False where tokens were sampled or estimated, or the plan was made for more work."""
     at_most: bool = False
     """True where the cost is a bound, not an expectation."""
+    repriced: bool = False
+    """True where the plan was made at another price, so that what it says of money is left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +71,7 @@ class Observer:
         """A query got no checklist."""
 
     def spent(self, usage: Usage) -> None:
-        """All that the stage has used so far, where `judged` does not tell it."""
+        """All that the stage has used so far, where `judged` alone does not tell it."""
 
     def stage_ended(self, stage: str, facts: Mapping[str, Any]) -> None:
         """A stage is finished; `facts` is what the manifest says of it."""

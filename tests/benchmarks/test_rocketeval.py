@@ -11,7 +11,8 @@ import pytest
 from contracts.benchmark_contract import BenchmarkContract
 from contracts.benchmark_folders import TWELVE_ITEMS, rocketeval_folder, write_jsonl
 from rocketeval.benchmarks.base import open_benchmark
-from rocketeval.benchmarks.rocketeval import RocketEvalBenchmark
+from rocketeval.benchmarks.load import load
+from rocketeval.benchmarks.rocketeval import JUDGED, RocketEvalBenchmark
 from rocketeval.config import BenchmarkConfig
 from rocketeval.errors import BenchmarkError, ConfigError
 from rocketeval.records import Checklist, Label, Query, Rating, Response, Turn
@@ -76,6 +77,41 @@ def test_several_labelers_must_be_chosen_from(folder: Path) -> None:
         list(opened(folder).labels())
     assert refused.value.hint == "Set benchmark.options.labeler to one of: gpt-4o, small-judge"
     assert len(list(opened(folder, labeler="gpt-4o").labels())) == 3
+
+
+def judged(folder: Path, name: str, *candidates: str) -> None:
+    """Write scores as the paper's scripts and our export write a judge's."""
+    for candidate in candidates:
+        row = {"session_id": "s1", "model_test": candidate, "score": 5, "judge": name}
+        write_jsonl(folder / "score" / name / f"{candidate}.jsonl", [row])
+
+
+def test_scores_of_a_judge_are_no_labels(folder: Path) -> None:
+    """They are passed over and counted; the one labeler beside them need not be named."""
+    assert opened(folder).left_out() == {}
+    judged(folder, "small-judge", "gemma-2b-it", "gpt-4.1")
+    found = opened(folder)
+    assert {label.labeler for label in found.labels()} == {"gpt-4o"}
+    assert found.left_out() == {JUDGED: 2}
+    loaded = load(found, config_of(folder))
+    assert len(list(loaded.labels())) == 3
+    assert loaded.skipped == {JUDGED: 2}
+
+
+def test_a_judge_beside_labels_in_one_folder(folder: Path) -> None:
+    """Where a judge wrote over some of a labeler's files, the other files are still labels."""
+    judged(folder, "gpt-4o", "gpt-4.1")
+    found = opened(folder)
+    assert [label.candidate for label in found.labels()] == ["gemma-2b-it"] * 2
+    assert found.left_out() == {JUDGED: 1}
+
+
+def test_a_judge_is_a_labeler_if_the_user_says_so(folder: Path) -> None:
+    """Scores of a strong judge can be gold, but not unasked."""
+    judged(folder, "small-judge", "gpt-4.1")
+    found = opened(folder, labeler="small-judge")
+    assert list(found.labels()) == [Label("s1", "gpt-4.1", 5.0, "small-judge")]
+    assert found.left_out() == {}
 
 
 def test_hidden_folders_are_no_labelers(folder: Path) -> None:

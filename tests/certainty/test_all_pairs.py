@@ -50,9 +50,18 @@ def test_two_without_a_common_query_cannot_be_told_apart() -> None:
     """Where `compare` refuses, there is nothing to show: no queries, no bounds."""
     scores = ScoreGrid(("x", "y"), ("a", "b"), np.array([[5.0, np.nan], [np.nan, 6.0]]))
     found = compare_all(scores)
-    assert found.verdict == (Verdict.UNKNOWN,)
+    assert found.verdict == ("share no query",)
     assert (found.wins[0], found.ties[0], found.losses[0]) == (0, 0, 0)
-    assert np.isnan(found.low[0])
+    figures = (found.effect[0], found.low[0], found.high[0], found.p_value[0])
+    assert np.isnan(figures).all()
+
+
+def test_two_that_are_always_equal_do_share_queries() -> None:
+    """No difference anywhere is a finding, not a lack of one."""
+    scores = ScoreGrid(("x", "y"), ("a", "b"), np.full((2, 2), 5.0))
+    found = compare_all(scores)
+    assert found.verdict == (Verdict.UNKNOWN,)
+    assert (found.effect[0], found.p_value[0], found.ties[0]) == (0.0, 1.0, 2)
 
 
 def test_pairs_that_take_too_long_are_fewer(monkeypatch: pytest.MonkeyPatch) -> None:

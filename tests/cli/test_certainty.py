@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 
 import pytest
@@ -107,7 +108,7 @@ def test_advise_prints_a_table_and_writes_what_to_label(config: str, tmp_path: P
     assert len(rows) == 30
     assert set(rows[0]) == {"query_id", "candidate", "stratum", "order"}
     assert "40 of 120 queries are labelled" in shown
-    assert "rocketeval estimate --candidate new --against old --strata 3" in shown
+    assert f"rocketeval estimate --candidate new --against old --strata 3 {config}\n" in shown
     lines = cli("advise", config, *target, "--more", "15", "--out", "-").stdout.splitlines()
     assert [json.loads(line) for line in lines] == rows
 
@@ -117,3 +118,52 @@ def test_advise_tells_the_file_is_not_written_without_out(config: str) -> None:
     shown = cli("advise", config, "--top", "1").stdout
     assert "--out FILE writes which" in shown
     assert json.loads(cli("advise", config, "--top", "1", "--json").stdout)["wanted"]
+
+
+def test_advise_replaces_nothing_unasked(config: str, tmp_path: Path) -> None:
+    """A file that is there may hold somebody's labels."""
+    out = tmp_path / "wanted.jsonl"
+    out.write_text("labels of a week\n")
+    call = ("advise", config, "--top", "1", "--out", str(out))
+    with pytest.raises(ConfigError, match="exists already") as error:
+        cli(*call)
+    assert "--force" in error.value.hint
+    assert out.read_text() == "labels of a week\n"
+    cli(*call, "--force")
+    assert "query_id" in out.read_text()
+
+
+def test_advise_names_the_same_run(config: str, tmp_path: Path) -> None:
+    """The command to go on with means this config and this run, and is whole."""
+    (tmp_path / "runs" / "run").rename(tmp_path / "runs" / "my trial")
+    out = str(tmp_path / "wanted.jsonl")
+    call = ("advise", config, "--name", "my trial", "--candidate", "new", "--out", out)
+    shown = cli(*call).stdout.splitlines()
+    options = ["--candidate", "new", "--strata", "3", "--name", "my trial"]
+    assert shlex.split(shown[-1]) == ["rocketeval", "estimate", *options, config]
+
+
+def test_a_command_that_cannot_be_shown_is_left_out(tmp_path: Path) -> None:
+    """A name or a path with control characters makes no line that could be copied."""
+    scores, labels = scores_and_labels(120, 40)
+    folder = tmp_path / "a\x07b"
+    folder.mkdir()
+    path = folder / "rocketeval.yaml"
+    path.write_text(dump_config(scored_run(folder, scores, labels)), encoding="utf-8")
+    shown = cli("advise", str(path), "--top", "1", "--out", str(folder / "wanted.jsonl")).stdout
+    assert "\x07" not in shown
+    assert shown.endswith("`rocketeval estimate`, with the same options.\n")
+
+
+def test_stdout_that_was_asked_for_is_not_silenced(config: str) -> None:
+    """--quiet is about words for people; --out - is not one."""
+    loud = cli("advise", config, "--top", "1", "--out", "-").stdout
+    assert cli("advise", config, "--top", "1", "--out", "-", "--quiet").stdout == loud != ""
+
+
+def test_no_interval_is_said_to_come_from_nothing(tmp_path: Path) -> None:
+    """Where the interval is unknown, there are no resamples to speak of."""
+    scores, _ = scores_and_labels(5, 0)
+    path = tmp_path / "rocketeval.yaml"
+    path.write_text(dump_config(scored_run(tmp_path, scores)), encoding="utf-8")
+    assert "resamples" not in cli("compare", "old", "new", str(path)).stdout

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import os
 import signal
 import subprocess
@@ -11,8 +13,13 @@ from pathlib import Path
 
 import pytest
 
-from support.command import cli
-from support.make import write_benchmark
+from rocketeval.cli import drive, progress
+from rocketeval.config import JudgeConfig, load_config
+from rocketeval.engines import http
+from rocketeval.errors import EngineUnavailable
+from rocketeval.pipeline import Run
+from support.in_process import cli
+from support.make import write_benchmark, write_jsonl
 
 CONFIG = """\
 name: demo
@@ -43,7 +50,13 @@ def test_help_lists_every_verb_in_order() -> None:
 def test_run_prints_the_ranking_and_what_it_comes_down_to(folder: Path) -> None:
     """One command gives the leaderboard, trust, cost, time, gaps, the report and what is next."""
     shown = cli(folder, "run").stdout
-    for text in ("left", "right", "of 3 decided votes", "12 calls", "report.html"):
+    for text in (
+        "left",
+        "right",
+        "of 3 votes, ties included",
+        "12 calls",
+        "  runs/demo/report.html\n",
+    ):
         assert text in shown
     titles = [line.split()[0] for line in shown.splitlines() if line[:1].isupper()]
     wanted = ["Trust", "Cost", "Time", "Missing", "Report", "Next"]
@@ -69,7 +82,9 @@ def test_a_stage_out_of_order_names_the_missing_one(folder: Path) -> None:
 
 def test_a_figure_without_an_interval_says_so(folder: Path) -> None:
     """One query cannot bound a rating, and the table does not pretend it can."""
-    assert "(unknown)" in cli(folder, "run", "--limit", "1").stdout
+    shown = cli(folder, "run", "--limit", "1").stdout
+    assert "(unknown)" in shown
+    assert "resamples" not in shown
 
 
 def test_dry_run_writes_and_contacts_nothing(folder: Path) -> None:
@@ -124,7 +139,8 @@ def test_missing_answers_end_with_exit_code_three(folder: Path) -> None:
     done = cli(folder, "run", code=3)
     assert "failed: left on sun" in done.stderr
     assert "Missing  1 response could not be judged; run it again to retry" in done.stdout
-    assert "Next     rocketeval run" in done.stdout
+    assert "no score" not in done.stdout
+    assert "\n         rocketeval run\n" in done.stdout
     quiet = cli(folder, "run", "--quiet", code=3)
     assert quiet.stdout == ""
     assert "1 response could not be judged" in quiet.stderr
@@ -140,9 +156,94 @@ def test_init_writes_a_benchmark_that_runs(tmp_path: Path) -> None:
 
 
 def test_quiet_prints_nothing(folder: Path) -> None:
-    """--quiet is silent when all is well."""
+    """--quiet is silent when all is well, also where a response is empty or absent."""
+    write_jsonl(
+        folder / "benchmark" / "responses" / "left.jsonl", [{"query_id": "sky", "text": ""}]
+    )
+    assert "empty" in cli(folder, "run").stdout
     done = cli(folder, "run", "--quiet")
     assert done.stdout + done.stderr == ""
+    told = json.loads(cli(folder, "run", "--quiet", "--json").stdout)["missing"]
+    assert (told["responses_empty"], told["responses_absent"]) == (1, 2)
+
+
+def test_what_fails_again_takes_nothing_away(folder: Path) -> None:
+    """Scores, ranking and report stay until there is a new judgment, and then go at once."""
+    failing = CONFIG.replace("scripted}", "scripted, options: {fail_on: left explains the sun}}")
+    (folder / "rocketeval.yaml").write_text(failing)
+    cli(folder, "run", code=3)
+    made = [folder / "runs" / "demo" / name for name in ("scores.parquet", "report.html")]
+    cli(folder, "grade", code=3)
+    assert all(path.exists() for path in made)
+    (folder / "rocketeval.yaml").write_text(CONFIG)
+    cli(folder, "grade")
+    assert not any(path.exists() for path in made)
+
+
+def test_names_cannot_rewrite_an_error(folder: Path) -> None:
+    """Paths and words of the command line are shown without control characters, in every error."""
+    (folder / "in\x07\r").mkdir()
+    (folder / "in\x07\r" / "rocketeval.yaml").write_text(CONFIG)
+    for words, code in (
+        (("run", "no\x07\r.yaml"), 2),
+        (("rank", "in\x07\r/rocketeval.yaml"), 5),
+        (("rank", "--no\x07\r"), 2),
+        (("no\x07\r",), 2),
+    ):
+        shown = cli(folder, *words, code=code).stderr
+        assert "\x07" not in shown
+        assert "\r" not in shown
+        assert len(shown.splitlines()) > 1
+
+
+def test_init_names_a_command_that_can_be_typed(tmp_path: Path) -> None:
+    """A folder with a space in it is one word."""
+    shown = cli(tmp_path, "init", "my demo", "--model", "m").stdout
+    assert "Next: rocketeval run 'my demo/rocketeval.yaml'\n" in shown
+
+
+@pytest.mark.parametrize("words", [("--help",), ("rank", "--help"), ("rank",), ("run",), ("nope",)])
+def test_a_closed_pipe_is_no_mistake(words: tuple[str, ...], folder: Path) -> None:
+    """Whoever reads may go; nothing is said of it, and shells see what they see of others."""
+    cli(folder, "run", "--quiet")
+    reading, writing = os.pipe()
+    os.close(reading)
+    command = [sys.executable, "-m", "rocketeval.cli.main", *words]
+    streams = {"stderr": writing} if words == ("nope",) else {"stdout": writing}
+    both = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **streams}
+    with subprocess.Popen(command, cwd=folder, **both) as process:  # type: ignore[call-overload]
+        os.close(writing)
+        _, told = process.communicate(timeout=60)
+    assert process.returncode == 141
+    assert b"Broken" not in (told or b"")
+    assert b"Traceback" not in (told or b"")
+
+
+async def test_a_silent_server_is_waited_for_by_name(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Progress says whom it waits for, and the error does not say to start what is running."""
+    monkeypatch.setattr(http, "LOOK_SECONDS", 0.2)
+    monkeypatch.setattr(progress, "FIRST_SECONDS", 0.1)
+    done = asyncio.Event()
+
+    async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await done.wait()
+        writer.close()
+
+    server = await asyncio.start_server(silent, "127.0.0.1", 0)
+    address = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
+    config = load_config(folder / "rocketeval.yaml")
+    judge = JudgeConfig(model="small", base_url=address)
+    run = Run(config.model_copy(update={"judge": judge}), observer=progress.LineObserver(config))
+    with pytest.raises(EngineUnavailable, match="gave no answer") as error:
+        await drive._ticking(run.observer, run.to_judgments)
+    done.set()
+    server.close()
+    await server.wait_closed()
+    assert "still loading" in error.value.hint
+    assert "Start the server" not in error.value.hint
+    assert f"so far, waiting for the judge small at {address}" in capsys.readouterr().err
 
 
 def test_ctrl_c_stops_cleanly_and_goes_on_later(folder: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from rocketeval.criteria import criteria, groups
-from support.command import cli
+from support.in_process import cli
 
 
 def test_every_criterion_is_listed_in_its_group(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from support.command import cli, run_scripted
+from support.in_process import cli, run_scripted
 from support.make import write_benchmark
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from cli.test_cli import CONFIG
 from rocketeval.cli.output import as_json, asks_for_json, error_as_json
-from support.command import cli
+from support.in_process import cli
 from support.make import CANDIDATES, QUERIES, write_benchmark, write_jsonl
 
 VERBS: dict[str, tuple[tuple[str, ...], str]] = {
@@ -23,6 +23,7 @@ VERBS: dict[str, tuple[tuple[str, ...], str]] = {
     "rank": ((), "rows"),
     "audit": ((), "audit"),
     "explain": ((), "candidates"),
+    "report": ((), "report"),
     "scorers": (("--among", "mean"), "rows"),
     "compare": (("left", "right"), "verdict"),
     "estimate": ((), "rows"),

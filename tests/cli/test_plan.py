@@ -103,3 +103,24 @@ def test_help_names_the_exit_code_of_the_limit(folder: Path) -> None:
         shown = " ".join(cli(folder, verb, "--help").stdout.split())
         assert "--max-cost MONEY" in shown
         assert "6" in shown
+
+
+def test_what_waits_for_checklists_is_not_said_to_be_nothing(folder: Path) -> None:
+    """Before the author has written, nobody knows what the judge will be asked."""
+    author = "author: {kind: instance, engine: {engine: scripted, model: scripted}}\n"
+    config = (folder / "rocketeval.yaml").read_text()
+    (folder / "rocketeval.yaml").write_text(config + author)
+    shown = cli(folder, "plan", "--offline").stdout
+    assert "what to ask is not known before the checklists are written" in shown
+    assert "6 responses wait for a checklist: in no figure below, and not in the money" in shown
+    assert "nothing is left to ask" not in shown
+
+
+def test_a_plan_at_another_price_is_not_told_in_this_ones(folder: Path) -> None:
+    """The plan's dollars are not shown as euros: the money is left out, and that is said."""
+    cli(folder, "plan")
+    (folder / "prices.yaml").write_text(PRICES.replace("USD", "EUR"))
+    done = cli(folder, "run")
+    plan = next(line for line in done.stdout.splitlines() if " plan: " in line)
+    assert plan.endswith("made at another price")
+    assert "EUR, planned at another price" in done.stderr

@@ -9,7 +9,7 @@ import pytest
 from rich.cells import cell_len
 
 from rocketeval.cli.progress import MOST_FAILURES, LineObserver
-from rocketeval.cli.progress_words import frame, pack, sentence
+from rocketeval.cli.progress_words import ending, frame, pack, sentence
 from rocketeval.cli.tally import Pace, Tally
 from rocketeval.cli.terminal import FANCY, PLAIN, marks_for, shortened
 from rocketeval.config import PriceConfig
@@ -79,6 +79,42 @@ def test_what_is_left_is_told_by_the_recent_rate() -> None:
         tally.fail()
     assert tally.left == 60
     assert tally.seconds_left == pytest.approx(60, rel=0.1)
+    tally.stopping = True
+    assert tally.seconds_left is None
+
+
+def test_failures_are_no_work_that_was_done() -> None:
+    """Ten judged and ten failed in twenty seconds are one judged every two."""
+    clock = Clock()
+    tally = Tally("grade", 100, clock=clock)
+    for _ in range(10):
+        clock.now += 2.0
+        tally.add(judged())
+        tally.fail()
+    assert "0:20 so far at 0.5/s" in sentence(tally, None)
+    assert "0.5/s overall" in ending(tally, None, 20.0)
+    assert tally.seconds_left == pytest.approx(80, rel=0.1)
+
+
+def test_whom_everything_waits_for_is_told() -> None:
+    """Before the first task is known, a silent server has a name, without control characters."""
+    clock = Clock()
+    tally = Tally("grade", clock=clock)
+    tally.ask_pulse = lambda: Pulse(waiting="waiting for the judge m\x1b[2J at http://x/v1")
+    clock.now += 32.0
+    told = "waiting for the judge m\ufffd[2J at http://x/v1"
+    assert sentence(tally, None) == f"grade: 0:32 so far, {told}"
+    assert frame(tally, None, 80, PLAIN) == ["grade  0:32", f"  {told}"]
+
+
+def test_a_plan_at_another_price_says_so() -> None:
+    """Tokens stand beside the plan's, money alone."""
+    tally = Tally("grade", 100, clock=Clock())
+    tally.expected = Expected(3000, None, repriced=True)
+    tally.add(judged(tokens=2_000_000))
+    shown = sentence(tally, PRICE)
+    assert "2.0M of 3.0k prompt tokens" in shown
+    assert "0.30 USD, planned at another price" in shown
 
 
 def full_tally(clock: Clock) -> Tally:
@@ -209,12 +245,13 @@ def test_checklists_that_fail_are_counted_once(tmp_path: Path) -> None:
     observer.advanced()
     observer.advanced()
     assert (observer.tally.done, observer.tally.failed, observer.tally.left) == (1, 1, 1)
+    assert observer.tally.pace.steps == 1
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "cp1252", "latin-1", "cp437", None, "no-such"])
 def test_code_pages_get_plain_marks(encoding: str | None) -> None:
     """What cannot be encoded is not drawn; every plain mark is ASCII."""
-    assert marks_for(encoding) is PLAIN
+    assert marks_for(encoding, {}) is PLAIN
     assert all(getattr(PLAIN, name).isascii() for name in type(PLAIN).__slots__)
 
 
@@ -227,3 +264,37 @@ def test_names_keep_both_ends(name: str, width: int) -> None:
     if cell_len(name) > width >= 5:
         assert shown[0] == name[0]
         assert shown[-1] == name[-1]
+
+
+@pytest.mark.parametrize(
+    ("environment", "marks"),
+    [
+        ({"LANG": "C"}, PLAIN),
+        ({"LC_ALL": "POSIX", "LANG": "de_DE.UTF-8"}, PLAIN),
+        ({"LC_CTYPE": "C", "LANG": "de_DE.UTF-8"}, PLAIN),
+        ({"LC_CTYPE": "C.UTF-8", "LANG": "C"}, PLAIN),
+        ({"LC_ALL": "de_DE.UTF-8", "LANG": "C"}, FANCY),
+        ({"LANG": "C.UTF-8"}, FANCY),
+        ({"LC_CTYPE": "C.UTF-8"}, FANCY),
+        ({"LANG": "C", "PYTHONIOENCODING": "utf-8"}, FANCY),
+        ({}, FANCY),
+    ],
+)
+def test_the_locale_is_honoured(environment: dict[str, str], marks: object) -> None:
+    """Python writes UTF-8 in the C locale, whose terminals may not show it."""
+    assert marks_for("utf-8", environment) is marks
+
+
+def test_what_stops_tells_no_time(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """After Ctrl-C what is left is not done, however fast it went."""
+    clock = Clock()
+    observer = LineObserver(make_config(tmp_path), clock=clock)
+    observer.stage_began("grade", 10)
+    clock.now += 3.0
+    observer.judged(judged())
+    observer.stopping()
+    clock.now += 11.0
+    observer.judged(judged())
+    first, second = capsys.readouterr().err.splitlines()
+    assert " left" in first
+    assert " left" not in second

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from support.command import cli
+from support.in_process import cli
 from support.make import write_jsonl
 
 CONFIG = """\

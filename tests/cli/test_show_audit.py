@@ -15,7 +15,7 @@ from rocketeval.cli.show_audit import show_audit
 from rocketeval.config import RankingConfig
 from rocketeval.grid import ScoreGrid
 from rocketeval.records import Gold, Label, Rating, Vote
-from support.command import cli, run_scripted
+from support.in_process import cli, run_scripted
 from support.make import write_benchmark, write_jsonl
 
 WIDEST = 80

@@ -13,7 +13,7 @@ from rocketeval.cli import show_item_gold as module
 from rocketeval.cli.show_item_gold import show_item_gold
 from rocketeval.cli.tables import Console
 from rocketeval.stages.item_gold import ItemGold
-from support.command import cli, run_scripted
+from support.in_process import cli, run_scripted
 from support.make import CANDIDATES, QUERIES, write_benchmark, write_jsonl
 
 WIDEST = 80

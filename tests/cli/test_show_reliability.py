@@ -15,7 +15,7 @@ from rocketeval.cli import show_reliability as module
 from rocketeval.cli.show_reliability import show_reliability
 from rocketeval.cli.tables import Console
 from rocketeval.stages.reliability import JudgePair, JudgeReliability
-from support.command import cli, run_scripted
+from support.in_process import cli, run_scripted
 from support.make import write_benchmark
 
 WIDEST = 80

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import re
 import shlex
 from dataclasses import replace
 from pathlib import Path
@@ -12,10 +14,14 @@ from rich.cells import cell_len
 from rocketeval.audit.audit import Audit
 from rocketeval.audit.correlation import Correlation
 from rocketeval.audit.training import Refused
-from rocketeval.cli.missing import Missing
+from rocketeval.cli import tables
+from rocketeval.cli.missing import Missing, find_missing, missing_in_words
 from rocketeval.cli.next_step import Typed, next_step
+from rocketeval.cli.show import show_learned
 from rocketeval.cli.show_ranking import ranking_lines
+from rocketeval.cli.tables import make_console, make_table
 from rocketeval.cli.terminal import FANCY, PLAIN
+from rocketeval.cli.words import as_argument, shown_path
 from rocketeval.pipeline import Outcome
 from rocketeval.ranking.rank import RankedCandidate, Ranking
 from rocketeval.records import Interval
@@ -108,3 +114,75 @@ def test_otherwise_there_is_something_to_look_at(name: str, beats: bool) -> None
     """A name that no terminal can show is not put into a command; a clear winner needs none."""
     found = outcome(ranking(row(name, 1, 1, beats), row("b", 2, 1, None)), RATED)
     assert next_step(found, COMPLETE, typed()).command == "rocketeval view runs/x"
+
+
+def test_many_missing_answers_lead_to_the_doctor() -> None:
+    """They never come back by themselves: the judge is examined, the one that was named."""
+    found = outcome(ranking(row("a", 1, 1, False), row("b", 2, 1, None)), NO_GOLD)
+    found = replace(found, stages={"score": {"answers": 100}})
+    step = next_step(
+        found,
+        replace(COMPLETE, answers_missing=20),
+        replace(typed("-c.yaml", "trial"), judge=("--judge", "a b")),
+    )
+    assert step.command == "rocketeval doctor --judge 'a b' ./-c.yaml"
+    few = next_step(found, replace(COMPLETE, answers_missing=2), typed())
+    assert "advise" in few.command
+
+
+def test_a_comparison_that_could_say_nothing_is_not_advised() -> None:
+    """Too few queries, or no difference at all, and the reason says which."""
+    one, two = row("a", 1, 1, False), row("b", 2, 1, None)
+    unknown = replace(one, mean_score=Interval(7.0, math.nan, math.nan))
+    few = next_step(outcome(ranking(unknown, two), RATED), COMPLETE, typed())
+    assert (few.command, "too few queries" in few.why) == ("rocketeval view runs/x", True)
+    same = replace(two, mean_score=one.mean_score)
+    equal = next_step(outcome(ranking(one, same), RATED), COMPLETE, typed())
+    assert (equal.command, "same mean score" in equal.why) == ("rocketeval view runs/x", True)
+    told = next_step(outcome(ranking(one, two), RATED), COMPLETE, typed())
+    assert "how many queries" not in told.why
+
+
+def test_what_was_not_judged_is_listed_once() -> None:
+    """Responses without a score are those that were judged; equal responses are several."""
+    stages = {
+        "checklist": {"failures": {"q9": "why"}},
+        "grade": {"unfinished": 1, "responses_unfinished": 2, "responses_without_checklist": 3},
+        "score": {"without_score": 6, "missing_answers": 0},
+    }
+    assert list(missing_in_words(find_missing(stages), stages)) == [
+        "1 query has no checklist (q9): 3 responses are not judged",
+        "2 responses could not be judged; run it again to retry",
+        "1 judged response has no score",
+    ]
+
+
+def test_names_are_no_markup(capsys: pytest.CaptureFixture[str]) -> None:
+    """Brackets and colons of a candidate's name are printed as they are."""
+    name = "[/x] [bold]m[/bold] :boom:"
+    learned = {"fitted": ["a"], "held_out": [name], "labels": 1, "votes": 0}
+    more = {"queries_by_mean_in_a_fold": 1, "queries_by_mean": 1, "reasons": {name: 1}}
+    show_learned({"learned": {**learned, **more}})
+    assert capsys.readouterr().out.count(name) == 2
+    table = make_table(name)
+    table.add_column(name)
+    table.add_row(name)
+    make_console().print(table)
+    assert capsys.readouterr().out.count(name) == 3
+
+
+def test_every_console_takes_text_as_it_is() -> None:
+    """No file of the command line makes a console of its own, which would read markup."""
+    files = Path(tables.__file__).parent.glob("*.py")
+    makers = [path.name for path in files if re.search(r"\bConsole\(", path.read_text())]
+    assert not makers
+
+
+def test_paths_are_shown_from_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What lies below the working directory is short; the rest is whole."""
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    assert shown_path(tmp_path / "here" / "a\x1b" / "b") == "a\ufffd/b"
+    assert shown_path(tmp_path / "other") == str(tmp_path / "other")
+    assert shown_path(Path("../other")) == "../other"
+    assert as_argument(tmp_path / "here" / "-x") == "./-x"

@@ -21,10 +21,11 @@ import pytest
 from rich.cells import cell_len
 
 from cli.test_cli import CONFIG
-from support.command import cli
+from support.in_process import cli
 from support.make import write_benchmark
 
 SLOW = CONFIG.replace("model: scripted", "model: scripted, concurrency: 1, options: {delay: 0.4}")
+QUICK = "scripted, concurrency: 1, options: {delay: 0.1}}"
 PRICES = "prices: {currency: USD, models: {scripted: {prompt: 2.5, completion: 10}}}\n"
 ESCAPES = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")
 COLOURS = re.compile(r"\x1b\[[0-9;]*3[0-7][0-9;]*m")
@@ -63,7 +64,8 @@ def in_terminal(
     """Run the command in a terminal of that width; `press` says what to type at what is shown."""
     master, slave = pty.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, width, 0, 0))
-    env = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "", **(environment or {})}
+    usual = {"TERM": "xterm-256color", "COLUMNS": "", "LANG": "C.UTF-8", "LC_ALL": ""}
+    env = {**os.environ, **usual, "LC_CTYPE": "", **(environment or {})}
     env = {name: value for name, value in env.items() if value}
 
     def own_terminal() -> None:
@@ -124,17 +126,30 @@ def test_everything_fits_and_is_there(width: int, folder: Path) -> None:
     [
         {"PYTHONIOENCODING": "ascii"},
         {"PYTHONIOENCODING": "cp1252"},
-        {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"},
+        {"LANG": "C"},
+        {"LC_ALL": "C"},
     ],
-    ids=["ascii", "cp1252", "LANG=C"],
+    ids=["ascii", "cp1252", "LANG=C", "LC_ALL=C"],
 )
 def test_code_pages_survive(environment: Mapping[str, str], folder: Path) -> None:
     """Where fine marks cannot be shown, plain ones are: every byte is ASCII."""
+    (folder / "rocketeval.yaml").write_text(CONFIG.replace("scripted}", QUICK))
     screen = in_terminal(folder, "run", environment=environment, encoding="ascii")
     assert screen.code == 0
     assert any("grade  ##" in line for line in screen.lines)
     assert any(line.startswith(("/ 1", "  1")) for line in screen.lines)
     assert in_terminal(folder, "audit", environment=environment, encoding="ascii").code == 0
+
+
+def test_what_will_be_copied_is_not_broken(folder: Path) -> None:
+    """The next command stands whole on a line of its own, and so does the report's path."""
+    config = "a-config-whose-name-is-wider-than-such-a-terminal.yaml"
+    failing = CONFIG.replace("scripted}", "scripted, options: {fail_on: left explains the sun}}")
+    (folder / config).write_text(failing.replace("name: demo", "name: a-run-with-a-long-name-too"))
+    screen = in_terminal(folder, "run", config, width=40)
+    assert screen.code == 3
+    assert f"         rocketeval run {config}" in screen.lines
+    assert "Report   runs/a-run-with-a-long-name-too/report.html" in screen.lines
 
 
 def test_no_colour_means_none(folder: Path) -> None:

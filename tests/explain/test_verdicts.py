@@ -38,19 +38,39 @@ def test_influence_is_a_share_of_weight_times_spread() -> None:
     assert shares[0] / shares[2] == pytest.approx(2 * 0.6 / 0.8)
 
 
+def test_a_negative_weight_decides_as_much_as_a_positive_one() -> None:
+    """Shares stay shares when a yes lowers the score."""
+    p_yes = np.array([[0.2, 0.2, 0.1], [0.8, 0.8, 0.9], [0.5, 0.5, 0.5]])
+    found = item_verdicts(p_yes, p_yes[:, 2], np.array([0.4, -0.4, 0.2]))
+    shares = [item.influence for item in found]
+    assert sum(shares) == pytest.approx(1.0)
+    assert shares[0] == pytest.approx(shares[1])
+    assert min(shares) > 0.0
+
+
+def test_without_weights_nothing_is_called_decisive() -> None:
+    """A scorer without a weight per item gives no influence; the rest is still told."""
+    loud = np.array([0.05, 0.95, 0.1, 0.9, 0.5, 0.3])
+    p_yes = np.column_stack([0.5 + 0.06 * RANDOM.uniform(-1, 1, (6, 3)), loud])
+    found = item_verdicts(p_yes, p_yes.mean(axis=1), None)
+    assert [item.influence for item in found] == [None] * 4
+    assert found[3].verdict == ""
+    assert found[3].correlation == pytest.approx(1.0, abs=0.05)
+
+
 def test_a_repeated_item_names_the_earlier_one() -> None:
     """The later of two is redundant, also when it says the opposite; the earlier is not."""
-    base = np.array([0.1, 0.9, 0.3, 0.7, 0.5])
-    other = np.array([0.5, 0.4, 0.9, 0.2, 0.3])
+    base = np.tile([0.1, 0.9, 0.3, 0.7, 0.5], 2)
+    other = np.tile([0.5, 0.4, 0.9, 0.2, 0.3], 2)
     p_yes = np.column_stack([base, other, 1.0 - base])
     found = item_verdicts(p_yes, p_yes.mean(axis=1), equal(3))
     assert [item.verdict for item in found] == ["", "", "redundant"]
     assert found[2].why == "says the opposite of item 1 (-1.00)"
 
 
-def test_four_responses_do_not_make_an_item_redundant() -> None:
-    """Four that agree may do so by luck; gaps count against the five."""
-    base = np.array([0.1, 0.9, 0.3, 0.7, 0.5])
+def test_nine_responses_do_not_make_an_item_redundant() -> None:
+    """Few that agree may do so by luck; gaps count against the ten."""
+    base = np.tile([0.1, 0.9, 0.3, 0.7, 0.5], 2)
     p_yes = np.column_stack([base, base])
     p_yes[0, 1] = np.nan
     assert item_verdicts(p_yes, base, equal(2))[1].verdict == ""

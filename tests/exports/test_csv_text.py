@@ -14,20 +14,22 @@ from rocketeval.exports.csv_text import csv_cell, csv_text, disarm
 
 FORMULAS = [
     "=1+1", "+1", "-1", "@SUM(1)", "\t=1", "\r=1", "\n=1", "  =1", "'=1", '"=1', " '\"+1",
-    "\uff1d1", "\u00a0=1",
+    "\uff1d1", "\u00a0=1", "\x00=1", "\ufeff=1", "\u200b=1", "\x1b\u202e '=1", "\u00ad@x",
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize("text", FORMULAS)
 def test_a_text_that_would_compute_gets_an_apostrophe(text: str) -> None:
-    """Also behind spaces and quotes, and in full-width signs."""
+    """Also behind spaces, quotes and unseen characters, and in full-width signs."""
     assert disarm(text) == f"'{text}"
     for raw, expected in ((False, f"'{text}"), (True, text)):
         cells = csv.reader(io.StringIO(csv_cell(text, raw=raw), newline=""), strict=True)
         assert next(cells) == [expected]
 
 
-@pytest.mark.parametrize("text", ["gpt-4", "a=b", "x@y", "", "1-2", "'quoted'", "5"])
+@pytest.mark.parametrize(
+    "text", ["gpt-4", "a=b", "x@y", "", "1-2", "'quoted'", "5", "\ufeffa=b", "\x00"]
+)
 def test_harmless_text_is_left_alone(text: str) -> None:
     """Nobody's name is changed for nothing."""
     assert disarm(text) == text

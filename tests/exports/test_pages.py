@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import html
 import re
+from pathlib import Path
 
 import pytest
 
+import rocketeval
+from rocketeval import ScriptedEngine
 from rocketeval.exports import latex, markdown
 from rocketeval.exports.display import Display
+from support.make import make_config, write_benchmark
 
 SPECIALS = "\\{}$&#%_^~<>|`[]*\"'-"
 
@@ -100,3 +104,16 @@ def test_markdown_makes_no_links() -> None:
     assert "www.evil" not in escaped
     assert "https://" not in escaped
     assert "@somebody" not in escaped
+
+
+def test_one_is_not_many(tmp_path: Path) -> None:
+    """A ranking over a single query says so in the singular."""
+    folder = write_benchmark(tmp_path / "benchmark")
+    for path in (*folder.glob("*.jsonl"), *folder.glob("responses/*.jsonl")):
+        path.write_text(path.read_text().splitlines()[0] + "\n")
+    config = make_config(tmp_path)
+    rocketeval.run(config, judge=ScriptedEngine())
+    for what in ("ranking", "audit"):
+        rocketeval.Run(config).export("markdown", tmp_path / f"{what}.md", what=what)
+    assert (tmp_path / "ranking.md").read_text().startswith("**Ranking over 1 query, judged by")
+    assert "| 1 vote |" in (tmp_path / "audit.md").read_text()

@@ -16,7 +16,7 @@ import pytest
 
 import rocketeval
 from rocketeval import Run, ScriptedEngine
-from rocketeval.benchmarks.rocketeval import RocketEvalBenchmark
+from rocketeval.benchmarks.rocketeval import JUDGED, RocketEvalBenchmark
 from rocketeval.config import BenchmarkConfig
 from rocketeval.errors import ExportError, StageMissing
 from rocketeval.exports.csv_text import disarm
@@ -27,7 +27,7 @@ from rocketeval.stages import export_folder
 from rocketeval.stages.export import export_stream
 from rocketeval.stages.score import read_grid
 from support.hostile_run import ITEMS, NAMES, QUERIES
-from support.make import make_config
+from support.make import make_config, write_benchmark, write_jsonl
 
 RESPONSES = len(NAMES) * len(QUERIES)
 
@@ -160,7 +160,7 @@ def test_matches_give_the_runs_ratings_elsewhere(run: Run, tmp_path: Path) -> No
     matches = lines(tmp_path / "m.jsonl")
     pairs = len(NAMES) * (len(NAMES) - 1) // 2
     assert done.rows == len(matches) == pairs * len(QUERIES) - (len(NAMES) - 1)
-    assert done.left_out["pairs of responses of which one has no score"] == len(NAMES) - 1
+    assert done.left_out["pairs of candidates on a query where one has no score"] == len(NAMES) - 1
     outcome = {
         "model_a": evalica.Winner.X, "model_b": evalica.Winner.Y, "tie": evalica.Winner.Draw
     }  # fmt: skip
@@ -197,7 +197,8 @@ def test_matches_have_the_shape_of_recorded_votes(run: Run) -> None:
 
 
 def test_rocketeval_files_are_read_back(run: Run, tmp_path: Path) -> None:
-    """Our reader of the official layout finds the same queries, responses, checklists, scores."""
+    """Our reader of the official layout finds the same queries, responses and checklists; the
+    judge's scores are labels only for who names them."""
     done = run.export("rocketeval", tmp_path / "out")
     files = json.loads((tmp_path / "out" / "export.json").read_text())["files"]
     assert files["plain"] != files["org/plain"]
@@ -206,26 +207,65 @@ def test_rocketeval_files_are_read_back(run: Run, tmp_path: Path) -> None:
     inside = (tmp_path / "out").resolve()
     assert all(path.resolve().is_relative_to(inside) for path in inside.rglob("*"))
     assert not (tmp_path / "escape.jsonl").exists()
-    reader = RocketEvalBenchmark.create(BenchmarkConfig(kind="rocketeval", path=inside))
-    inputs = run.store.inputs
+    back = BenchmarkConfig(kind="rocketeval", path=inside)
+    reader, inputs = RocketEvalBenchmark.create(back), run.store.inputs
     assert list(reader.queries()) == list(inputs.queries.values())
     assert {(c.query_id, c.items) for c in reader.checklists()} == {
         (c.query_id, c.items) for c in inputs.checklists().values()
     }
     responses = {(r.query_id, r.candidate): r.text for r in reader.responses()}
     assert responses == {(r.query_id, files[r.candidate]): r.text for r in inputs.responses()}
-    labels = {(s.query_id, s.candidate): s.value for s in reader.labels()}
-    assert labels == {
+    assert list(reader.labels()) == []
+    assert reader.left_out() == {JUDGED: RESPONSES - 1}
+    (judge,) = (path.name for path in (inside / "score").iterdir())
+    named = RocketEvalBenchmark.create(back.model_copy(update={"options": {"labeler": judge}}))
+    assert {(s.query_id, s.candidate): s.value for s in named.labels()} == {
         (row["query_id"], files[row["candidate"]]): row["score"]
         for row in run.store.scores().to_pylist()
         if row["score"] is not None
     }
     assert done.left_out == {
-        "judgments: these responses have none": 1,
-        "scores: these responses have none": 1,
+        "judgments, which these responses do not have": 1,
+        "scores, which these responses do not have": 1,
         "labels, which are not the judge's": RESPONSES,
         "votes, for which the format has no place": 40,
     }
+
+
+def test_a_judge_is_not_audited_against_itself(tmp_path: Path) -> None:
+    """A run on an exported folder has no gold, and counts the scores that it did not take."""
+    config = make_config(tmp_path)
+    rocketeval.run(config, judge=ScriptedEngine())
+    Run(config).export("rocketeval", tmp_path / "official")
+    path = str(tmp_path / "official")
+    again = make_config(tmp_path, "again", benchmark={"kind": "rocketeval", "path": path})
+    rocketeval.run(again, judge=ScriptedEngine())
+    store = Run(again).store
+    assert store.inputs.labels() == []
+    assert store.manifest()["stages"]["load"]["left_out_by_config"] == {JUDGED: 6}
+    assert json.loads((store.path / "audit.json").read_text())["labels"] == {}
+    told = (store.path / "report.html").read_text()
+    assert f"{JUDGED} left out" in told
+
+
+@pytest.mark.parametrize(
+    "judge", ["x.json", "x.jsonl", "..", "CON", "a/b\x1b[31m: =1\n", "x" * 300]
+)
+@pytest.mark.parametrize("to", ["rocketeval", "wildbench"])
+def test_any_judge_has_a_folder(tmp_path: Path, judge: str, to: str) -> None:
+    """Whatever it is called, its files are inside, whole, and can be replaced."""
+    config = make_config(tmp_path, judge={"engine": "scripted", "model": judge})
+    rocketeval.run(config, judge=ScriptedEngine(model=judge))
+    out = tmp_path / "exports" / "out"
+    Run(config).export(to, out)
+    Run(config).export(to, out, force=True)
+    about = json.loads((out / "export.json").read_text())
+    files = {str(path.relative_to(out)) for path in out.rglob("*") if path.is_file()}
+    assert set(about["written"]) == files
+    assert about["judge"] == judge
+    arrays = [path for path in out.rglob("*.json") if path.is_file() and path.name != "export.json"]
+    assert [len(json.loads(path.read_text())) for path in arrays] == [3, 3]
+    assert [path.name for path in out.parent.iterdir()] == ["out"]
 
 
 def test_rocketeval_judgments_are_those_of_the_ledger(run: Run, tmp_path: Path) -> None:
@@ -337,6 +377,61 @@ def test_the_runs_own_files_are_left_alone(run: Run) -> None:
     with pytest.raises(ExportError, match="inside the run"):
         run.export("csv", run.store.path / "ranking.csv", force=True)
     assert (run.store.path / "ranking.csv").read_bytes() == before
+
+
+@pytest.mark.parametrize("place", ["ranking.csv", "inputs/new/ranking.csv", "link/ranking.csv"])
+def test_other_runs_are_left_alone_too(run: Run, tmp_path: Path, place: str) -> None:
+    """No export goes into any run, however deep, or by another way."""
+    config = make_config(tmp_path)
+    rocketeval.run(config, judge=ScriptedEngine())
+    other = Run(config).store.path
+    before = sorted(other.rglob("*"))
+    (tmp_path / "link").symlink_to(other)
+    path = tmp_path / place if place.startswith("link") else other / place
+    with pytest.raises(ExportError, match="inside the run"):
+        run.export("csv", path, force=True)
+    with pytest.raises(ExportError, match="inside the run"):
+        run.export("wildbench", path.parent / "out")
+    assert sorted(other.rglob("*")) == before
+
+
+def test_matches_are_those_of_the_ranking_after_learning(tmp_path: Path) -> None:
+    """With learned scores, a candidate without any and one with few, who won is the same."""
+    queries = [f"q{n:02d}" for n in range(12)]
+    folder = write_benchmark(tmp_path / "benchmark")
+    (folder / "votes.jsonl").unlink()
+    for candidate in ("left", "right"):
+        (folder / "responses" / f"{candidate}.jsonl").unlink()
+    write_jsonl(folder / "queries.jsonl", [{"id": q, "text": f"Why {q}?"} for q in queries])
+    items = ["Is it right?", "Is it clear?"]
+    write_jsonl(folder / "checklists.jsonl", [{"query_id": q, "items": items} for q in queries])
+    for name in ("a", "b", "c", "dead", "rare"):
+        asked = queries[:1] if name == "rare" else queries
+        rows = [{"query_id": q, "text": f"{'FAIL' * (name == 'dead')} {name} {q}"} for q in asked]
+        write_jsonl(folder / "responses" / f"{name}.jsonl", rows)
+    labels = [
+        {"query_id": q, "candidate": name, "value": 1 + (3 * n + len(q) * place) % 10}
+        for n, q in enumerate(queries)
+        for place, name in enumerate("abc")
+    ]
+    write_jsonl(folder / "labels.jsonl", labels)
+    config = make_config(tmp_path, scorer={"kind": "isotonic"})
+    rocketeval.run(config, judge=ScriptedEngine(fail_on="FAIL"))
+    done = Run(config).export("matches", tmp_path / "m.jsonl")
+    ranking = json.loads((Run(config).store.path / "ranking.json").read_text())
+    assert ranking["unranked"] == ["dead"]
+    shares: dict[tuple[str, str], list[float]] = {}
+    for match in lines(tmp_path / "m.jsonl"):
+        won = {"model_a": 1.0, "tie": 0.5, "model_b": 0.0}[match["winner"]]
+        shares.setdefault((match["model_a"], match["model_b"]), []).append(won)
+        shares.setdefault((match["model_b"], match["model_a"]), []).append(1.0 - won)
+    names = ranking["wins"]["candidates"]
+    for name, row in zip(names, ranking["wins"]["shares"], strict=True):
+        for other, share in zip(names, row, strict=True):
+            own = shares.get((name, other))
+            assert share == (None if own is None else pytest.approx(np.mean(own), abs=1e-4))
+    left_out = done.left_out["pairs of candidates on a query where one has no score"]
+    assert left_out + done.rows == len(queries) * 10
 
 
 def test_other_scales_and_methods_are_refused(tmp_path: Path) -> None:

@@ -368,3 +368,25 @@ async def test_a_failure_keeps_its_answers_for_the_next_run() -> None:
     assert (broken.items_asked, mended.items_asked) == (2, 1)
     whole = (await ScriptedEngine().grade(task(0), {})).answers
     assert loop.recorded[0].answers == whole
+
+
+async def test_what_failures_cost_is_told_too() -> None:
+    """All that an observer hears of adds up to what the loop has spent."""
+
+    class Ledger(Observer):
+        def __init__(self) -> None:
+            self.sum = Usage()
+
+        def judged(self, judgment: Judgment) -> None:
+            self.sum += judgment.usage
+
+        def spent(self, usage: Usage) -> None:
+            self.sum = usage
+
+    observer = Ledger()
+    loop = Loop(map(task, range(6)), Absent({1, 3, 5}))
+    loop.watcher = observer  # type: ignore[assignment]
+    grading = await loop.run()
+    assert len(grading.failures) == 3
+    assert grading.spent.requests == 3 + sum(each.usage.requests for each in loop.recorded)
+    assert observer.sum == grading.spent

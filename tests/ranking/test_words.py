@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from rocketeval.ranking.rank import RankedCandidate
-from rocketeval.ranking.words import MOST_SENTENCES, separation_in_words
+import pytest
+
+from rocketeval.ranking.rank import RankedCandidate, Ranking
+from rocketeval.ranking.words import MOST_SENTENCES, conclusion_in_words, separation_in_words
 from rocketeval.records import Interval
 
 ANY = Interval(0.0, 0.0, 0.0)
@@ -47,3 +49,48 @@ def test_long_rankings_are_cut_with_a_count() -> None:
 
 def test_nobody_ranked_is_nothing_to_say() -> None:
     assert separation_in_words(()) == []
+
+
+def ranking(*groups: int, islands: int = 1, first_to: int = 1, level: int = 1) -> Ranking:
+    """Candidates a, b, c... by group; the first may hold ranks to `first_to`, `level` share it."""
+    rows = tuple(
+        RankedCandidate(
+            f"{chr(97 + place % 26)}{place // 26 or ''}",
+            1 if place < level else place + 1,
+            1,
+            first_to if place == 0 else len(groups),
+            ANY,
+            ANY,
+            9,
+            0,
+            group,
+            1,
+        )
+        for place, group in enumerate(groups)
+    )
+    return Ranking(rows, (), 0.1, 100, 0, 0.95, 9, islands)
+
+
+@pytest.mark.parametrize(
+    ("found", "words"),
+    [
+        (ranking(), ""),
+        (ranking(1), "a is the only candidate with a score."),
+        (ranking(1, 2), "a is clearly ahead of b."),
+        (ranking(1, 2, 2), "a is clearly ahead of all 2 others."),
+        (ranking(1, 2, 2, first_to=2), "a is clearly ahead of b."),
+        (ranking(1, 1, 2), "a leads, but cannot be told apart from b."),
+        (ranking(1, 1, 1, 2), "a leads, but cannot be told apart from b and c."),
+        (ranking(1, 1, 1, 1), "a leads, but cannot be told apart from b, c and d."),
+        (ranking(*[1] * 900), "a leads, but cannot be told apart from b, c, d and 896 more."),
+        (ranking(1, 1, 2, level=2), "a and b share the first place."),
+        (
+            ranking(1, 2, 2, islands=2),
+            "The candidates fall into 2 sets that share no query: ranks say nothing across "
+            "these sets.",
+        ),
+    ],
+)
+def test_the_conclusion_is_a_sentence_for_a_stranger(found: Ranking, words: str) -> None:
+    """It never claims more than the groups and ranks do, and stays short."""
+    assert conclusion_in_words(found) == words

@@ -49,6 +49,7 @@ class MadeUp:
     def __init__(self, word: str, queries: int, length: int) -> None:
         self.word = word
         self.lengths = [length] * queries
+        self.query_lengths = [0] * queries
         self.readings = 0
         self.scores: Floats = np.array([[5.0, 5.0 + place] for place in range(queries)])
         self.items: Ints = np.full(queries, 2)
@@ -68,22 +69,25 @@ class MadeUp:
             yield {"texts": [self.word] * 2, "figures": []}
 
     def query(self, place: int) -> dict[str, Any]:
-        return {"text": self.word, "place": place}
+        return {"text": self.word + noise(place, self.query_lengths[place]), "place": place}
 
     def texts(self, places: Sequence[int]) -> Iterator[dict[str, Any]]:
         self.readings += 1
         for place in places:
-            random = np.random.default_rng(place)
-            noise = (
-                random.integers(33, 127, self.lengths[place]).astype(np.uint8).tobytes().decode()
-            )
-            yield {"texts": [self.word + noise, None], "histories": []}
+            text = self.word + noise(place, self.lengths[place])
+            yield {"texts": [text, None], "histories": []}
 
     def labels(self) -> dict[str, Any] | None:
         return None
 
     def pairs(self) -> dict[str, Any] | None:
         return {"first": 2}
+
+
+def noise(seed: int, length: int) -> str:
+    """Return text that does not compress."""
+    random = np.random.default_rng(seed)
+    return random.integers(33, 127, length).astype(np.uint8).tobytes().decode()
 
 
 def made_up_head(word: str) -> ReportHead:
@@ -101,6 +105,10 @@ def made_up_head(word: str) -> ReportHead:
         finished=word,
         made_with=word,
         provisional=word,
+        conclusion=word,
+        islands=1,
+        weights="equal",
+        learned_from="",
         judge=word,
         judge_details=((word, word),),
         author=word,

@@ -67,6 +67,22 @@ def test_a_query_too_long_for_the_page_does_not_keep_others_out(make_source: Mak
     assert fit(source, 25_000).detail.tolist() == [TEXTS, TEXTS, TEXTS, ANSWERS]
 
 
+def test_a_huge_query_does_not_take_the_detail_of_later_ones(make_source: MakeSource) -> None:
+    """The most divisive query is a book: it alone is left with its scores."""
+    source = make_source(queries=20, length=0)
+    assert isinstance(source.content, MadeUp)
+    source.content.query_lengths[19] = 60_000
+    assert fit(source, 60_000).detail.tolist() == [TEXTS] * 19 + [SCORES]
+
+
+def test_a_long_query_counts_once(make_source: MakeSource) -> None:
+    """Only its items stand in the file a second time, not its text."""
+    source = make_source(queries=1, length=0)
+    assert isinstance(source.content, MadeUp)
+    source.content.query_lengths[0] = 20_000
+    assert fit(source, 50_000).detail.tolist() == [TEXTS]
+
+
 def test_responses_are_read_a_few_times_and_not_for_every_query(make_source: MakeSource) -> None:
     """Every reading passes over all responses of the run."""
     source = make_source(queries=200, length=100)

@@ -11,6 +11,7 @@ import pytest
 from rocketeval.errors import RocketEvalError
 from rocketeval.records import Interval, Status
 from rocketeval.report.data import (
+    GRADE_STATUS_TEXT,
     STATUS_TEXT,
     Explained,
     Figure,
@@ -60,4 +61,9 @@ def test_a_figure_that_is_no_number_is_refused_by_name(changes: Any, owner: str)
 
 def test_every_status_has_words() -> None:
     """A new status cannot appear in reports under its bare name."""
-    assert set(STATUS_TEXT) == set(Status) - {Status.OK}
+    assert set(STATUS_TEXT) == set(GRADE_STATUS_TEXT) == set(Status) - {Status.OK}
+
+
+def test_a_grade_is_not_called_a_yes_or_no() -> None:
+    """Judges that are asked for a grade are not said to have hidden a yes."""
+    assert not [words for words in GRADE_STATUS_TEXT.values() if "yes" in words.split()]

@@ -33,14 +33,6 @@ def test_every_probability_has_its_own_number_of_a_missing_one() -> None:
     assert encoded(np.array([0.0, 1.0])).tolist() == [0, 60000]
 
 
-def test_scores_are_kept_to_four_digits_of_the_scale() -> None:
-    """What is rounded away is far below what is shown."""
-    scores = np.random.default_rng(0).uniform(1.0, 10.0, 1000)
-    assert np.abs(module.coarse(scores, (1.0, 10.0)) - scores).max() < 1e-4
-    unit = scores / 10.0
-    assert np.abs(module.coarse(unit, (0.0, 1.0)) - unit).max() < 1e-5
-
-
 @pytest.mark.parametrize(
     "name", ["query-3", "query--1", "query-1e0", "query-", "query-²", "query-" + "9" * 5000, "x"]
 )

@@ -141,3 +141,16 @@ def test_queries_are_drawn_by_the_seed() -> None:
     assert drawn != module._some_queries(grid, 2)
     assert module._some_queries(ScoreGrid(ids[:5], ("a",), np.zeros((5, 1))), 1) == set(ids[:5])
     assert module._some_queries(ScoreGrid((), (), np.zeros((0, 0))), 1) == set()
+
+
+def test_the_same_audit_again_leaves_the_report_and_another_one_does_not(tmp_path: Path) -> None:
+    """Whoever looks at the audit once more keeps the page; one of other figures is removed."""
+    config = make_config(tmp_path)
+    outcome = rocketeval.run(config)
+    Run(config).audit()
+    assert outcome.report.exists()
+    assert (outcome.path / "explain.json").exists()
+    (outcome.path / "audit.json").write_text("{}")
+    Run(config).audit()
+    assert not outcome.report.exists()
+    assert (outcome.path / "explain.json").exists()

@@ -135,12 +135,49 @@ def test_gaps_are_on_the_page(tmp_path: Path) -> None:
     assert json.loads(blocks["queries"])["missing"] == [0, 0, 1]
 
 
+def test_absent_responses_are_not_nothing(tmp_path: Path) -> None:
+    """A candidate that did not answer a query is a gap, though no row of the run is missing one."""
+    right = write_benchmark(tmp_path / "benchmark") / "responses" / "right.jsonl"
+    right.write_text("".join(right.read_text().splitlines(keepends=True)[:2]))
+    (tmp_path / "benchmark" / "votes.jsonl").unlink()
+    head, _ = opened(rocketeval.run(make_config(tmp_path), judge=ScriptedEngine(p_yes)))
+    lost = {loss["what"]: (loss["count"], loss["of"], loss["lost"]) for loss in head["losses"]}
+    assert lost == {"responses absent from the benchmark": (1, 6, True)}
+
+
+def test_candidates_that_share_no_query_are_not_compared(tmp_path: Path) -> None:
+    """The page says that there are two sets, and has no figure for a pair across them."""
+    responses = write_benchmark(tmp_path / "benchmark") / "responses"
+    for name, kept in (("left", "sky"), ("right", "sea")):
+        file = responses / f"{name}.jsonl"
+        rows = [line for line in file.read_text().splitlines() if kept in line]
+        file.write_text("\n".join(rows))
+    (tmp_path / "benchmark" / "votes.jsonl").unlink()
+    head, blocks = opened(rocketeval.run(make_config(tmp_path), judge=ScriptedEngine(p_yes)))
+    assert head["islands"] == 2
+    assert head["conclusion"].startswith("The candidates fall into 2 sets")
+    pairs = json.loads(blocks["pairs"])
+    assert (pairs["effect"], pairs["p_value"], pairs["verdict"]) == (
+        [None],
+        [None],
+        ["share no query"],
+    )
+
+
+def test_the_conclusion_is_on_the_page(tmp_path: Path) -> None:
+    """Three queries tell nothing apart, and that is said."""
+    head, _ = opened(rocketeval.run(make_config(tmp_path), judge=ScriptedEngine(p_yes)))
+    assert head["conclusion"] == "left leads, but cannot be told apart from right."
+    assert (head["weights"], head["learned_from"]) == ("equal", "")
+
+
 def test_a_whole_run_says_what_was_looked_for(tmp_path: Path) -> None:
     """A run that lost nothing is not cried wolf over, and its zeros are still stated."""
     head, _ = opened(rocketeval.run(make_config(tmp_path), judge=ScriptedEngine(p_yes)))
     assert head["losses"] == []
     assert "responses not judged" in head["nothing_lost"]
-    assert "answers: call failed" in head["nothing_lost"]
+    assert "answers: the call failed" in head["nothing_lost"]
+    assert "responses absent from the benchmark" in head["nothing_lost"]
     assert ["answers", 12] in head["sizes"]
 
 
@@ -194,7 +231,7 @@ def test_a_run_that_still_goes_has_a_report(tmp_path: Path) -> None:
     assert (head.figures, head.tables, head.advice, head.explained) == ((), (), (), ())
     assert len(head.trust) == 3
     assert head.trust[0].verdict.startswith("not audited yet")
-    assert not any("not judged" in what for what in head.nothing_lost)
+    assert (head.conclusion, head.islands) == ("", 1)
     assert "2 of 3 queries judged" in served_page(head, "report")
 
 

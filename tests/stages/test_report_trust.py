@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from math import nan
 from typing import Any
 
@@ -12,8 +12,10 @@ import pytest
 from rocketeval.ranking.rank import RankedCandidate, Ranking
 from rocketeval.records import Interval
 from rocketeval.report.data import TrustNumber
+from rocketeval.stages.report_figures import figures, tables
 from rocketeval.stages.report_findings import Findings
-from rocketeval.stages.report_trust import trust
+from rocketeval.stages.report_losses import losses
+from rocketeval.stages.report_trust import _number, trust
 
 SURE = Interval(5.0, 4.0, 6.0)
 
@@ -60,11 +62,11 @@ def test_without_gold_the_run_is_said_not_to_be_audited() -> None:
 @pytest.mark.parametrize(
     ("value", "low", "mood", "words"),
     [
-        (0.61, 0.58, "good", "beats every trivial rule, the best of which is “longer response”"),
-        (0.57, 0.55, "fair", "yet stays nearer to it than to people"),
-        (0.55, 0.50, "fair", "not surely better than “longer response” (53.6 %)"),
-        (0.50, 0.45, "poor", "no better than “longer response” (53.6 %)"),
-        (0.61, nan, "unknown", "too few queries to tell it from “longer response”"),
+        (0.61, 0.58, "good", ""),
+        (0.57, 0.55, "fair", "; the judge is nearer to the rule"),
+        (0.55, 0.50, "fair", "; the judge may do no better"),
+        (0.50, 0.45, "poor", "; the judge does no better"),
+        (0.61, nan, "unknown", "; too few queries to tell"),
     ],
 )
 def test_votes_are_held_against_the_best_trivial_rule(
@@ -77,8 +79,11 @@ def test_votes_are_held_against_the_best_trivial_rule(
     voters = {"with_ties": asdict(Interval(0.641, 0.6, 0.7))}
     first, *_ = numbers(agreement=votes, voters=voters)
     assert first.mood == mood
-    assert words in first.verdict
-    assert first.verdict.endswith("; people agree 64.1 % among themselves")
+    assert first.verdict == (
+        "People agree with each other 64.1 % of the time; the best trivial rule, "
+        f"“longer response”, reaches 53.6 %{words}"
+    )
+    assert len(first.verdict) <= 140
     assert [(each.name, each.kind) for each in first.beside] == [
         ("longer response", "floor"),
         ("always a tie", "floor"),
@@ -86,6 +91,24 @@ def test_votes_are_held_against_the_best_trivial_rule(
         ("people among themselves", "ceiling"),
     ]
     assert "1,200 votes" in first.how
+    assert "came with the benchmark" in first.how
+
+
+@pytest.mark.parametrize(
+    ("value", "low", "mood", "words"),
+    [
+        (0.61, 0.58, "good", "beats every trivial rule, the best of which is “longer response”"),
+        (0.55, 0.50, "fair", "not surely better than “longer response” (53.6 %)"),
+        (0.50, 0.45, "poor", "no better than “longer response” (53.6 %)"),
+    ],
+)
+def test_votes_of_one_voter_each_are_held_against_the_rule_alone(
+    value: float, low: float, mood: str, words: str
+) -> None:
+    """Without two votes on the same pair nobody knows how far people agree."""
+    first, *_ = numbers(agreement=agreement(value, low, longer_response=0.536))
+    assert first.mood == mood
+    assert words in first.verdict
 
 
 def test_another_way_to_read_the_judge_is_no_trivial_rule() -> None:
@@ -109,11 +132,81 @@ def test_gold_comes_first_and_three_are_enough() -> None:
     )
     assert [number.title for number in found] == [
         "Agreement with votes, ties included",
-        "Correlation with all labels",
+        "Correlation with labels (Pearson)",
         "Same order as the reference ratings",
     ]
     assert [number.mood for number in found] == ["good", "fair", "good"]
-    assert found[1].beside[0].value == 0.2
+    assert [each.value for each in found[1].beside] == [0.0, 0.2]
+    assert all("came with the benchmark" in number.how for number in found)
+
+
+def labelled(spearman: Interval, length: float = 0.1) -> TrustNumber:
+    """The number of a run with labels only."""
+
+    def method(value: Interval) -> dict[str, Any]:
+        levels = {"responses": {"spearman": asdict(value)}}
+        pearson = asdict(Interval(0.9, 0.8, 0.95))
+        return {"pearson": pearson, "levels": levels, "responses": 800, "reason": None}
+
+    rules = {"longer response": method(Interval(length, length, length))}
+    first, *_ = numbers(labels={"all labels": {"judge": method(spearman), **rules}})
+    return first
+
+
+@pytest.mark.parametrize(
+    ("spearman", "length", "mood", "words"),
+    [
+        (Interval(0.8, 0.7, 0.9), 0.1, "good", "the best of which is “longer response” (0.10)"),
+        (Interval(0.5, 0.4, 0.6), 0.1, "fair", "yet single scores often differ"),
+        (Interval(0.2, 0.05, 0.3), 0.1, "fair", "not surely better than “longer response” (0.10)"),
+        (Interval(0.2, 0.05, 0.3), -0.25, "poor", "no better than “shorter response” (0.25)"),
+        (Interval(0.2, -0.1, 0.4), -0.1, "poor", "cannot be told from no relation at all"),
+        (Interval(-0.03, -0.48, 0.38), -0.11, "poor", "cannot be told from no relation at all"),
+        (Interval(-0.3, -0.5, -0.1), -0.4, "poor", "scores fall where labels rise"),
+    ],
+)
+def test_labels_are_held_against_no_relation_and_length_either_way(
+    spearman: Interval, length: float, mood: str, words: str
+) -> None:
+    """By Spearman's coefficient, as in the terminal; a judge like a coin beats nothing."""
+    found = labelled(spearman, length)
+    assert found.title == "Correlation with labels (Spearman)"
+    assert found.value == spearman
+    assert found.mood == mood
+    assert words in found.verdict
+    assert len(found.verdict) <= 140
+    assert [(each.name, each.value) for each in found.beside] == [
+        ("no relation", 0.0),
+        ("longer response" if length > 0 else "shorter response", abs(length)),
+    ]
+
+
+def test_negative_numbers_have_a_minus_sign() -> None:
+    """A hyphen is not one."""
+    assert _number(-0.125) == "\N{MINUS SIGN}0.12"
+
+
+def test_an_order_of_too_few_candidates_is_not_called_bad() -> None:
+    """Three candidates give a coefficient without an interval."""
+    spearman = {"value": 1.0, "interval": None, "p_value": 0.33}
+    first, *_ = numbers(ratings={"spearman": spearman, "n": 3, "reason": None})
+    assert (first.mood, first.verdict) == ("unknown", "too few candidates to tell")
+
+
+def test_an_older_audit_gives_what_it_has() -> None:
+    """Audits before voters, ratings, levels and biases were kept are no error."""
+    audit = {"agreement": agreement(0.6, 0.58, longer_response=0.5)}
+    findings = Findings(pa.table({"score": [1.0]}), ranking((1, 1)), audit)
+    assert trust(findings)[0].mood == "good"
+    assert len(figures(audit)) == 4
+    assert tables(audit) == ()
+    old = {"all labels": {"judge": {"pearson": asdict(Interval(0.5, 0.4, 0.6))}}}
+    assert numbers(labels=old)[0].mood == "fair"
+    load = {"votes": 9, "labels": 4, "queries": 1, "candidates": 1, "responses": 1}
+    manifest = {"stages": {"load": load}}
+    lost, none = losses(replace(findings, manifest=manifest), yes_no=True)
+    assert lost == ()
+    assert "votes refused: the scorer was fitted to them" in none
 
 
 def test_figures_that_could_not_be_computed_say_why() -> None:

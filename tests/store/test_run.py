@@ -11,6 +11,7 @@ import pytest
 
 from rocketeval.errors import RunLocked, RunMismatch, StageMissing, StoreError
 from rocketeval.records import Answer, Failure, JudgeFingerprint, Status
+from rocketeval.store.ledger import Ledger, adopt_from_cache
 from rocketeval.store.run import RunStore
 from support.make import judgment, key, make_config
 
@@ -94,3 +95,37 @@ def test_damaged_scores_say_how_to_make_them_again(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="damaged") as caught:
         store.scores()
     assert "rocketeval score" in caught.value.hint
+
+
+def test_scores_go_before_the_first_new_judgment_is_written(
+    store: RunStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Opening a ledger drops nothing; a crash at the first write leaves no scores to be stale."""
+    scores = store.path / "scores.parquet"
+    scores.write_bytes(b"old")
+    with store.ledger(JUDGE.digest, None):
+        pass
+    assert scores.exists()
+
+    def crash(handle: int, line: bytes) -> None:
+        assert not scores.exists()
+        raise StoreError("crash")
+
+    monkeypatch.setattr("rocketeval.store.ledger._write_whole", crash)
+    with store.ledger(JUDGE.digest, None) as ledger, pytest.raises(StoreError, match="crash"):
+        ledger.append(judgment("a"))
+    assert not scores.exists()
+
+
+def test_scores_go_before_judgments_are_adopted(store: RunStore, tmp_path: Path) -> None:
+    """What another run paid for changes the scores just as well."""
+    scores = store.path / "scores.parquet"
+    scores.write_bytes(b"old")
+    theirs = Ledger(tmp_path / "cache", JUDGE.digest)
+    theirs.append(judgment("a"))
+    theirs.close()
+    with store.ledger(JUDGE.digest, None) as ledger:
+        assert adopt_from_cache(ledger, tmp_path / "cache", {key("b"): ("q", "c")}) == 0
+        assert scores.exists()
+        assert adopt_from_cache(ledger, tmp_path / "cache", {key("a"): ("q", "c")}) == 1
+    assert not scores.exists()

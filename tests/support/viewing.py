@@ -72,11 +72,12 @@ Viewing = Callable[..., Awaitable[View]]
 
 @asynccontextmanager
 async def served(
-    target: Path, *, allow_remote: bool = False, quiet: float = 30.0
+    target: Path, *, allow_remote: bool = False, names: tuple[str, ...] = (), quiet: float = 30.0
 ) -> AsyncIterator[View]:
     """Serve a target on a free port."""
     shelf = Shelf(find_target(target), quiet=quiet)
-    runner = web.AppRunner(make_app(shelf, allow_remote=allow_remote), access_log=None)
+    app = make_app(shelf, allow_remote=allow_remote, names=names)
+    runner = web.AppRunner(app, access_log=None)
     await runner.setup()
     bound = bind("127.0.0.1", 0, allow_remote=False)
     await web.SockSite(runner, bound).start()

@@ -195,6 +195,52 @@ async def test_few_judged_responses_are_visible_as_such(tmp_path: Path, viewing:
     assert sum(one["missing"] for one in head["candidates"]) == 2 * QUERIES - done
     line = (await view.json("/runs.json"))["runs"][0]
     assert (line["state"], line["done"], line["total"]) == ("paused", done, 2 * QUERIES)
+    sizes = dict(head["sizes"])
+    assert (sizes["judgments"], sizes["answers"]) == (done, 2 * done)
+    lost = {loss["what"]: (loss["count"], loss["of"]) for loss in head["losses"]}
+    assert lost["responses not judged"] == (2 * QUERIES - done, 2 * QUERIES)
+    grade = next(cost for cost in head["costs"] if cost["stage"] == "grade")
+    assert grade["requests"] > 0
+    assert head["trust"][2]["verdict"] == "none is missing"
+    assert head["conclusion"] == ""
+
+
+async def test_facts_of_an_earlier_grading_do_not_leak_in(tmp_path: Path, viewing: Viewing) -> None:
+    """What the manifest says of a finished run is not said of the one that goes on from it."""
+    write_many(tmp_path / "benchmark")
+    await asyncio.to_thread(
+        rocketeval.run, make_config(tmp_path), judge=ScriptedEngine(prefer_left)
+    )
+    left = tmp_path / "benchmark" / "responses" / "left.jsonl"
+    left.write_text(left.read_text().replace("left explains", "left tells"))
+    await Run(make_config(tmp_path), judge=ScriptedEngine(prefer_left)).to_checklists()
+    head = await (await viewing(tmp_path / "runs" / "run", quiet=0.0)).json("/run/run/head.json")
+    assert dict(head["sizes"])["judgments"] == QUERIES
+    assert {cost["stage"] for cost in head["costs"]} <= {"load", "checklist", "grade", "score"}
+
+
+async def test_a_run_without_a_usable_answer_says_why(tmp_path: Path, viewing: Viewing) -> None:
+    """All is judged and nothing has a score: counts are real, and the reason is told."""
+    text = "I would rather not say."
+    judge = {"engine": "scripted", "model": "scripted", "options": {"text": text}}
+    config = make_config(tmp_path, judge=judge, method={"kind": "cot"})
+    with pytest.raises(rocketeval.RocketEvalError):
+        await asyncio.to_thread(rocketeval.run, config)
+    view = await viewing(tmp_path / "runs" / "run", quiet=0.0)
+    head = await view.json("/run/run/head.json")
+    assert "6 of 6 responses are judged so far" in head["provisional"]
+    assert "No response has a score: none of 6 answers can be used." in head["provisional"]
+    assert "the judge wrote a text without an answer in it" in head["provisional"]
+    lost = {loss["what"]: (loss["count"], loss["of"]) for loss in head["losses"]}
+    assert lost["responses without a score"] == (6, 6)
+    assert lost["answers: the judge wrote a text without an answer in it"] == (6, 6)
+    assert "responses not judged" in head["nothing_lost"]
+    assert dict(head["sizes"])["judgments"] == 6
+    assert [one["rank"] for one in head["candidates"]] == [None, None]
+    block = await view.get("/run/run/block/query-0")
+    odd = json.loads(gzip.decompress(block.body))["odd"]
+    assert {why for *_, why in odd} == {"the judge wrote a text without an answer in it"}
+    assert (await view.get("/run/run/")).status == 200
 
 
 async def test_a_run_before_its_first_judgment_is_shown(tmp_path: Path, viewing: Viewing) -> None:
@@ -208,6 +254,9 @@ async def test_a_run_before_its_first_judgment_is_shown(tmp_path: Path, viewing:
     assert "0 of 6 responses are judged so far" in head["provisional"]
     assert sorted(one["name"] for one in head["candidates"]) == ["left", "right"]
     assert all(one["rank"] is None for one in head["candidates"])
+    lost = {loss["what"]: loss["count"] for loss in head["losses"]}
+    assert (lost["responses without a score"], lost["responses not judged"]) == (6, 6)
+    assert not [what for what in head["nothing_lost"] if what.startswith("answers:")]
     assert (await view.get("/run/run/")).status == 200
     assert (await view.get("/run/run/block/queries")).status == 200
 
@@ -227,6 +276,8 @@ async def test_a_run_that_is_ranked_and_not_audited_shows_its_own_ranks(
     assert [one["score"]["value"] for one in head["candidates"]] == [
         row.mean_score.value for row in ranking.rows
     ]
+    assert (dict(head["sizes"])["judgments"], head["scorer"]) == (6, "hard")
+    assert "responses not judged" in head["nothing_lost"]
 
 
 def test_figures_can_be_made_at_any_moment_of_a_growing_ledger(tmp_path: Path) -> None:

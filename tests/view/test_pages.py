@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import json
 import re
+import threading
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
 from rocketeval.config import load_config
 from rocketeval.stages.report import gather, read_findings
+from rocketeval.stages.report_content import RunContent
 from rocketeval.store.run import RunStore
 from support.make import write_benchmark
 from support.viewing import Viewing, files_of, finish
@@ -159,9 +163,60 @@ async def test_only_this_machines_names_are_answered_to(
 
 
 async def test_remote_readers_can_be_let_in(tmp_path: Path, viewing: Viewing) -> None:
-    """With --allow-remote any name of this machine will do."""
-    view = await viewing(finish(tmp_path), allow_remote=True)
-    assert (await view.get("/run/run/", Host="gpu-box.lan:8700")).status == 200
+    """With --allow-remote the names it was given will do, and the address that was reached."""
+    view = await viewing(finish(tmp_path), allow_remote=True, names=("GPU-box.lan", "10.0.0.7"))
+    for host in ("gpu-box.lan:8700", "gpu-box.lan.", "10.0.0.7", "127.0.0.1:1", "localhost"):
+        assert (await view.get("/run/run/", Host=host)).status == 200, host
+    for host in ("evil.example", "gpu-box.lan.evil.example", "10.0.0.8", ""):
+        refused = await view.get("/run/run/", Host=host)
+        assert refused.status == 403, host
+        assert b"--host-name" in refused.body
+
+
+async def test_names_are_for_remote_readers_only(tmp_path: Path, viewing: Viewing) -> None:
+    """Without --allow-remote no name but this machine's own is answered to."""
+    view = await viewing(finish(tmp_path), names=("gpu-box.lan",))
+    assert (await view.get("/run/run/", Host="gpu-box.lan")).status == 403
+
+
+async def test_a_large_block_is_made_once_and_nobody_waits_for_it(
+    tmp_path: Path, viewing: Viewing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While comparisons are made, a query opens; who asks for them again gets the same."""
+    made: list[int] = []
+    began, go_on = threading.Event(), threading.Event()
+
+    def slow(self: RunContent) -> dict[str, Any]:
+        made.append(1)
+        began.set()
+        assert go_on.wait(60)
+        return {"first": 2}
+
+    view = await viewing(finish(tmp_path))
+    monkeypatch.setattr(RunContent, "pairs", slow)
+    asked = [asyncio.create_task(view.get("/run/run/block/pairs")) for _ in range(2)]
+    assert await asyncio.to_thread(began.wait, 60)
+    assert (await view.get("/run/run/block/query-0")).status == 200
+    assert (await view.get("/run/run/pulse.json")).status == 200
+    go_on.set()
+    bodies = [(await answer).body for answer in asked]
+    bodies.append((await view.get("/run/run/block/pairs")).body)
+    assert len(set(bodies)) == 1
+    assert len(made) == 1
+
+
+async def test_a_block_that_failed_is_tried_again(
+    tmp_path: Path, viewing: Viewing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An error is told once, and not kept."""
+    view = await viewing(finish(tmp_path))
+    with monkeypatch.context() as broken:
+        for problem in (IndexError, ZeroDivisionError):
+            broken.setattr(RunContent, "pairs", Mock(side_effect=problem("broken")))
+            answer = await view.get("/run/run/block/pairs")
+            assert answer.status == 500
+            assert b"run cannot be read as a run" in answer.body
+    assert (await view.get("/run/run/block/pairs")).status == 200
 
 
 async def test_hostile_names_stay_text(tmp_path: Path, viewing: Viewing) -> None:

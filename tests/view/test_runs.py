@@ -38,11 +38,13 @@ async def test_a_line_says_what_a_run_found(tmp_path: Path, viewing: Viewing) ->
     assert b"one" in (await view.get("/")).body
     found = await lines(view)
     one = found["one"]
+    expected = f"{tmp_path.name}/benchmark"
+    assert (await view.json("/run/one/head.json"))["benchmark"] == expected
     assert one["at"] == "run/one/"
     assert (one["state"], one["why"], one["done"], one["total"]) == ("finished", "", 6, 6)
     assert (one["judge"], one["method"], one["scorer"]) == ("scripted", "checklist", "mean")
     assert (one["queries"], one["candidates"]) == (3, 2)
-    assert one["benchmark"] == found["two"]["benchmark"] == "benchmark (jsonl, 3 queries)"
+    assert one["benchmark"] == found["two"]["benchmark"] == expected
     assert one["prompt_tokens"] > 0
     assert one["cost"] > 0
     assert (one["currency"], found["two"]["cost"]) == ("USD", None)
@@ -68,7 +70,26 @@ async def test_runs_are_grouped_by_their_queries(tmp_path: Path, viewing: Viewin
     new, old, other_line = (line["benchmark"] for line in listed)
     assert new == old
     assert new != other_line
-    assert new.startswith("copy (jsonl, 3 queries) [")
+    assert new.startswith("copy [")
+    assert other_line.startswith("copy [")
+
+
+async def test_runs_without_known_queries_join_no_group(tmp_path: Path, viewing: Viewing) -> None:
+    """A run that is not loaded, and damaged ones, are not shown as of another's benchmark."""
+    finish(tmp_path, "good")
+    unloaded = finish(tmp_path, "unloaded")
+    manifest = json.loads((unloaded / "manifest.json").read_text())
+    del manifest["stages"]["load"]
+    (unloaded / "manifest.json").write_text(json.dumps(manifest))
+    torn = shutil.copytree(unloaded, tmp_path / "runs" / "torn")
+    (torn / "run.yaml").unlink()
+    found = await lines(await viewing(tmp_path / "runs"))
+    name = f"{tmp_path.name}/benchmark"
+    assert {run: line["benchmark"] for run, line in found.items()} == {
+        "good": name,
+        "unloaded": f"{name} [queries not known]",
+        "torn": "",
+    }
 
 
 async def test_folders_that_are_no_runs_are_said_to_be_damaged(
@@ -86,6 +107,7 @@ async def test_folders_that_are_no_runs_are_said_to_be_damaged(
         "badyaml": ("run.yaml", "a: [b"),
         "noinputs": ("inputs/summary.json", None),
         "badranking": ("ranking.json", '{"rows": 3}'),
+        "deepyaml": ("run.yaml", "[" * 3000 + "]" * 3000),
     }
     for name, (file, content) in damage.items():
         path = shutil.copytree(good, runs / name) / file
@@ -104,6 +126,7 @@ async def test_folders_that_are_no_runs_are_said_to_be_damaged(
         if name not in ("foreign", "noyaml"):
             assert page.status == 500, name
         assert b"Traceback" not in page.body
+        assert b"Internal Server Error" not in page.body, name
     assert (await view.get("/")).status == 200
     assert (await view.get("/run/good/")).status == 200
     assert (await view.get("/run/notes/")).status == 404

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import http.client
 import os
 import signal
+import socket
 import subprocess
 import sys
 import urllib.request
@@ -70,6 +72,26 @@ def test_other_machines_are_kept_out(tmp_path: Path) -> None:
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=20)
     assert "There is no password" in errors
+
+
+def test_a_name_can_be_added_for_remote_readers(tmp_path: Path) -> None:
+    """Every --host-name is answered to, another name is not; without leave it is an error."""
+    finish(tmp_path)
+    told = cli(tmp_path, "view", "--host-name", "a.example", code=2).stderr
+    assert "--allow-remote" in told
+    names = ("--host-name", "a.example", "--host-name", "B.example")
+    remote = ("--host", "0.0.0.0", "--allow-remote", "--port", "0", *names)
+    with shown(tmp_path, *remote) as (_, address):
+        port = int(address.rstrip("/").rpartition(":")[2])
+        for name, status in (("a.example", 200), ("b.example", 200), ("c.example", 403)):
+            line = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+            line.request("GET", "/run/run/", headers={"Host": name})
+            assert line.getresponse().status == status, name
+            line.close()
+        own = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+        own.request("GET", "/run/run/", headers={"Host": socket.gethostname()})
+        assert own.getresponse().status == 200
+        own.close()
 
 
 def test_words_for_what_is_not_there(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { ReportContext } from "./context";
+import { Boundary } from "./parts/boundary";
 import { useKeptScroll } from "./parts/kept_scroll";
 import { Live } from "./parts/live";
 import { Top } from "./parts/top";
@@ -36,7 +37,7 @@ export function App({ first }: { first: Report }) {
     <ReportContext.Provider value={report}>
       <Top head={report.head} hash={hash} />
       <Live head={report.head} onHead={(head) => setReport(new Report(head))} />
-      <div ref={stage} class="stage" key={hash}>{view(hash)}</div>
+      <div ref={stage} class="stage" key={hash}><Boundary>{view(hash)}</Boundary></div>
       <footer class="foot">
         Made with {report.head.made_with}. This page asks the network for nothing
         {report.head.blocks === "served" ? " but the server it came from" : ""}.

@@ -141,6 +141,14 @@ export interface Head {
   made_with: string;
   /** Why these figures are not final; "" when they are. */
   provisional: string;
+  /** Who is ahead, and how surely, in a sentence or two. */
+  conclusion: string;
+  /** More than 1: that many sets of candidates share no query and must not be compared. */
+  islands: number;
+  /** How the scorer weighs the items of a checklist; "none" where it has no weight per item. */
+  weights: "equal" | "learned" | "none";
+  /** What the scorer learned from: "labels", "votes" or "". */
+  learned_from: string;
   judge: string;
   judge_details: [string, string][];
   author: string;
@@ -268,14 +276,15 @@ export interface LabelsBlock {
  */
 export interface PairsBlock {
   first: number;
-  effect: number[];
+  /** null where the two share no query. */
+  effect: (number | null)[];
   low: (number | null)[];
   high: (number | null)[];
-  p_value: number[];
+  p_value: (number | null)[];
   wins: number[];
   ties: number[];
   losses: number[];
-  /** Of a against b: "better" | "worse" | "equal enough" | "can't tell". */
+  /** Of a against b: "better" | "worse" | "equal enough" | "can't tell" | "share no query". */
   verdict: string[];
   how: string;
 }

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Protocol
+from collections.abc import Iterable, Mapping
+from typing import Protocol, runtime_checkable
 
 from rocketeval.config import BenchmarkConfig
 from rocketeval.records import Checklist, Label, Query, Rating, Response, Vote
@@ -43,6 +43,15 @@ class Benchmark(Protocol):
 
     def ratings(self) -> Iterable[Rating]:
         """Yield reference ratings of candidates."""
+        ...
+
+
+@runtime_checkable
+class LeavesOut(Protocol):
+    """A benchmark that passes over something its files hold, and says so. No one has to."""
+
+    def left_out(self) -> Mapping[str, int]:
+        """Return how much is passed over, by what it is."""
         ...
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from rocketeval.benchmarks.base import Benchmark
+from rocketeval.benchmarks.base import Benchmark, LeavesOut
 from rocketeval.config import BenchmarkConfig
 from rocketeval.errors import BenchmarkError
 from rocketeval.records import Checklist, Label, Query, Rating, Response, Vote
@@ -50,6 +50,8 @@ class Loaded:
         for label in self.benchmark.labels():
             if self._is_chosen("labels", label, label.candidate):
                 yield label
+        if isinstance(self.benchmark, LeavesOut):
+            self.skipped.update(self.benchmark.left_out())
 
     def votes(self) -> Iterator[Vote]:
         """Yield the votes on chosen queries between chosen candidates."""

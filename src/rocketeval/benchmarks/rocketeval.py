@@ -3,15 +3,18 @@
     query.jsonl or queries.jsonl   session_id, conversation_input, checklist, references
     response/<candidate>.jsonl     session_id, output
     checklist/checklist.jsonl      session_id, checklist          (or in the query rows)
-    score/<labeler>/<candidate>.json or .jsonl   session_id, model_test, score
+    score/<labeler>/<candidate>.json or .jsonl   session_id, model_test, score [, judge]
 
-Options: `labeler`, the folder under score/ to read labels from (needed when there are several);
-`ratings`, a JSON array with `name` and `rating` (the files under config/rankings).
+Scores of a judge lie in the same place as labels; the scripts, and our export, write their rows
+with the field `judge`. Such a row is no label, unless the user names its folder.
+
+Options: `labeler`, the folder under score/ to read labels from, all of its rows (needed when there
+are several); `ratings`, a JSON array with `name` and `rating` (the files under config/rankings).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from rocketeval.benchmarks.reading import (
@@ -26,6 +29,9 @@ from rocketeval.benchmarks.reading import (
 from rocketeval.config import BenchmarkConfig, Section, parse_options
 from rocketeval.errors import BenchmarkError
 from rocketeval.records import Checklist, Label, Query, Rating, Response, Vote
+
+JUDGED = "scores of judges (labels only if options.labeler names one)"
+"""What is passed over."""
 
 
 class Options(Section):
@@ -90,10 +96,19 @@ class RocketEvalBenchmark:
         folder = self._label_folder()
         if folder is None:
             return
-        for path, name in files_in(folder, ".json", ".jsonl").items():
-            for row in read_rows(path):
-                candidate = row.name("model_test", name).rpartition("/")[2]
-                yield Label(row.name("session_id"), candidate, row.number("score"), folder.name)
+        for row, name in _score_rows(folder):
+            if self.options.labeler is None and _is_judged(row):
+                continue
+            candidate = row.name("model_test", name).rpartition("/")[2]
+            yield Label(row.name("session_id"), candidate, row.number("score"), folder.name)
+
+    def left_out(self) -> Mapping[str, int]:
+        """Return how many scores are no labels, because a judge gave them."""
+        if self.options.labeler is not None:
+            return {}
+        rows = (row for folder in self._score_folders() for row, _ in _score_rows(folder))
+        judged = sum(map(_is_judged, rows))
+        return {JUDGED: judged} if judged else {}
 
     def votes(self) -> Iterator[Vote]:
         """Yield nothing: the layout has no place for votes."""
@@ -114,7 +129,7 @@ class RocketEvalBenchmark:
         scores = self.folder / "score"
         if self.options.labeler is not None:
             return need(scores, self.options.labeler)
-        found = visible(path for path in scores.glob("*") if path.is_dir())
+        found = [folder for folder in self._score_folders() if not _is_of_a_judge(folder)]
         if len(found) > 1:
             raise BenchmarkError(
                 f"{scores} holds scores by several labelers.",
@@ -122,3 +137,27 @@ class RocketEvalBenchmark:
                 + ", ".join(path.name for path in found),
             )
         return found[0] if found else None
+
+    def _score_folders(self) -> list[Path]:
+        return visible(path for path in (self.folder / "score").glob("*") if path.is_dir())
+
+
+def _score_rows(folder: Path) -> Iterator[tuple[Row, str]]:
+    """Yield the rows of a folder under score/, each with the name of its file."""
+    for path, name in files_in(folder, ".json", ".jsonl").items():
+        for row in read_rows(path):
+            yield row, name
+
+
+def _is_judged(row: Row) -> bool:
+    return row.values.get("judge") is not None
+
+
+def _is_of_a_judge(folder: Path) -> bool:
+    """Return whether a folder holds scores, and not one label."""
+    judged = False
+    for row, _ in _score_rows(folder):
+        if not _is_judged(row):
+            return False
+        judged = True
+    return judged

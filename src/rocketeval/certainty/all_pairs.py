@@ -19,6 +19,9 @@ MOST_CANDIDATES = 100
 MOST_WORK = 1.5e11
 """Multiplications that all pairs may take: some seconds."""
 
+NOTHING_SHARED = "share no query"
+"""In place of a verdict, where there is nothing to compare."""
+
 _FEWER = 0.8
 
 
@@ -29,16 +32,17 @@ class AllPairs:
     first: int
     """How many candidates were compared."""
     effect: Floats
-    """Mean of the former minus the latter; 0 where they share no query."""
+    """Mean of the former minus the latter; NaN where they share no query."""
     low: Floats
     high: Floats
     """Ends of the effect's interval; NaN where unknown."""
     p_value: Floats
+    """NaN where they share no query."""
     wins: Ints
     ties: Ints
     losses: Ints
-    verdict: tuple[Verdict, ...]
-    """Of the former against the latter."""
+    verdict: tuple[Verdict | str, ...]
+    """Of the former against the latter, or that they share no query."""
 
 
 def compare_all(
@@ -52,10 +56,9 @@ def compare_all(
     """Compare the first candidates of a grid, as many as can be compared in some seconds."""
     pairs, first = _affordable(Pairs.of(grid.scores[:, :MOST_CANDIDATES]))
     effect, low, high = _effects(pairs, bootstrap, seed, level)
-    p_value = flip_p_values(pairs, seed)
+    p_value = np.where(pairs.shared > 0, flip_p_values(pairs, seed), np.nan)
     outcomes = [_outcomes(pairs.scores, column, tie_margin) for column in range(first)]
     wins, losses = (np.concatenate([found[side] for found in outcomes]) for side in (0, 1))
-    figures = zip(*(column.tolist() for column in (effect, low, high, p_value)), strict=True)
     return AllPairs(
         first=first,
         effect=effect,
@@ -65,7 +68,17 @@ def compare_all(
         wins=wins,
         ties=pairs.shared - wins - losses,
         losses=losses,
-        verdict=tuple(find_verdict(Interval(*ends), p, None, level) for *ends, p in figures),
+        verdict=_verdicts(effect, low, high, p_value, level),
+    )
+
+
+def _verdicts(
+    effect: Floats, low: Floats, high: Floats, p_value: Floats, level: float
+) -> tuple[Verdict | str, ...]:
+    figures = zip(*(column.tolist() for column in (effect, low, high, p_value)), strict=True)
+    return tuple(
+        NOTHING_SHARED if p != p else find_verdict(Interval(*ends), p, None, level)
+        for *ends, p in figures
     )
 
 
@@ -86,7 +99,6 @@ def _effects(pairs: Pairs, times: int, seed: int, level: float) -> tuple[Floats,
     value, low, high = (np.full(len(pairs.former), np.nan) for _ in range(3))
     for queries, members in pairs.grouped(pairs.shared):
         if queries == 0:
-            value[members] = 0.0
             continue
         differences = pairs.differences(members)
         known = closed_up(differences, ~np.isnan(differences))

@@ -10,14 +10,17 @@ import click
 import orjson
 
 from rocketeval.certainty.advise import Advice, Wanted
+from rocketeval.cli.next_step import Typed
 from rocketeval.cli.options import LEVEL, with_run
 from rocketeval.cli.output import Output, with_output
 from rocketeval.cli.target import same_choice, told, with_choice
-from rocketeval.cli.words import counted
+from rocketeval.cli.words import counted, near, printable
+from rocketeval.errors import ConfigError
 from rocketeval.pipeline import Run
 from rocketeval.stages.certainty import Choice
 
 STDOUT = "-"
+AFTERWARDS = "Once they are labelled: `rocketeval estimate`, with the same options."
 
 
 @click.command()
@@ -32,11 +35,19 @@ STDOUT = "-"
     help="Queries to choose.",
 )
 @click.option("--out", metavar="FILE", help="Write the wanted labels there, as JSON lines; - here.")
+@click.option("--force", is_flag=True, help="Replace the file of --out.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of the draw.")
 @LEVEL
 @with_output
 def command(
-    run: Run, choice: Choice, more: int, out: str | None, seed: int, level: float, output: Output
+    run: Run,
+    choice: Choice,
+    more: int,
+    out: str | None,
+    force: bool,
+    seed: int,
+    level: float,
+    output: Output,
 ) -> None:
     """Choose which responses of CONFIG's run to label next, and say what that buys.
 
@@ -50,20 +61,31 @@ def command(
     benchmark's labels, run it again (nothing is judged twice), then `rocketeval estimate` with the
     same options.
     """
+    if out is not None and out != STDOUT:
+        _refuse_to_overwrite(Path(out), force)
     advice = run.advise(choice, more=more, seed=seed, level=level)
     if out is not None and out != STDOUT:
         Path(out).write_bytes(_lines(advice.wanted))
-    if out == STDOUT and not output.silent:
+    if out == STDOUT and not output.as_json:
         click.echo(_lines(advice.wanted), nl=False)
-    else:
-        output.give(advice, lambda: _show(advice, choice, out))
+        return
+    typed = Typed.now(run.config)
+    output.give(advice, lambda: _show(advice, choice, typed, out))
+
+
+def _refuse_to_overwrite(path: Path, force: bool) -> None:
+    if path.exists() and not force:
+        raise ConfigError(
+            f"{path} exists already, and may hold labels that somebody wrote into it.",
+            hint="Give another file, or --force to replace it.",
+        )
 
 
 def _lines(wanted: tuple[Wanted, ...]) -> bytes:
     return b"".join(orjson.dumps(asdict(row)) + b"\n" for row in wanted)
 
 
-def _show(advice: Advice, choice: Choice, out: str | None) -> None:
+def _show(advice: Advice, choice: Choice, typed: Typed, out: str | None) -> None:
     who = ", ".join(told(name, advice.target.against) for name in advice.target.candidates)
     click.echo(f"Mean label of {who}: {advice.labelled} of {advice.queries} queries are labelled")
     click.echo(f"{'labelled':>8}   {'width with scores':>17}   {'labels alone':>12}")
@@ -83,10 +105,12 @@ def _show(advice: Advice, choice: Choice, out: str | None) -> None:
     elif out is None:
         click.echo(f"Chosen: {chosen}; --out FILE writes which.")
     else:
-        click.echo(f"Wrote {chosen}: {out}")
-        click.echo(
-            f"Once they are labelled: rocketeval estimate {same_choice(choice, advice.target)}"
-        )
+        click.echo(f"Wrote {chosen}: {printable(near(Path(out)))}")
+        command = typed.of_run("estimate", *same_choice(choice, advice.target))
+        # A name that a terminal cannot show would make it another command.
+        click.echo("Once they are labelled:" if command.isprintable() else AFTERWARDS)
+        if command.isprintable():
+            click.echo(command)
 
 
 def _width(value: float) -> str:

@@ -32,7 +32,8 @@ def show_bill(found: Mapping[str, Any] | None) -> None:
     lines = []
     for title, name, shown in rows:
         plan, bill = found["plan"][name], found["bill"][name]
-        if plan is not None or name not in ("cost", "seconds"):
+        repriced = name == "cost" and found.get("repriced", False)
+        if plan is not None or repriced or name not in ("cost", "seconds"):
             lines.append((title, _shown(plan, shown), _shown(bill, shown), _note(found, name)))
     wide = [max(len(line[column]) for line in lines) for column in (1, 2)]
     click.echo(f"{'Judging':19}{'plan':>{wide[0]}}   {'bill':>{wide[1]}}")
@@ -43,6 +44,8 @@ def show_bill(found: Mapping[str, Any] | None) -> None:
 def _note(found: Mapping[str, Any], name: str) -> str:
     if name == "prompt_tokens" and found["tokens_known"] != "exact":
         return f"the plan's are {found['tokens_known']}"
+    if name == "cost" and found.get("repriced", False):
+        return "the plan was made at another price"
     if name == "computed_tokens" and found["times_least"] is not None:
         return f"{found['times_least']:.2f} times the least possible"
     return ""

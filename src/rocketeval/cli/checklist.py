@@ -8,7 +8,7 @@ from rocketeval.cli.drive import INCOMPLETE, drive
 from rocketeval.cli.options import with_settings
 from rocketeval.cli.output import Output, with_output
 from rocketeval.cli.progress import make_observer
-from rocketeval.cli.words import printable
+from rocketeval.cli.words import printable, shown_path
 from rocketeval.config import RunConfig
 from rocketeval.pipeline import Run
 
@@ -28,7 +28,9 @@ def command(settings: RunConfig, output: Output) -> int:
     path = run.store.inputs.folder / "checklists.jsonl"
     output.give(
         {**facts, "path": path},
-        lambda: click.echo(f"{facts['checklists']} checklists with {facts['items']} items: {path}"),
+        lambda: click.echo(
+            f"{facts['checklists']} checklists with {facts['items']} items: {shown_path(path)}"
+        ),
     )
     for query_id, reason in facts["failures"].items():
         click.echo(printable(f"no checklist for {query_id}: {reason}"), err=True)

@@ -105,7 +105,8 @@ def _lines(found: Comparison) -> Iterator[tuple[str, str]]:
     if not math.isnan(found.detectable):
         least = f"{_rounded(found.detectable)} or more"
         yield "power", f"so many queries tell a difference of {least}, {POWER:.0%} of the time"
-    yield "", f"{found.level:.0%} interval from {found.bootstrap} resamples of the queries."
+    if not math.isnan(found.effect.low):
+        yield "", f"{found.level:.0%} interval from {found.bootstrap} resamples of the queries."
 
 
 def _needed(found: Comparison) -> str:

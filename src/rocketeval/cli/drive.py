@@ -57,6 +57,7 @@ def _signals(run: Run) -> Iterator[None]:
     def stop() -> None:
         run.stop.set()
         if isinstance(run.observer, StageObserver):
+            run.observer.stopping()
             run.observer.say(STOPPING)
         else:
             click.echo(STOPPING, err=True)

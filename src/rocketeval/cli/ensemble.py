@@ -12,7 +12,7 @@ from rocketeval.audit.correlation import Coefficient
 from rocketeval.cli.output import Output, with_output
 from rocketeval.cli.show_ranking import show_ranking
 from rocketeval.cli.tables import figure, make_console, make_table, share
-from rocketeval.cli.words import counted, printable
+from rocketeval.cli.words import counted, printable, shown_path
 from rocketeval.names import listed
 from rocketeval.ranking.ensemble import Missing
 from rocketeval.stages.ensemble import Ensemble, make_ensemble, save_ensemble
@@ -59,9 +59,10 @@ def _show(found: Ensemble, opened: Sequence[JudgedRun], out: Path) -> None:
     _show_left_out(found)
     others = [run for run in opened if run.config.ranking != settings]
     if others:
-        names = listed((printable(str(run.store.path)) for run in others), most=5)
-        click.echo(f"Ranking settings are those of {opened[0].store.path}; others: {names}")
-    click.echo(f"Written: {out}")
+        names = listed((shown_path(run.store.path) for run in others), most=5)
+        first = shown_path(opened[0].store.path)
+        click.echo(f"Ranking settings are those of {first}; others: {names}")
+    click.echo(f"Written: {shown_path(out)}")
 
 
 def _show_gold(found: Ensemble) -> None:

@@ -46,8 +46,9 @@ def _list_of_formats() -> str:
 @click.option(
     "-o",
     "--out",
-    type=click.Path(path_type=Path),
-    help="The file, or for rocketeval and wildbench the folder. Without it, text is printed.",
+    metavar="PATH",
+    help="The file, or for rocketeval and wildbench the folder. Without it, or with -, text is "
+    "printed.",
 )
 @click.option("--force", is_flag=True, help="Replace what --out names, if it exists.")
 @click.option("--raw", is_flag=True, help="csv: leave text that a spreadsheet computes as it is.")
@@ -58,7 +59,7 @@ def command(
     name: str | None,
     to: str | None,
     what: str | None,
-    out: Path | None,
+    out: str | None,
     force: bool,
     raw: bool,
     bom: bool,
@@ -69,11 +70,13 @@ def command(
     RUN is a config file or a run directory. What was left out is counted. In csv, a text that
     begins like a formula gets a leading apostrophe.
     """
-    request = make_request(to, what, out, raw=raw, bom=bom)
+    # Compared as text: ./- is a file of that name.
+    path = None if out is None or out == "-" else Path(out)
+    request = make_request(to, what, path, raw=raw, bom=bom)
     opened = _open(run, name)
-    if out is not None:
-        done = export_run(opened.store, opened.config, request, out, force=force)
-        output.give(done, lambda: _show(done, out))
+    if path is not None:
+        done = export_run(opened.store, opened.config, request, path, force=force)
+        output.give(done, lambda: _show(done, path))
         return
     if request.form.is_folder or request.form.binary:
         kind = "a folder of files" if request.form.is_folder else "not text"
@@ -133,7 +136,7 @@ def _show(done: Exported, out: Path) -> None:
 def _tell(done: Exported, *, to_stderr: bool) -> None:
     for what, count in done.left_out.items():
         if count:
-            click.echo(f"Left out: {count:,} {what}", err=to_stderr)
+            click.echo(f"Left out ({count:,}): {what}", err=to_stderr)
     for note in done.notes:
         click.echo(printable(note), err=to_stderr)
     if done.files:

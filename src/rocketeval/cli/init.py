@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
 from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
 
 import click
 
+from rocketeval.cli.words import as_argument, shown_path
 from rocketeval.errors import ConfigError
 
 PLACEHOLDER = "your-judge-model"
@@ -64,10 +66,12 @@ def command(folder: Path, model: str, base_url: str) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     _copy(resources.files("rocketeval") / "examples" / "quickstart", benchmark)
     config.write_text(CONFIG.format(model=model, base_url=base_url), encoding="utf-8")
-    click.echo(f"Wrote {config} and {benchmark}")
+    click.echo(f"Wrote {shown_path(config)} and {shown_path(benchmark)}")
     if model == PLACEHOLDER:
         click.echo("Set `judge.model` and `judge.base_url` in it to a server you have.")
-    click.echo(f"Next: rocketeval run {config}")
+    command = shlex.join(["rocketeval", "run", as_argument(config)])
+    if command.isprintable():
+        click.echo(f"Next: {command}")
 
 
 def _copy(source: Traversable, target: Path) -> None:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import sys
 from importlib import import_module
-from typing import NoReturn
 
 import click
 
 from rocketeval._version import __version__
 from rocketeval.cli.output import asks_for_json, error_as_json
+from rocketeval.cli.words import printable_lines
 from rocketeval.errors import RocketEvalError, Stopped
 
 VERBS = {
@@ -73,41 +74,71 @@ def group(ctx: click.Context) -> None:
     ctx.color = _colour()
 
 
+NOBODY_READS = 141
+"""Exit code: what read the output is gone. Shells say so of every program that a pipe ended."""
+
+
 def main() -> None:
     """Entry point: a user's mistake is a message and an exit code, never a traceback."""
+    try:
+        code = _told()
+        sys.stdout.flush()
+    except BrokenPipeError:
+        code = NOBODY_READS
+        _drop_output()
+    sys.exit(code)
+
+
+def _told() -> int:
+    """Return the exit code, after everything was said."""
+    stdout = sys.stdout
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             # A terminal that cannot show a name shows a question mark instead of a traceback.
             stream.reconfigure(errors="replace")
     try:
         code = group(prog_name="rocketeval", standalone_mode=False)
+    except SystemExit:
+        # When a pipe is closed, click leaves with exit code 1 and a stdout of its own.
+        if sys.stdout is not stdout:
+            raise BrokenPipeError from None
+        raise
     except Stopped as error:
-        _give_up(error.message, error.hint, error.exit_code, wrong=False)
+        return _give_up(error.message, error.hint, error.exit_code, wrong=False)
     except RocketEvalError as error:
-        _give_up(error.message, error.hint, error.exit_code)
+        return _give_up(error.message, error.hint, error.exit_code)
     except OSError as error:
         where = f" ({error.filename})" if error.filename else ""
-        _give_up(f"{error.strerror or error}{where}", "", 1)
+        return _give_up(f"{error.strerror or error}{where}", "", 1)
     except click.ClickException as error:
         if asks_for_json(sys.argv[1:]):
             click.echo(error_as_json(error.format_message(), "", error.exit_code))
-        error.show()
-        sys.exit(error.exit_code)
+        shown = io.StringIO()
+        error.show(shown)
+        click.echo(printable_lines(shown.getvalue()), nl=False, err=True)
+        return error.exit_code
     except (click.Abort, KeyboardInterrupt):
         safe = "Finished judgments are safe; run it again to go on."
-        _give_up("Interrupted.", safe, Stopped.exit_code, wrong=False)
-    sys.exit(code if isinstance(code, int) else 0)
+        return _give_up("Interrupted.", safe, Stopped.exit_code, wrong=False)
+    return code if isinstance(code, int) else 0
 
 
-def _give_up(message: str, hint: str, exit_code: int, *, wrong: bool = True) -> NoReturn:
-    """Say why there is nothing, to people and to programs that asked for JSON, and exit."""
+def _give_up(message: str, hint: str, exit_code: int, *, wrong: bool = True) -> int:
+    """Say why there is nothing, to people and to programs that asked for JSON."""
     if asks_for_json(sys.argv[1:]):
         click.echo(error_as_json(message, hint, exit_code))
-    shown = f"Error: {message}" if wrong else message
+    shown = printable_lines(f"Error: {message}" if wrong else message)
     click.secho(shown, fg="red" if wrong else None, err=True, color=_colour())
     if hint:
-        click.echo(hint, err=True)
-    sys.exit(exit_code)
+        click.echo(printable_lines(hint), err=True)
+    return exit_code
+
+
+def _drop_output() -> None:
+    """Let nothing that is still to be written complain that nobody reads it."""
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _colour() -> bool | None:

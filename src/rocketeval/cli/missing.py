@@ -21,6 +21,7 @@ class Missing:
     responses_not_judged: int
     """Another run tries them again."""
     responses_without_score: int
+    """Those above included."""
     answers_missing: int
     responses_empty: int
     """Responses without a word in them: judged, but worth knowing."""
@@ -43,7 +44,7 @@ def find_missing(stages: Mapping[str, Any]) -> Missing:
     load, grade, score = (stages.get(name, {}) for name in ("load", "grade", "score"))
     return Missing(
         queries_without_checklist=len(stages.get("checklist", {}).get("failures", ())),
-        responses_not_judged=grade.get("unfinished", 0),
+        responses_not_judged=_unjudged(grade),
         responses_without_score=score.get("without_score", 0),
         answers_missing=score.get("missing_answers", 0),
         responses_empty=load.get("empty_responses", 0),
@@ -59,13 +60,17 @@ def missing_in_words(missing: Missing, stages: Mapping[str, Any]) -> Iterator[st
         names = ", ".join(map(printable, lacking[:MOST_NAMED]))
         more = ", ..." * (len(lacking) > MOST_NAMED)
         some = counted(len(lacking), "query has", "queries have")
-        yield f"{some} no checklist ({names}{more})"
+        waiting = stages.get("grade", {}).get("responses_without_checklist", 0)
+        so = f": {counted(waiting, 'response is', 'responses are')} not judged" if waiting else ""
+        yield f"{some} no checklist ({names}{more}){so}"
     if missing.responses_not_judged:
         some = counted(missing.responses_not_judged, "response", "responses")
         yield f"{some} could not be judged; run it again to retry"
-    if missing.responses_without_score:
-        some = counted(missing.responses_without_score, "response has", "responses have")
-        yield f"{some} no score"
+    grade = stages.get("grade", {})
+    told = missing.responses_not_judged + grade.get("responses_without_checklist", 0)
+    unscored = missing.responses_without_score - told
+    if unscored > 0:
+        yield f"{counted(unscored, 'judged response has', 'judged responses have')} no score"
     if missing.answers_missing:
         some = counted(missing.answers_missing, "answer is", "answers are")
         yield f"{some} missing{_why(stages.get('score', {}).get('statuses', {}))}"
@@ -73,6 +78,12 @@ def missing_in_words(missing: Missing, stages: Mapping[str, Any]) -> Iterator[st
         yield f"{counted(missing.responses_empty, 'response is', 'responses are')} empty"
     if missing.responses_absent:
         yield f"{counted(missing.responses_absent, 'response is', 'responses are')} absent"
+
+
+def _unjudged(grade: Mapping[str, Any]) -> int:
+    # Runs that were graded by earlier versions counted equal responses once.
+    found: int = grade.get("responses_unfinished", grade.get("unfinished", 0))
+    return found
 
 
 def _why(statuses: Mapping[str, int]) -> str:

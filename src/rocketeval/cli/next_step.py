@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
+import math
 import shlex
-from collections.abc import Sequence
+import sys
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+import click
 
 from rocketeval.cli.missing import Missing
+from rocketeval.cli.options import DEFAULT_CONFIG
 from rocketeval.cli.trust import is_audited
+from rocketeval.cli.words import as_argument
+from rocketeval.config import RunConfig, load_config
 from rocketeval.pipeline import Outcome
+from rocketeval.ranking.rank import RankedCandidate
 
 PROGRAM = "rocketeval"
 WANTED = "labels_wanted.jsonl"
+MANY_MISSING = 0.05
+"""Share of missing answers from which the judge is looked at before anything else."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +44,27 @@ class Typed:
     """The config as it was given; None for the default."""
     name: str | None
     """The run's name, where the command line gave it another than the config."""
+    judge: tuple[str, ...] = ()
+    """The options that name another judge than the config's."""
+
+    @classmethod
+    def now(cls, settings: RunConfig) -> Typed:
+        """Return what the command at work, whose run has these `settings`, was called with."""
+        given: Mapping[str, Any] = click.get_current_context().params
+        config: Path = given["config"]
+        renamed = load_config(config).name != settings.name
+        options = (("--judge", given.get("judge")), ("--base-url", given.get("base_url")))
+        return cls(
+            words=tuple(sys.argv[1:]),
+            config=None if config == DEFAULT_CONFIG else str(config),
+            name=settings.name if renamed else None,
+            judge=tuple(word for name, value in options if value for word in (name, value)),
+        )
+
+    def of_judge(self, verb: str) -> str:
+        """Return a command about the same judge."""
+        place = [] if self.config is None else [as_argument(Path(self.config))]
+        return shlex.join([PROGRAM, verb, *self.judge, *place])
 
     def of_run(self, verb: str, *own: str, names: Sequence[str] = ()) -> str:
         """Return a command about the same run; `names` are words that may look like options."""
@@ -50,6 +82,11 @@ def next_step(outcome: Outcome, missing: Missing, typed: Typed) -> NextStep:
             "tries again what failed; nothing is paid for twice",
         )
     rows = outcome.ranking.rows
+    answers = outcome.stages.get("score", {}).get("answers", 0)
+    if missing.answers_missing > MANY_MISSING * answers:
+        return NextStep(
+            typed.of_judge("doctor"), "many answers are missing: says what is wrong with the judge"
+        )
     if not is_audited(outcome.audit) and rows:
         top = str(min(2, len(rows)))
         return NextStep(
@@ -57,17 +94,25 @@ def next_step(outcome: Outcome, missing: Missing, typed: Typed) -> NextStep:
             "chooses which responses to label, so that the judge can be checked",
         )
     best = [row.candidate for row in rows[:2]]
-    if len(best) == 2 and rows[0].beats_next is False and all(name.isprintable() for name in best):
+    unclear = len(best) == 2 and rows[0].beats_next is False
+    if unclear and _is_measured(*rows[:2]) and all(name.isprintable() for name in best):
         return NextStep(
             typed.of_run("compare", names=best),
-            "the two best are not told apart: says how many queries it would take",
+            "the two best are not told apart: says how far apart, and how sure",
         )
-    return NextStep(
-        shlex.join([PROGRAM, "view", _shown(outcome.path)]), "shows every answer in the browser"
-    )
+    return NextStep(shlex.join([PROGRAM, "view", as_argument(outcome.path)]), _look(rows, unclear))
 
 
-def _shown(path: Path) -> str:
-    """Return a path that cannot be taken for an option."""
-    text = str(path)
-    return f"./{text}" if text.startswith("-") else text
+def _is_measured(one: RankedCandidate, other: RankedCandidate) -> bool:
+    """Whether a comparison of the two would say more than that there is nothing to say."""
+    bounded = all(math.isfinite(row.mean_score.low) for row in (one, other))
+    return bounded and one.mean_score.value != other.mean_score.value
+
+
+def _look(rows: Sequence[RankedCandidate], unclear: bool) -> str:
+    shows = "shows every answer in the browser"
+    if not unclear or _is_measured(*rows[:2]):
+        return shows
+    if rows[0].mean_score.value == rows[1].mean_score.value:
+        return f"the two best have the same mean score: {shows}"
+    return f"too few queries to tell the best apart, add some; meanwhile: {shows}"

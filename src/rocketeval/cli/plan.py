@@ -10,12 +10,15 @@ import click
 
 from rocketeval.cli.options import with_config
 from rocketeval.cli.output import Output, with_output
-from rocketeval.cli.tables import show_pairs
-from rocketeval.cli.words import clock, counted
+from rocketeval.cli.tables import show_pairs, show_whole
+from rocketeval.cli.words import clock, counted, near, shown_path
 from rocketeval.config import RunConfig
 from rocketeval.cost import shown_money
 from rocketeval.pipeline import Run
 from rocketeval.stages.plan import MOST_PROMPTS, Plan
+
+TITLES = 11
+"""Columns of the words at the left."""
 
 
 @click.command()
@@ -67,13 +70,14 @@ def show_dry_run(config: RunConfig, output: Output) -> None:
 
 def show_plan(config: RunConfig, plan: Plan, kept: Path | None = None) -> None:
     """Print a plan, a line a question that people have, and where it is kept."""
-    show_pairs(_lines(config, plan), 11)
+    show_whole("Run", near(config.run_path), TITLES)
+    show_pairs(_lines(plan), TITLES)
     if kept is not None:
-        click.echo(f"\nKept in {kept}: the bill will be shown beside it.")
+        click.echo("\nThe bill will be shown beside this plan, which is kept in")
+        click.echo(shown_path(kept))
 
 
-def _lines(config: RunConfig, plan: Plan) -> Iterator[tuple[str, str]]:
-    yield "Run", str(config.run_path)
+def _lines(plan: Plan) -> Iterator[tuple[str, str]]:
     yield (
         "Benchmark",
         f"{counted(plan.queries, 'query', 'queries')}, "
@@ -96,12 +100,14 @@ def _lines(config: RunConfig, plan: Plan) -> Iterator[tuple[str, str]]:
     yield "Judge", _judging(plan)
     if plan.responses_waiting:
         waiting = counted(plan.responses_waiting, "response waits", "responses wait")
-        yield "", f"{waiting} for a checklist: not counted below"
+        yield "", f"{waiting} for a checklist: in no figure below, and not in the money"
     if plan.items:
         yield from _figures(plan)
 
 
 def _judging(plan: Plan) -> str:
+    if plan.responses_waiting and not plan.to_judge:
+        return f"{plan.judge}: what to ask is not known before the checklists are written"
     if not plan.to_judge:
         return f"{plan.judge}: nothing is left to ask"
     left = f"{counted(plan.items, 'item', 'items')} of {plan.to_judge:,} responses to ask"

@@ -12,6 +12,7 @@ from rich.live import Live
 from rich.text import Text
 
 from rocketeval.cli.progress_words import WIDE, duration, ending, frame, pack, sentence, title
+from rocketeval.cli.tables import make_console
 from rocketeval.cli.tally import Tally
 from rocketeval.cli.terminal import is_live, marks_for
 from rocketeval.cli.words import failed, printable
@@ -94,6 +95,10 @@ class StageObserver(Observer):
         """Count a query without a checklist, and name it if it is among the first."""
         self.tally.refuse()
         self._name_failure(printable(f"no checklist for {query_id}: {reason}"))
+
+    def stopping(self) -> None:
+        """The work was asked to stop: no time left is told any more."""
+        self.tally.stopping = True
 
     def say(self, text: str) -> None:
         """Show a line that is no progress of its own."""
@@ -233,5 +238,5 @@ def make_observer(config: RunConfig | None, *, quiet: bool) -> Observer:
     if quiet:
         return Observer()
     if is_live(sys.stderr):
-        return BarObserver(config, Console(stderr=True))
+        return BarObserver(config, make_console(stderr=True))
     return LineObserver(config)

@@ -37,12 +37,11 @@ def frame(tally: Tally, price: PriceConfig | None, width: int, marks: Marks) -> 
     # The last column stays free: some terminals break the line when it is written to.
     width = max(20, width - 1)
     if tally.total is None:
-        return [f"{shortened(title(tally), width - 10, marks.cut)}  {clock(tally.pace.elapsed)}"]
+        first = f"{shortened(title(tally), width - 10, marks.cut)}  {clock(tally.pace.elapsed)}"
+        return [first, *pack(_waiting(tally), width)]
     first = _bar_line(tally, width, marks)
     work, rest = list(_work(tally, price)), [*_unpaid(tally), *_trouble(tally)]
-    waiting = tally.ask_pulse().waiting
-    if waiting:
-        work.insert(0, waiting)
+    work[:0] = _waiting(tally)
     if width + 1 >= WIDE and len(both := pack([*work, *rest], width)) == 1:
         return [first, *both]
     return [first, *pack(work, width), *pack(rest, width)]
@@ -51,13 +50,14 @@ def frame(tally: Tally, price: PriceConfig | None, width: int, marks: Marks) -> 
 def sentence(tally: Tally, price: PriceConfig | None) -> str:
     """Return the same as one line of text, for a log."""
     if tally.total is None:
-        return f"{title(tally)}: {clock(tally.pace.elapsed)} so far"
+        so_far = f"{clock(tally.pace.elapsed)} so far"
+        return f"{title(tally)}: {', '.join([so_far, *_waiting(tally)])}"
     left = tally.seconds_left
-    waiting = tally.ask_pulse().waiting
+    waiting = _waiting(tally)
     parts = [
         f"{tally.done:,} of {tally.total:,} ({_percent(tally)})",
         *([] if left is None or waiting else [f"about {clock(left)} left"]),
-        *([waiting] if waiting else []),
+        *waiting,
         *_work(tally, price),
         *_unpaid(tally),
         *_trouble(tally),
@@ -72,6 +72,11 @@ def ending(tally: Tally, price: PriceConfig | None, seconds: float) -> list[str]
     if tally.pace.steps and seconds >= 1.0:
         parts.append(f"{shown_rate(tally.pace.steps / seconds)} overall")
     return [*parts, *_use(tally, price), *_unpaid(tally), *_trouble(tally)]
+
+
+def _waiting(tally: Tally) -> list[str]:
+    waiting = tally.ask_pulse().waiting
+    return [printable(waiting)] if waiting else []
 
 
 def title(tally: Tally) -> str:
@@ -136,7 +141,7 @@ def _speed(tally: Tally) -> Iterator[str]:
     if pace.elapsed - window >= 1.0:
         yield f"{shown_rate(rate)} in the last {window:.0f} s"
     if tally.stalled:
-        yield f"nothing finished for {clock(pace.idle)}"
+        yield f"nothing finished for {clock(tally.tried.idle)}"
 
 
 def _use(tally: Tally, price: PriceConfig | None) -> Iterator[str]:
@@ -150,6 +155,9 @@ def _use(tally: Tally, price: PriceConfig | None) -> Iterator[str]:
     if price is None or not (used or expected.cost):
         return
     cost = brief_money(money(tally.spent, price))
+    if expected.repriced:
+        yield f"{cost} {price.currency or 'money'}, planned at another price"
+        return
     if expected.cost is not None:
         bound = "at most " if expected.at_most else about
         least = expected.least_cost

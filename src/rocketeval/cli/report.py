@@ -5,11 +5,15 @@ from __future__ import annotations
 import click
 
 from rocketeval.cli.options import with_run
+from rocketeval.cli.output import Output, with_output
+from rocketeval.cli.words import shown_path
 from rocketeval.pipeline import Run
 
 
 @click.command()
 @with_run
-def command(run: Run) -> None:
+@with_output
+def command(run: Run, output: Output) -> None:
     """Write report.html for CONFIG's run: one file, no network, opens from disk."""
-    click.echo(f"Report: {run.report()}")
+    path = run.report()
+    output.give({"report": path}, lambda: click.echo(f"Report: {shown_path(path)}"))

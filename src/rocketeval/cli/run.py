@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
+from dataclasses import replace
 
 import click
 
 from rocketeval.cli.drive import INCOMPLETE, drive
 from rocketeval.cli.missing import missing_in_words
 from rocketeval.cli.next_step import Typed
-from rocketeval.cli.options import DEFAULT_CONFIG, with_settings
+from rocketeval.cli.options import with_settings
 from rocketeval.cli.output import Output, with_output
 from rocketeval.cli.plan import show_dry_run
 from rocketeval.cli.progress import make_observer
 from rocketeval.cli.summary import show_summary, summarise
-from rocketeval.config import RunConfig, load_config
+from rocketeval.config import RunConfig
 from rocketeval.pipeline import Run
 
 
@@ -37,20 +36,10 @@ def command(settings: RunConfig, dry_run: bool, output: Output) -> int:
         show_dry_run(settings, output)
         return 0
     run = Run(settings, observer=make_observer(settings, quiet=output.quiet))
-    summary = summarise(drive(run, run.all), _typed(settings))
+    summary = summarise(drive(run, run.all), Typed.now(settings))
     output.give(summary, lambda: show_summary(summary))
     if output.silent:
-        for line in missing_in_words(summary.missing, summary.stages):
+        gaps = replace(summary.missing, responses_empty=0, responses_absent=0)
+        for line in missing_in_words(gaps, summary.stages):
             click.echo(line, err=True)
     return INCOMPLETE if summary.missing.gaps else 0
-
-
-def _typed(settings: RunConfig) -> Typed:
-    """Return what the user typed, for the next command."""
-    config: Path = click.get_current_context().params["config"]
-    renamed = load_config(config).name != settings.name
-    return Typed(
-        words=tuple(sys.argv[1:]),
-        config=None if config == DEFAULT_CONFIG else str(config),
-        name=settings.name if renamed else None,
-    )

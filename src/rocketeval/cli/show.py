@@ -20,15 +20,20 @@ def show_learned(score: Mapping[str, Any]) -> None:
         more = f", and {len(learned['held_out']) - 5} more" if len(learned["held_out"]) > 5 else ""
         kept = f"; held out: {held_out}{more}" if held_out else ""
         names = counted(len(learned["fitted"]), "candidate", "candidates")
-        console.print(f"The scorer learned from {gold} on {names}{kept}.", highlight=False)
+        console.print(
+            f"The scorer learned from {gold} on {names}{kept}.", markup=False, highlight=False
+        )
     if learned.get("queries_by_mean_in_a_fold"):
         some = counted(learned["queries_by_mean_in_a_fold"], "query has", "queries have")
         console.print(
             f"{some} enough gold for the whole fit, but not for every fold: some of the scores "
             "learned from are the mean's there.",
+            markup=False,
             highlight=False,
         )
     if learned.get("queries_by_mean"):
         reasons = "; ".join(f"{n} x {printable(why)}" for why, n in learned["reasons"].items())
         by_mean = counted(learned["queries_by_mean"], "query", "queries")
-        console.print(f"Scored by the mean after all: {by_mean} ({reasons}).", highlight=False)
+        console.print(
+            f"Scored by the mean after all: {by_mean} ({reasons}).", markup=False, highlight=False
+        )

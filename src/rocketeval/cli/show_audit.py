@@ -163,7 +163,7 @@ def _show_refused(refused: Refused) -> None:
     """Say loudly what the scores were not held against."""
     for count, what in ((refused.labels, "labels"), (refused.votes, "votes")):
         if count:
-            Console(stderr=True).print(
+            make_console(stderr=True).print(
                 f"Refused: {count} {what} were learned from by the fit that made these scores. "
                 "Holding the scores against them would flatter the scorer. Audit it on other "
                 f"{what}, or fit one here: what it learns from is then scored out of fold.",

@@ -43,13 +43,15 @@ def show_ranking(ranking: Ranking, title: str = "Ranking", *, brief: bool = Fals
     notes = [*_brief_words(ranking)] if brief else separation_in_words(ranking.rows)
     for sentence in (*notes, *_oddities(ranking)):
         console.print(printable(sentence), markup=False, highlight=False)
-    console.print(_made_how(ranking), style="dim", markup=False, highlight=False)
+    if how := _made_how(ranking):
+        console.print(how, style="dim", markup=False, highlight=False)
 
 
 def ranking_lines(ranking: Ranking, width: int | None, marks: Marks) -> list[str]:
-    """Return a header and a line a candidate, none wider than `width`; None for as wide as needed.
+    """Return a header and a line a candidate; a `width` of None has room for everything.
 
-    Names give way to figures: they are cut in the middle, or stand on lines of their own.
+    Names give way to figures: they are cut in the middle, or stand on lines of their own. No line
+    is wider than `width` but where the figures alone are: those are never cut.
     """
     rows = ranking.rows
     brackets = list(_brackets(rows, marks))
@@ -163,8 +165,15 @@ def _oddities(ranking: Ranking) -> Iterator[str]:
 
 
 def _made_how(ranking: Ranking) -> str:
-    how = f"{ranking.level:.0%} intervals from {ranking.bootstrap} resamples of the queries."
-    if ranking.anchor is None:
-        return how
-    held = f"{printable(ranking.anchor)}, which is held at {ranking.anchor_rating:g}"
-    return f"{how} Ratings are differences to {held}."
+    told = []
+    if any(_is_bounded(row.rating) or _is_bounded(row.mean_score) for row in ranking.rows):
+        resamples = f"{ranking.bootstrap} resamples of the queries"
+        told.append(f"{ranking.level:.0%} intervals from {resamples}.")
+    if ranking.anchor is not None:
+        held = f"{printable(ranking.anchor)}, which is held at {ranking.anchor_rating:g}"
+        told.append(f"Ratings are differences to {held}.")
+    return " ".join(told)
+
+
+def _is_bounded(found: Interval) -> bool:
+    return math.isfinite(found.low) and math.isfinite(found.high) and found.low < found.high

@@ -15,15 +15,16 @@ from rocketeval.cli.next_step import NextStep, Typed, next_step
 from rocketeval.cli.progress_words import duration
 from rocketeval.cli.show import show_learned
 from rocketeval.cli.show_ranking import show_ranking
-from rocketeval.cli.tables import show_pairs
+from rocketeval.cli.tables import show_pairs, show_whole
 from rocketeval.cli.trust import trust_in_words
-from rocketeval.cli.words import counted
+from rocketeval.cli.words import counted, near
 from rocketeval.cost import shown_money
 from rocketeval.pipeline import Outcome
 from rocketeval.ranking.rank import Ranking
 
 TITLES = 9
 """Columns of the words at the left."""
+NO_PRICE = "no price set"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +60,11 @@ def show_summary(summary: Summary) -> None:
     show_ranking(summary.ranking, brief=True)
     click.echo()
     show_pairs(_pairs(summary), TITLES)
+    show_whole("Report", near(summary.report), TITLES)
+    show_pairs([("Next", summary.next.why)], TITLES)
+    # A command that a terminal cannot show whole would be another one when it is copied.
+    if summary.next.command.isprintable():
+        show_whole("", summary.next.command, TITLES)
 
 
 def _pairs(summary: Summary) -> Iterator[tuple[str, str]]:
@@ -71,9 +77,6 @@ def _pairs(summary: Summary) -> Iterator[tuple[str, str]]:
     ):
         for number, line in enumerate(list(lines) or ["nothing"]):
             yield "" if number else title, line
-    yield "Report", str(summary.report)
-    yield "Next", summary.next.command
-    yield "", summary.next.why
 
 
 def _costs(stages: Mapping[str, Any]) -> Iterator[str]:
@@ -97,12 +100,12 @@ def _costs(stages: Mapping[str, Any]) -> Iterator[str]:
         yield f"{paid}: not paid for again; {counted(judged, 'is', 'are')} new"
 
 
-def _use(usage: Mapping[str, Any]) -> str:
+def _use(usage: Mapping[str, Any], without_cost: str = NO_PRICE) -> str:
     parts = [counted(usage["requests"], "call", "calls")]
     if usage["prompt_tokens"]:
         parts.append(f"{usage['prompt_tokens']:,} prompt tokens")
     if usage["cost"] is None:
-        parts.append("no price set")
+        parts.append(without_cost)
     else:
         parts.append(shown_money(usage["cost"], usage["currency"]))
     return ", ".join(parts)
@@ -110,7 +113,8 @@ def _use(usage: Mapping[str, Any]) -> str:
 
 def _planned(bill: Mapping[str, Any]) -> str:
     known = bill["tokens_known"]
-    told = _use({**bill["plan"], "currency": bill["currency"]})
+    why = "made at another price" if bill.get("repriced", False) else NO_PRICE
+    told = _use({**bill["plan"], "currency": bill["currency"]}, why)
     return told if known == "exact" else f"{told} (tokens {known})"
 
 

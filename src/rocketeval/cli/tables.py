@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import math
+import os
 import sys
 from collections.abc import Iterable
 
@@ -17,9 +19,20 @@ from rocketeval.records import Interval
 PIPE_WIDTH = 1000
 
 
-def make_console() -> Console:
-    """Return a console that wraps for people and never for pipes."""
-    return Console() if sys.stdout.isatty() else Console(width=PIPE_WIDTH)
+def make_console(*, stderr: bool = False) -> Console:
+    """Return a console that wraps for people and never for pipes, and takes text as it is.
+
+    Names and texts come from anywhere: brackets in them are no markup, colons no emoji.
+    """
+    stream = sys.stderr if stderr else sys.stdout
+    width = None if stream.isatty() else PIPE_WIDTH
+    return _Console(stderr=stderr, width=width, markup=False, emoji=False)
+
+
+class _Console(Console):
+    def on_broken_pipe(self) -> None:
+        """Leave it to the entry point, for every verb alike, that nobody reads any more."""
+        raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
 
 
 def screen_width() -> int | None:
@@ -42,6 +55,11 @@ def show_pairs(pairs: Iterable[tuple[str, str]], indent: int) -> None:
         table.add_row(title, Text(printable(text)))
     for line in make_console().render_lines(table, pad=False):
         click.echo("".join(segment.text for segment in line).rstrip())
+
+
+def show_whole(title: str, text: str, indent: int) -> None:
+    """Print a word and a command or a path beside it, which is never broken: it will be copied."""
+    click.echo(f"{title:<{indent}}{printable(text)}")
 
 
 def figure(interval: Interval | None, digits: str) -> str:

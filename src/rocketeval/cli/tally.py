@@ -97,10 +97,20 @@ class Tally:
         self.spent = Usage()
         self.expected: Expected | None = None
         self.ask_pulse: Callable[[], Pulse] = Pulse
+        self.stopping = False
+        """Whether it was asked to stop: what is left is not waited for."""
         self.pace = Pace(clock)
+        """Of finished steps."""
+        self.tried = Pace(clock)
+        """Of all steps, also those that failed: what is left takes as long."""
+        self._refused = 0
 
     def step(self) -> None:
-        """Count a finished step."""
+        """Count a finished step, or one that was refused just before."""
+        self.tried.step()
+        if self._refused:
+            self._refused -= 1
+            return
         self.done += 1
         self.pace.step()
 
@@ -113,12 +123,12 @@ class Tally:
     def fail(self) -> None:
         """Count a task that was tried in vain."""
         self.failed += 1
-        self.pace.step()
+        self.tried.step()
 
     def refuse(self) -> None:
         """Count the step that is about to be counted as one that failed."""
         self.failed += 1
-        self.done -= 1
+        self._refused += 1
 
     @property
     def left(self) -> int:
@@ -127,13 +137,15 @@ class Tally:
 
     @property
     def stalled(self) -> bool:
-        """Whether nothing was finished for much longer than a step took so far."""
-        pace = self.pace
+        """Whether nothing was finished, or failed, for much longer than a step took so far."""
+        pace = self.tried
         usual = (pace.last - pace.started) / pace.steps if pace.steps else 0.0
         return self.left > 0 and pace.idle >= max(STALLED, 5.0 * usual)
 
     @property
     def seconds_left(self) -> float | None:
         """How long it will take at the recent rate; None while nobody can tell."""
-        rate, _ = self.pace.recent()
-        return self.left / rate if self.left and rate > 0.0 and not self.stalled else None
+        if self.stopping or self.stalled:
+            return None
+        rate, _ = self.tried.recent()
+        return self.left / rate if self.left and rate > 0.0 else None

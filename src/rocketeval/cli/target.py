@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable
 from functools import wraps
 from typing import Any
@@ -59,13 +58,13 @@ def told(candidate: str, against: str | None) -> str:
     return printable(candidate if against is None else f"{candidate} - {against}")
 
 
-def same_choice(choice: Choice, target: Target) -> str:
+def same_choice(choice: Choice, target: Target) -> list[str]:
     """Return the options with which another verb means the same target."""
     words = [word for name in target.candidates for word in ("--candidate", name)]
     if choice.against is not None:
         words += ["--against", choice.against]
     words += ["--strata", str(choice.strata)]
-    return shlex.join(words + ["--by-category"] * choice.by_category)
+    return words + ["--by-category"] * choice.by_category
 
 
 _CANDIDATE = "Whose mean label; several are labelled on the same queries."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TextIO
 
@@ -64,18 +65,35 @@ PLAIN = Marks(
 )
 
 
-def marks_for(encoding: str | None) -> Marks:
-    """Return the finest marks that an encoding can hold.
+ASCII_LOCALES = ("C", "POSIX")
 
-    >>> marks_for("utf-8").full, marks_for("cp1252").full, marks_for(None).full
-    ('\u2501', '#', '#')
+
+def marks_for(encoding: str | None, environment: Mapping[str, str] = os.environ) -> Marks:
+    """Return the finest marks that an encoding can hold and the locale asks for.
+
+    >>> [marks_for(each, {}).full for each in ("utf-8", "cp1252", None)]
+    ['\u2501', '#', '#']
+    >>> marks_for("utf-8", {"LANG": "C"}).full
+    '#'
     """
+    if _asks_for_ascii(environment):
+        return PLAIN
     needed = "".join(getattr(FANCY, name) for name in Marks.__slots__)
     try:
         needed.encode(encoding or "ascii")
     except (UnicodeEncodeError, LookupError):
         return PLAIN
     return FANCY
+
+
+def _asks_for_ascii(environment: Mapping[str, str]) -> bool:
+    """Whether the user chose the C locale, for which Python writes UTF-8 all the same."""
+    if environment.get("PYTHONIOENCODING") or environment.get("PYTHONUTF8") == "1":
+        return False
+    whole, own, rest = (environment.get(name, "") for name in ("LC_ALL", "LC_CTYPE", "LANG"))
+    # Python itself puts such a name into LC_CTYPE when it finds the C locale.
+    own = "" if own.lower() in ("c.utf-8", "c.utf8", "utf-8") and rest in ASCII_LOCALES else own
+    return (whole or own or rest) in ASCII_LOCALES
 
 
 def is_live(stream: TextIO) -> bool:

@@ -46,28 +46,32 @@ def is_audited(audit: Audit) -> bool:
 
 
 def _votes(audit: Audit, votes: Agreement) -> str:
-    ours = votes.without_ties
+    ours = votes.with_ties
     if ours is None:
         return f"no figure from {counted(votes.votes, 'vote', 'votes')}: none could be used"
-    decided = counted(votes.decisive, "decided vote", "decided votes")
-    told = f"agrees with {_percent(ours)} of {decided}"
+    told = f"agrees with {_percent(ours)} of {counted(votes.used, 'vote', 'votes')}, ties included"
     rivals = {
-        name: found.without_ties
+        name: found.with_ties
         for name in reversed(KNOW_NOTHING)
-        if (found := audit.agreement.get(name)) and found.without_ties
+        if (found := audit.agreement.get(name)) and found.with_ties
     }
     if rivals:
         best = max(rivals, key=lambda name: rivals[name].value)
-        told += f", {_verdict(audit, ours, best)} {best} ({100 * rivals[best].value:.0f} %)"
-    if audit.voters and audit.voters.without_ties:
-        told += f"; another voter {100 * audit.voters.without_ties.value:.0f} %"
+        told += f"; {_verdict(audit, ours, rivals[best], best)} {best} ({_whole(rivals[best])})"
+    if audit.voters and audit.voters.with_ties:
+        told += f"; another voter {_whole(audit.voters.with_ties)}"
     return told
 
 
-def _verdict(audit: Audit, ours: Interval, rival: str) -> str:
+def _verdict(audit: Audit, ours: Interval, theirs: Interval, rival: str) -> str:
     measured = audit.vote_differences.get(rival)
-    known = measured.without_ties if measured else None
-    low, high = (known.value.low, known.value.high) if known else (ours.low - 0.5, ours.high - 0.5)
+    known = measured.with_ties if measured else None
+    # A rule that is right by chance has no votes of its own to be held against one by one.
+    low, high = (
+        (known.value.low, known.value.high)
+        if known
+        else (ours.low - theirs.value, ours.high - theirs.value)
+    )
     if low > 0.0:
         return "beats"
     return "worse than" if high < 0.0 else "not told apart from"
@@ -86,6 +90,10 @@ def _refused(audit: Audit) -> Iterator[str]:
     for count, what in ((audit.refused.labels, "labels"), (audit.refused.votes, "votes")):
         if count:
             yield f"{count:,} {what} not used: the scorer learned from them"
+
+
+def _whole(share: Interval) -> str:
+    return f"{100 * share.value:.0f} %"
 
 
 def _percent(share: Interval) -> str:

@@ -11,9 +11,10 @@ from pathlib import Path
 import click
 
 from rocketeval.cli.words import printable
+from rocketeval.errors import ConfigError
 from rocketeval.view.app import make_app
 from rocketeval.view.catalogue import find_target
-from rocketeval.view.guard import is_loopback
+from rocketeval.view.guard import is_loopback, own_names
 from rocketeval.view.serve import address_of, bind, serve
 from rocketeval.view.shelf import Shelf
 
@@ -23,15 +24,32 @@ from rocketeval.view.shelf import Shelf
 @click.option("--port", type=click.IntRange(0, 65535), help="Port; the first free one from 8700.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option("--allow-remote", is_flag=True, help="Let other machines read; no password.")
+@click.option(
+    "--host-name",
+    "host_names",
+    multiple=True,
+    metavar="NAME",
+    help="With --allow-remote, a name that others open the page by; repeatable.",
+)
 @click.option("--open", "open_it", is_flag=True, help="Open the page in a browser.")
 def command(
-    target: Path | None, port: int | None, host: str, allow_remote: bool, open_it: bool
+    target: Path | None,
+    port: int | None,
+    host: str,
+    allow_remote: bool,
+    host_names: tuple[str, ...],
+    open_it: bool,
 ) -> None:
     """Show runs in a browser, read-only; a run that is going is shown as it goes.
 
     TARGET is a config file, a run's folder or a folder of runs. Without one it is the run of
     rocketeval.yaml, or else the folder runs. Only this machine can open the page.
     """
+    if host_names and not allow_remote:
+        raise ConfigError(
+            "--host-name is for readers on other machines, who are not let in.",
+            hint="Add --allow-remote if the network is one you trust: there is no password.",
+        )
     found = find_target(target)
     bound = bind(host, port, allow_remote=allow_remote)
     address = address_of(bound)
@@ -53,7 +71,9 @@ def command(
             threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
 
     async def show() -> None:
-        await serve(make_app(Shelf(found), allow_remote=allow_remote), bound, started)
+        names = {host, *own_names(), *host_names} if allow_remote else set()
+        app = make_app(Shelf(found), allow_remote=allow_remote, names=names)
+        await serve(app, bound, started)
 
     with bound, contextlib.suppress(KeyboardInterrupt):
         asyncio.run(show())

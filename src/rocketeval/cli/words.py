@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from rocketeval.records import Failure
 
 
@@ -31,3 +33,30 @@ def clock(seconds: float) -> str:
 def printable(name: str) -> str:
     """Return a name without control characters, which could rewrite the terminal."""
     return "".join(mark if mark.isprintable() else "\ufffd" for mark in name)
+
+
+def printable_lines(text: str) -> str:
+    """Return a text of several lines, each without control characters.
+
+    >>> printable_lines("one\\ntwo\\x1b[2J")
+    'one\\ntwo\ufffd[2J'
+    """
+    return "\n".join(map(printable, text.split("\n")))
+
+
+def near(path: Path) -> str:
+    """Return a path as a person would type it: from the working directory where it lies below."""
+    here = Path.cwd()
+    whole = here / path
+    return str(whole.relative_to(here) if whole.is_relative_to(here) else path)
+
+
+def shown_path(path: Path) -> str:
+    """Return a path for a terminal."""
+    return printable(near(path))
+
+
+def as_argument(path: Path) -> str:
+    """Return a path for a command line, where it cannot be taken for an option."""
+    text = near(path)
+    return f"./{text}" if text.startswith("-") else text

@@ -119,7 +119,7 @@ class HttpClient:
         not pass for one that has nothing to say.
         """
         url = self._url(path)
-        reason, answered = "", False
+        reason, answered, silent = "", False, False
         for attempt in range(LOOKS):
             if attempt:
                 await asyncio.sleep(_wait(attempt - 1, None))
@@ -127,6 +127,7 @@ class HttpClient:
                 status, body = await self._look(url)
             except (aiohttp.ClientError, TimeoutError, OSError) as error:
                 reason, answered = name_of(error), False
+                silent = isinstance(error, TimeoutError)
                 continue
             if status in RETRIED:
                 reason, answered = f"HTTP {status}: {self._shown(body)}", True
@@ -136,6 +137,12 @@ class HttpClient:
             return _json_object(body) if status == 200 else None
         if answered and optional:
             return None
+        if silent and not answered:
+            raise EngineUnavailable(
+                f"{self.base_url} gave no answer: {LOOKS} times none within {LOOK_SECONDS:g} s.",
+                hint="It may be busy or still loading its model: wait, then run the same command "
+                "again. Or a firewall is in the way, or `base_url` is wrong.",
+            )
         raise EngineUnavailable(
             f"Cannot reach {self.base_url}: {reason}.",
             hint="Start the server, or set `base_url` (or $OPENAI_BASE_URL) to where it is.",

@@ -14,8 +14,9 @@ Floats = NDArray[np.float64]
 
 SAME_ANSWER = 0.95
 """An item that correlates so with an earlier one says it again."""
-FEWEST_FOR_SAME = 5
-"""Responses that two items need in common before that is said of them."""
+FEWEST_FOR_SAME = 10
+"""Responses that two items need in common before that is said of them: of fewer, two items that
+both follow how good a response is often agree so by luck."""
 DECISIVE_SHARES = 2.0
 """A decisive item makes so many times an equal share of the differences in scores."""
 DECISIVE_CORRELATION = 0.7
@@ -37,17 +38,21 @@ class ItemVerdict:
     correlation: float | None
     """With the response's score; None where either does not vary."""
     influence: float | None
-    """Its weight times spread, as a share of the whole checklist's; None where nothing varies."""
+    """Its weight without its sign times spread, as a share of the whole checklist's; None where
+    nothing varies, or weights are not known."""
     verdict: str
     """`dead`, `redundant`, `decisive` or nothing."""
     why: str
 
 
-def item_verdicts(p_yes: Floats, scores: Floats, weights: Floats) -> list[ItemVerdict]:
+def item_verdicts(p_yes: Floats, scores: Floats, weights: Floats | None) -> list[ItemVerdict]:
     """What each item does; `p_yes` has a row a response, as `scores`, and a column an item.
+
+    `weights` is None for a scorer that has none per item: no item is called decisive then.
 
     >>> answers = np.array([[0.1, 0.1, 0.99], [0.5, 0.5, 0.98], [0.9, 0.9, 0.97],
     ...                     [0.4, 0.4, 0.99], [0.2, 0.2, 0.96]])
+    >>> answers = np.tile(answers, (2, 1))
     >>> found = item_verdicts(answers, answers.mean(axis=1), np.full(3, 1 / 3))
     >>> [(item.verdict, item.why) for item in found]
     [('', ''), ('redundant', 'says the same as item 1 (1.00)'), ('dead', 'yes to all')]
@@ -60,7 +65,8 @@ def item_verdicts(p_yes: Floats, scores: Floats, weights: Floats) -> list[ItemVe
     spreads = np.sqrt((centred**2).sum(axis=0) / np.maximum(counts, 1))
     with_score = _correlations(centred, known, *_column(scores), FEWEST_FOR_CORRELATION)[:, 0]
     with_items = _correlations(centred, known, centred, known, FEWEST_FOR_SAME)
-    parts = weights * spreads
+    # An item whose yes lowers the score decides as much as one whose yes raises it.
+    parts = np.full(items, np.nan) if weights is None else np.abs(weights) * spreads
     total = float(parts.sum())
     influence = parts / total if total > _STILL else np.full(items, np.nan)
     dead = [why_dead(p_yes[known[:, item], item]) for item in range(items)]

@@ -2,21 +2,25 @@
 
 A text cell is quoted where a comma, a semicolon, a tab, a quote or a line break stands in it:
 some spreadsheets split at semicolons. A text that a spreadsheet would compute gets a leading
-apostrophe. Numbers stay numbers; what is missing is an empty cell.
+apostrophe, also where blanks, quotes or unseen characters come first. Numbers stay numbers; what
+is missing is an empty cell.
 """
 
 from __future__ import annotations
 
 import math
 import re
+import unicodedata
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pyarrow as pa
 
 BOM = "\ufeff"
-_FORMULA = re.compile("[\t\r\n]|[\\s'\"]*[=+\\-@\uff1d\uff0b\uff0d\uff20]")
-# The last four are the full-width forms of the same signs, which some locales compute too.
+_SIGNS = frozenset("=+-@\uff1d\uff0b\uff0d\uff20\t\r\n")
+# Four are the full-width forms of the same signs, which some locales compute too.
+_UNSEEN = frozenset({"Cc", "Cf"})
+# Control and format characters, which some readers drop before they look.
 _QUOTED = re.compile('[,;\t\r\n"]|^\\s|\\s$')
 
 
@@ -26,7 +30,16 @@ def disarm(text: str) -> str:
     >>> disarm("=1+1"), disarm(' "@now'), disarm("a-b")
     ("'=1+1", '\\' "@now', 'a-b')
     """
-    return f"'{text}" if _FORMULA.match(text) else text
+    return f"'{text}" if _computes(text) else text
+
+
+def _computes(text: str) -> bool:
+    for mark in text:
+        if mark in _SIGNS:
+            return True
+        if not (mark.isspace() or mark in "'\"" or unicodedata.category(mark) in _UNSEEN):
+            return False
+    return False
 
 
 def csv_line(cells: Iterable[str]) -> str:

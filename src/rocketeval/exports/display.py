@@ -8,12 +8,19 @@ from dataclasses import dataclass
 from typing import Any
 
 from rocketeval.errors import ExportError
+from rocketeval.exports.words import counted
 from rocketeval.names import listed
 from rocketeval.ranking.rank import Ranking
 from rocketeval.records import Interval
 
 MOST_COLUMNS = 30
 """Candidates of a win matrix that still fits a page."""
+_RESTING = {
+    "responses": ("response", "responses"),
+    "per query": ("query", "queries"),
+    "candidates": ("candidate", "candidates"),
+}
+"""What a correlation with labels rests on, by its level: one, many."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +55,7 @@ def show_ranking(ranking: Ranking, judge: str) -> Display:
         for row in ranking.rows
     )
     return Display(
-        title=f"Ranking over {ranking.queries} queries, judged by {judge}",
+        title=f"Ranking over {counted(ranking.queries, 'query', 'queries')}, judged by {judge}",
         label="ranking",
         heads=("Rank", "Group", "Candidate", "Rating", "Mean score", "Queries", "Missing"),
         numeric=(True, True, False, True, True, True, True),
@@ -127,9 +134,11 @@ def _audit_rows(audit: Mapping[str, Any]) -> Iterator[tuple[str, str, str, str]]
     ):
         for method, found in audit["agreement"].items():
             if found[name] is not None:
-                yield shown, method, _read(found[name]), f"{found[count]:,} votes"
+                some = counted(found[count], "vote", "votes")
+                yield shown, method, _read(found[name]), some
         if voters and voters[name] is not None:
-            yield shown, "another voter", _read(voters[name]), f"{voters[pairs]:,} pairs of votes"
+            some = counted(voters[pairs], "pair of votes", "pairs of votes")
+            yield shown, "another voter", _read(voters[name]), some
     ratings = audit["ratings"] or {}
     for coefficient in ("spearman", "kendall"):
         found = ratings.get(coefficient)
@@ -138,7 +147,7 @@ def _audit_rows(audit: Mapping[str, Any]) -> Iterator[tuple[str, str, str, str]]
                 f"Reference ratings, {coefficient.capitalize()}",
                 "judge",
                 _coefficient(found),
-                f"{ratings['n']:,} candidates",
+                counted(ratings["n"], "candidate", "candidates"),
             )
     for part, methods in audit["labels"].items():
         yield from _label_rows(part, methods)
@@ -150,9 +159,9 @@ def _label_rows(
     for method, found in methods.items():
         for level, own in found["levels"].items():
             if own["spearman"] is not None:
-                resting = "queries" if level == "per query" else level
                 name = f"{part.capitalize()}, Spearman, {level}"
-                yield name, method, _read(own["spearman"]), f"{own['n']:,} {resting}"
+                resting = counted(own["n"], *_RESTING[level])
+                yield name, method, _read(own["spearman"]), resting
 
 
 def _coefficient(found: Mapping[str, Any]) -> str:

@@ -103,6 +103,7 @@ async def grade(
             and len(failed_queries) >= USELESS_QUERIES
             and len(grading.failures) >= USELESS_AFTER
         )
+        observer.spent(grading.spent)
         observer.failed(failure)
 
     def ending() -> bool:

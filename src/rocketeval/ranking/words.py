@@ -1,4 +1,4 @@
-"""What a ranking does not settle, in sentences."""
+"""What a ranking settles and what it does not, in sentences."""
 
 from __future__ import annotations
 
@@ -6,10 +6,43 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 from rocketeval.names import listed
-from rocketeval.ranking.rank import RankedCandidate
+from rocketeval.ranking.rank import RankedCandidate, Ranking
 
 MOST_SENTENCES = 12
 MOST_NAMES = 8
+MOST_IN_CONCLUSION = 3
+"""Candidates named in the conclusion, beside the leader."""
+
+
+def conclusion_in_words(ranking: Ranking) -> str:
+    """Who is ahead and how surely, in a sentence or two for a stranger; "" if nobody is ranked."""
+    rows = ranking.rows
+    if not rows:
+        return ""
+    first = rows[0]
+    if len(rows) == 1:
+        return f"{first.candidate} is the only candidate with a score."
+    if ranking.islands > 1:
+        return (
+            f"The candidates fall into {ranking.islands:,} sets that share no query: "
+            "ranks say nothing across these sets."
+        )
+    level = [row.candidate for row in rows if row.rank == first.rank]
+    if len(level) > 1:
+        return f"{_joined(level)} share the first place."
+    alike = [row.candidate for row in rows[1:] if row.group == first.group]
+    if alike:
+        return f"{first.candidate} leads, but cannot be told apart from {_joined(alike)}."
+    if first.rank_high == 1 and len(rows) > 2:
+        return f"{first.candidate} is clearly ahead of all {len(rows) - 1:,} others."
+    return f"{first.candidate} is clearly ahead of {rows[1].candidate}."
+
+
+def _joined(names: Sequence[str]) -> str:
+    """The names as people write them; of many, the first."""
+    if 1 < len(names) <= MOST_IN_CONCLUSION:
+        return f"{', '.join(names[:-1])} and {names[-1]}"
+    return listed(names, most=MOST_IN_CONCLUSION)
 
 
 def separation_in_words(rows: Sequence[RankedCandidate]) -> list[str]:

@@ -25,7 +25,7 @@ MOST_BYTES = 14_500_000
 WITHOUT_TEXTS = 0.6
 """Share of the room beside scores that answers and items may take: the rest is for texts."""
 PATIENCE = 8
-"""After so many queries in a row whose texts do not fit, no more are tried."""
+"""After so many queries in a row that do not fit, no more are tried."""
 
 _WRAP = 90
 _READ_AT_ONCE = 16
@@ -92,15 +92,21 @@ def _frames(source: ReportSource, order: Ints, room: int) -> dict[int, bytes]:
     """The blocks of queries without texts, as many as fit together with their answers and items."""
     candidates = source.content.scores.shape[1]
     frames: dict[int, bytes] = {}
+    misses = 0
     for place in order.tolist():
         if source.detail[place] < ANSWERS:
             continue
         block = source.query_block(place, texts=False)
         # Its items stand a second time in the block of items; an answer takes two bytes at most.
+        items = embedded_size(source.items_block(place))
         answers = int(source.content.items[place]) * candidates * 2 * 4 // 3
-        room -= 2 * embedded_size(block) + answers
-        if room < 0:
-            break
+        cost = embedded_size(block) + items + answers
+        if cost > room:
+            misses += 1
+            if misses == PATIENCE:
+                break
+            continue
+        room, misses = room - cost, 0
         frames[place] = block
     return frames
 

@@ -15,6 +15,7 @@ from rocketeval.records import Interval, Status
 Unit = Literal["number", "share", "rating", "score"]
 Mood = Literal["good", "fair", "poor", "unknown"]
 State = Literal["finished", "going", "paused", "damaged"]
+Weights = Literal["equal", "learned", "none"]
 
 ANSWER_STEPS = 60_000
 """An answer in the block of answers is its probability times this, rounded."""
@@ -22,17 +23,26 @@ NO_ANSWER = 65_535
 """A missing answer there."""
 
 STATUS_TEXT: Mapping[str, str] = {
-    Status.TRUNCATED: "yes or no hidden, bounds narrow",
-    Status.UNBOUNDED: "yes or no hidden, bounds too wide",
-    Status.HIDDEN: "yes and no hidden",
-    Status.LOW_MASS: "too little mass on yes and no",
-    Status.NO_LOGPROBS: "no log-probabilities",
-    Status.THINKING: "the judge began to think",
-    Status.UNSOUND: "no real log-probabilities",
-    Status.UNREADABLE: "no answer in what the judge wrote",
-    Status.ERROR: "call failed",
+    Status.TRUNCATED: "the server told only one of yes and no, the other is estimated closely",
+    Status.UNBOUNDED: "the server told only one of yes and no, too little to estimate the other",
+    Status.HIDDEN: "the server told nothing about yes and no",
+    Status.LOW_MASS: "the judge wanted to say something other than yes or no",
+    Status.NO_LOGPROBS: "the server sent no probabilities",
+    Status.THINKING: "the judge began to think aloud instead of answering",
+    Status.UNSOUND: "the server sent numbers that cannot be probabilities",
+    Status.UNREADABLE: "the judge wrote a text without an answer in it",
+    Status.ERROR: "the call failed",
 }
 """Every status but ok, in words a reader of the report understands."""
+
+GRADE_STATUS_TEXT: Mapping[str, str] = {
+    **STATUS_TEXT,
+    Status.TRUNCATED: "the server told only some of the grades, the rest is estimated closely",
+    Status.UNBOUNDED: "the server told only some of the grades, too little to estimate the rest",
+    Status.HIDDEN: "the server told nothing about the grades",
+    Status.LOW_MASS: "the judge wanted to say something other than a grade",
+}
+"""The same where the judge is asked for a grade."""
 
 PROBABILITY, GRADE = "Probability of yes", "Grade, from worst (0) to best (1)"
 """What answers can be, as headings."""
@@ -245,6 +255,14 @@ class ReportHead:
     made_with: str
     provisional: str
     """Why these figures are not final; empty when they are."""
+    conclusion: str
+    """Who is ahead, and how surely, in a sentence or two; empty while that can change."""
+    islands: int
+    """More than 1: so many sets of candidates share no query and must not be compared."""
+    weights: Weights
+    """How the scorer weighs the items of a checklist; "none" where it has no weight per item."""
+    learned_from: str
+    """What the scorer learned from: "labels", "votes" or nothing."""
     judge: str
     judge_details: tuple[tuple[str, str], ...]
     author: str

@@ -5,12 +5,12 @@ from __future__ import annotations
 import gzip
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import floor, log2
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rocketeval.report.coarse import coarse
 from rocketeval.report.data import ANSWER_STEPS, NO_ANSWER, ReportHead
 from rocketeval.report.plain import json_bytes
 
@@ -26,7 +26,6 @@ LINE, SCORES, ANSWERS, TEXTS = range(4)
 """How much of a query is there: its line, its scores, its answers and items, its texts."""
 
 _LEVEL = 6
-_SCORE_BITS = 16
 _QUERY = "query-"
 
 
@@ -121,8 +120,7 @@ class ReportSource:
         return packed(json_bytes({**self.content.queries(), "detail": self.detail.tolist()}))
 
     def _scores(self) -> bytes:
-        scores = self.content.scores[self.places(SCORES)]
-        return packed(coarse(scores, self.head.scale).astype("<f4").tobytes())
+        return packed(self._coarse(self.places(SCORES)).astype("<f4").tobytes())
 
     def _answers(self) -> bytes:
         tables = [encoded(table).ravel() for table in self.content.answers(self.places(ANSWERS))]
@@ -133,8 +131,19 @@ class ReportSource:
 
     def _cells(self, place: int) -> dict[str, Any]:
         (answers,) = self.content.answers([place])
-        scores = self.content.scores[place]
-        return {"scores": known(scores), "answers": [known(row) for row in answers]}
+        (scores,) = self._coarse([place])
+        return {
+            "scores": [None if score != score else score for score in scores.tolist()],
+            "answers": [known(row) for row in answers],
+        }
+
+    def items_block(self, place: int) -> bytes:
+        """Return what one query adds to the block of items, by itself."""
+        return packed(json_bytes(next(self.content.figures([place]))))
+
+    def _coarse(self, places: Sequence[int]) -> Floats:
+        scores = self.content.scores[list(places)]
+        return coarse(scores, self.head.scale, self.head.tie_margin)
 
 
 def packed(content: bytes) -> bytes:
@@ -150,16 +159,6 @@ def encoded(answers: Floats) -> NDArray[np.uint16]:
     """
     steps = np.where(np.isnan(answers), NO_ANSWER, np.round(answers * ANSWER_STEPS))
     return steps.astype("<u2")
-
-
-def coarse(scores: Floats, scale: tuple[float, float]) -> Floats:
-    """Return scores to a 65,000th of the scale: noise beyond that does not compress.
-
-    >>> float(coarse(np.array([7.123456789]), (1.0, 10.0))[0])
-    7.1234130859375
-    """
-    step = 2.0 ** (floor(log2(scale[1] - scale[0])) - _SCORE_BITS)
-    return np.round(scores / step) * step
 
 
 def known(row: Floats) -> list[float | None]:

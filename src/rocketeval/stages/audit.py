@@ -24,8 +24,7 @@ MOST_LENGTHS = 20_000
 
 
 def audit_run(store: RunStore, config: RunConfig) -> Audit:
-    """Write the audit as JSON and return it."""
-    store.drop_from("audit")
+    """Write the audit as JSON and return it; a report of another audit is removed."""
     gold = Gold(store.inputs.labels(), store.inputs.votes(), store.inputs.ratings())
     ranking = store.load_json("ranking", "rank")
     ratings = {row["candidate"]: row["rating"]["value"] for row in ranking["rows"]}
@@ -43,7 +42,10 @@ def audit_run(store: RunStore, config: RunConfig) -> Audit:
         family=guess_family(store.judge().model, grid.candidates) or frozenset(),
     )
     found = replace(found, advice=advice(found, queries_needed))
+    before = store.json_if_made("audit")
     store.save_json("audit", asdict(found))
+    if store.json_if_made("audit") != before:
+        store.drop_from("report")
     return found
 
 

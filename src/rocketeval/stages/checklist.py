@@ -12,12 +12,13 @@ from rocketeval.benchmarks.load import imported_checklists
 from rocketeval.budget import Budget, Purse
 from rocketeval.checklists.base import create_author
 from rocketeval.checklists.write import Authoring, authoring_key, write_checklists
-from rocketeval.config import RunConfig
+from rocketeval.config import PriceConfig, RunConfig
 from rocketeval.cost import usage_facts
 from rocketeval.engines.base import pulse_of
 from rocketeval.errors import ChecklistError
 from rocketeval.observing import Expected, Observer
 from rocketeval.records import Query
+from rocketeval.stages.bill import same_price
 from rocketeval.store.run import RunStore
 
 
@@ -41,7 +42,7 @@ async def make_checklists(
     observer.watched(partial(pulse_of, author))
     there = sum(authoring_key(author, query) in known for query in queries.values())
     observer.reused(there, 0)
-    expected = _expected(store.plan(), len(queries) - there) if author.costly else None
+    expected = _expected(store.plan(), len(queries) - there, price) if author.costly else None
     if expected is not None:
         observer.expected(expected)
 
@@ -76,10 +77,14 @@ async def make_checklists(
     }
 
 
-def _expected(plan: Mapping[str, Any] | None, to_write: int) -> Expected | None:
+def _expected(
+    plan: Mapping[str, Any] | None, to_write: int, price: PriceConfig | None
+) -> Expected | None:
     """Return the most that the plan lets the author cost; None if it was made for other work."""
     if plan is None or plan["author_cost"] is None or plan["checklists_to_write"] != to_write:
         return None
+    if not same_price(plan.get("author_price"), price):
+        return Expected(None, None, repriced=True)
     return Expected(None, plan["author_cost"], at_most=True)
 
 

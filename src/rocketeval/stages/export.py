@@ -21,6 +21,7 @@ from rocketeval.exports.markdown import markdown
 from rocketeval.exports.matches import match_rows, unmade_pairs
 from rocketeval.exports.tables import audit_table, ranking_table, wins_matrix, wins_pairs
 from rocketeval.exports.tidy import JUDGMENTS, SCORES, Names, answer_rows, score_rows
+from rocketeval.exports.words import counted
 from rocketeval.ranking.rank import Ranking, WinMatrix
 from rocketeval.stages.export_folder import export_folder
 from rocketeval.stages.export_place import Exported, refuse_to_overwrite
@@ -66,8 +67,9 @@ def _write_matches(store: RunStore, stream: BinaryIO) -> Exported:
         stream.write(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE))
         rows += 1
         ties += row["winner"] == "tie"
-    left_out = {"pairs of responses of which one has no score": unmade_pairs(grid)}
-    note = f"{ties:,} of {rows:,} matches are ties: scores closer than {margin:g}."
+    left_out = {"pairs of candidates on a query where one has no score": unmade_pairs(grid)}
+    all_made = counted(rows, "match", "matches")
+    note = f"Ties: {ties:,} of {all_made}. Scores closer than {margin:g} tie."
     return Exported(rows, left_out, (note,))
 
 
@@ -95,7 +97,7 @@ def _write_table(store: RunStore, request: Request, stream: BinaryIO) -> Exporte
     tables = _Tables(store, request)
     rows = 0
 
-    def counted() -> Iterator[pa.Table]:
+    def sliced() -> Iterator[pa.Table]:
         nonlocal rows
         for table in tables.parts:
             rows += table.num_rows
@@ -104,13 +106,13 @@ def _write_table(store: RunStore, request: Request, stream: BinaryIO) -> Exporte
 
     if request.form.name == "csv":
         stream.write((BOM if request.bom else "").encode())
-        for piece in csv_text(tables.schema.names, counted(), raw=request.raw):
+        for piece in csv_text(tables.schema.names, sliced(), raw=request.raw):
             stream.write(piece.encode())
     elif request.form.name == "jsonl":
-        _write_lines(counted(), stream)
+        _write_lines(sliced(), stream)
     else:
         with pq.ParquetWriter(stream, tables.schema, compression="zstd") as writer:
-            for table in counted():
+            for table in sliced():
                 writer.write_table(table)
     return Exported(rows, tables.left_out, tables.notes)
 

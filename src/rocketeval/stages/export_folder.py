@@ -23,6 +23,7 @@ from rocketeval.exports.official import (
     score_row,
 )
 from rocketeval.exports.wildbench import score_entry
+from rocketeval.exports.words import counted
 from rocketeval.records import Response
 from rocketeval.stages.export_place import ABOUT, Exported, filling
 from rocketeval.stages.score import read_answers
@@ -54,7 +55,8 @@ def export_folder(store: RunStore, config: RunConfig, request: Request, path: Pa
     stems = file_stems(set(store.score_names("candidate")))
     with filling(path) as fresh:
         done = write(store, config, stems, file_stems([judge])[judge], fresh)
-        written = [str(file.relative_to(fresh)) for file in sorted(fresh.rglob("*.json*"))]
+        files = sorted(path for path in fresh.rglob("*") if path.is_file())
+        written = [str(file.relative_to(fresh)) for file in files]
         about = {
             "format": request.form.name,
             "run": store.path.name,
@@ -110,19 +112,21 @@ def _write_official(
         unscored += found.score is None
     files.close()
     left_out = {
-        "judgments: these responses have none": unjudged,
-        "scores: these responses have none": unscored,
+        "judgments, which these responses do not have": unjudged,
+        "scores, which these responses do not have": unscored,
         "labels, which are not the judge's": len(store.inputs.labels()),
         "votes, for which the format has no place": len(store.inputs.votes()),
     }
-    notes = {
-        f"{unanswered:,} answers are missing: null, which the paper's scripts read as 0.5.": (
-            unanswered
-        ),
-        f"{own_history:,} responses were judged after a conversation of their own; the paper's "
-        "scripts take the query's.": own_history,
-    }
-    return Exported(rows, left_out, tuple(note for note, count in notes.items() if count))
+    return Exported(rows, left_out, tuple(_official_notes(unanswered, own_history)))
+
+
+def _official_notes(unanswered: int, own_history: int) -> Iterator[str]:
+    if unanswered:
+        some = counted(unanswered, "answer is", "answers are")
+        yield f"{some} missing: null, which the paper's scripts read as 0.5."
+    if own_history:
+        some = counted(own_history, "response follows", "responses follow")
+        yield f"{some} another conversation than the query's, which the paper's scripts take."
 
 
 def _write_wildbench(
@@ -170,6 +174,7 @@ class _Files:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._rows: dict[str, list[bytes]] = {}
+        self._begun: set[str] = set()
         self._bytes = 0
 
     def add(self, name: str, row: dict[str, Any]) -> None:
@@ -183,20 +188,21 @@ class _Files:
     def close(self) -> None:
         """Write what is left, and end the arrays."""
         self._spill()
-        for path in self._folder.rglob("*.json"):
-            with path.open("ab") as stream:
-                stream.write(b"\n]\n")
+        for name in self._begun:
+            if name.endswith(".json"):
+                with (self._folder / name).open("ab") as stream:
+                    stream.write(b"\n]\n")
 
     def _spill(self) -> None:
         for name, rows in self._rows.items():
             path = self._folder / name
             path.parent.mkdir(parents=True, exist_ok=True)
-            begun = path.exists()
             with path.open("ab") as stream:
-                if path.suffix == ".json":
-                    stream.write(b",\n" if begun else b"[\n")
+                if name.endswith(".json"):
+                    stream.write(b",\n" if name in self._begun else b"[\n")
                     stream.write(b",\n".join(rows))
                 else:
                     stream.write(b"\n".join(rows) + b"\n")
+        self._begun.update(self._rows)
         self._rows.clear()
         self._bytes = 0

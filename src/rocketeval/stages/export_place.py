@@ -35,11 +35,13 @@ class Exported:
 
 def refuse_to_overwrite(store: RunStore, request: Request, path: Path, *, force: bool) -> None:
     """Raise ExportError if the export would replace something it may not replace."""
-    if path.resolve().is_relative_to(store.path.resolve()):
-        raise ExportError(
-            f"{path} is inside the run {store.path}, whose files only its own stages write.",
-            hint="Choose a place outside of it.",
-        )
+    whole, own = path.resolve(), store.path.resolve()
+    for folder in (whole, *whole.parents):
+        if folder == own or _is_run(folder):
+            raise ExportError(
+                f"{path} is inside the run {folder}, whose files only its own stages write.",
+                hint="Choose a place outside of it.",
+            )
     if path.is_dir() != request.form.is_folder and path.exists():
         kind, wanted = ("folder", "a file") if path.is_dir() else ("file", "a folder")
         raise ExportError(f"{path} is a {kind}, and {request.form.name} is {wanted}.")
@@ -49,6 +51,10 @@ def refuse_to_overwrite(store: RunStore, request: Request, path: Path, *, force:
         )
     if request.form.is_folder and path.exists() and any(path.iterdir()):
         _written_before(path)
+
+
+def _is_run(folder: Path) -> bool:
+    return all((folder / name).is_file() for name in ("run.yaml", "manifest.json"))
 
 
 @contextmanager

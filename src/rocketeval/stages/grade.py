@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from rocketeval.budget import Budget, Purse
 from rocketeval.config import RunConfig
 from rocketeval.cost import usage_facts
-from rocketeval.engines.base import Engine
+from rocketeval.engines.base import Engine, pulse_of
 from rocketeval.errors import EngineRefused, EngineUnavailable
 from rocketeval.grading.budget import GradingBudget
 from rocketeval.grading.grade import Grading, grade
@@ -18,7 +20,7 @@ from rocketeval.grading.judge import fingerprint
 from rocketeval.grading.methods.base import Method
 from rocketeval.grading.methods.table import create_method
 from rocketeval.grading.schedule import cells, unfinished_tasks
-from rocketeval.observing import Observer
+from rocketeval.observing import Observer, Pulse
 from rocketeval.stages.bill import expected_use, make_bill
 from rocketeval.store.ledger import Ledger, adopt_from_cache
 from rocketeval.store.run import RunStore
@@ -35,18 +37,17 @@ async def grade_responses(
     """Append the missing judgments to the ledger; return counts and cost of this grading."""
     price = config.judge.price
     method = create_method(config)
+    observer.watched(partial(_first_contact, engine, config))
     judge = fingerprint(await engine.identify(), method)
     store.claim(judge)
     wanted, without_checklist = _wanted(store, judge.digest)
     cache = store.shared_ledger(judge.digest, config.cache)
     with store.ledger(judge.digest, cache) as ledger:
         earlier = sum(key in ledger.finished for key in wanted)
-        if earlier < len(wanted):
-            store.drop_from("score")
         adopted = adopt_from_cache(ledger, cache, wanted) if cache else 0
         observer.stage_began("grade", len(wanted), earlier + adopted)
         observer.reused(earlier, adopted)
-        expected = expected_use(store.plan(), wanted, len(wanted) - earlier - adopted)
+        expected = expected_use(store.plan(), wanted, len(wanted) - earlier - adopted, price)
         if expected is not None:
             observer.expected(expected)
         limit = (
@@ -72,13 +73,15 @@ async def grade_responses(
         seconds = time.monotonic() - started
         _keep_failures(store, ledger, grading, wanted)
     _stop_without_judge(grading, len(ledger.finished))
+    unfinished = {key for key in wanted if key not in ledger.finished}
     return {
         "tasks": len(wanted),
         "finished_earlier": earlier,
         "from_cache": adopted,
         "judged": grading.judged,
         "failed": len(grading.failures),
-        "unfinished": sum(key not in ledger.finished for key in wanted),
+        "unfinished": len(unfinished),
+        "responses_unfinished": _responses(store, judge.digest, unfinished),
         "responses_without_checklist": without_checklist,
         "usage": usage_facts(grading.spent, price),
         "usage_of_ledger": usage_facts(store.ledger_usage(), price),
@@ -86,6 +89,12 @@ async def grade_responses(
             store.plan(), wanted, len(wanted) - earlier - adopted, grading.spent, seconds, price
         ),
     }
+
+
+def _first_contact(engine: Engine, config: RunConfig) -> Pulse:
+    """Return whom everything waits for before the first task."""
+    at = f" at {config.judge.base_url}" if config.judge.base_url else ""
+    return replace(pulse_of(engine), waiting=f"waiting for the judge {config.judge.model}{at}")
 
 
 async def _limit(
@@ -128,6 +137,11 @@ def _wanted(store: RunStore, judge: bytes) -> tuple[dict[bytes, tuple[str, str]]
         else:
             wanted.setdefault(cell.key, (cell.query_id, cell.candidate))
     return wanted, without_checklist
+
+
+def _responses(store: RunStore, judge: bytes, keys: Collection[bytes]) -> int:
+    """Return how many responses these judgments are about: equal responses share one."""
+    return sum(cell.key in keys for cell in cells(store.inputs, judge)) if keys else 0
 
 
 def _keep_failures(

@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from rocketeval.benchmarks.base import open_benchmark
 from rocketeval.benchmarks.load import load
@@ -72,6 +73,9 @@ class Plan:
     author_cost: float | None
     """The most that writing the checklists can cost; None without a price."""
     currency: str
+    price: dict[str, Any] | None
+    """What the judge's tokens cost when the plan was made; None without a price."""
+    author_price: dict[str, Any] | None
     items_per_second: float | None
     rate_from: str | None
     """Who says how fast the judge is."""
@@ -136,6 +140,8 @@ async def make_plan(
         cost_with_reuse=money(reusing, price) if price and price.cached is not None else None,
         author_cost=money(checklists.most, author_price) if author_price else None,
         currency=currency(config),
+        price=price.model_dump() if price else None,
+        author_price=author_price.model_dump() if author_price else None,
         items_per_second=rate,
         rate_from=rate_from,
         seconds=asking.items / rate if rate else None,

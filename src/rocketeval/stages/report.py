@@ -9,7 +9,7 @@ from rocketeval.report.page import embedded_page
 from rocketeval.report.source import ReportSource, served_detail
 from rocketeval.stages.report_cells import make_cells
 from rocketeval.stages.report_content import RunContent
-from rocketeval.stages.report_findings import Findings, read_findings, so_far
+from rocketeval.stages.report_findings import Findings, read_findings
 from rocketeval.stages.report_head import make_head
 from rocketeval.store.run import RunStore
 
@@ -29,10 +29,8 @@ def gather(
     """Return a run's report: its head, and blocks that are made when they are asked for.
 
     `provisional` says why figures are not final, where they are not. What no stage has found yet is
-    left out.
+    left out; what the findings say of stages is shown as it is.
     """
-    if provisional:
-        findings = so_far(findings)
     ranking = findings.ranking
     candidates = [*(row.candidate for row in ranking.rows), *ranking.unranked]
     cells = make_cells(findings.scores, list(store.inputs.queries), candidates)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -10,13 +10,15 @@ import numpy as np
 
 from rocketeval.config import RunConfig
 from rocketeval.records import Checklist, Query, Status, Turn
-from rocketeval.report.data import STATUS_TEXT
+from rocketeval.report.data import GRADE_STATUS_TEXT, STATUS_TEXT
 from rocketeval.report.source import Floats, Ints, known, spread
 from rocketeval.stages.report_cells import ANSWER_COLUMNS, Cells, Judged, read_judged
 from rocketeval.stages.report_findings import Findings
 from rocketeval.stages.report_items import figures_of
 from rocketeval.stages.report_labels import label_grid, labels_block, labels_of
 from rocketeval.stages.report_pairs import pairs_block
+from rocketeval.stages.report_weights import Weighing, weighing
+from rocketeval.stages.yes_no import answers_yes_or_no
 from rocketeval.store.run import RunStore
 
 SNIPPET = 160
@@ -137,13 +139,23 @@ class RunContent:
     def _labels(self) -> Floats:
         return label_grid(self.cells, self.store.inputs.labels())
 
+    @cached_property
+    def _weighing(self) -> Weighing:
+        return weighing(self.findings, self.config)
+
+    @cached_property
+    def _status_text(self) -> Mapping[str, str]:
+        return STATUS_TEXT if answers_yes_or_no(self.config) else GRADE_STATUS_TEXT
+
     def _judged(self, places: Sequence[int]) -> Judged:
-        if self._held is not None and all(place in self._held.places for place in places):
-            return self._held
+        # Blocks can be made in several threads at once: what is held is looked at only once.
+        held = self._held
+        if held is not None and all(place in held.places for place in places):
+            return held
+        found = self._read(places)
         if len(places) > 1:
-            self.hold(places)
-            return self._judged(places)
-        return self._read(places)
+            self._held = found
+        return found
 
     def _read(self, places: Sequence[int]) -> Judged:
         return read_judged(self.cells, places, self.store.judgments(ANSWER_COLUMNS))
@@ -157,9 +169,12 @@ class RunContent:
             query_id = self.cells.query_ids[place]
             answers = judged.answers(place, int(self.items[place]))
             learned = self.findings.weights.get(query_id)
+            weights = self._weighing.of_items(int(self.items[place]), learned)
             self._made[place] = {
                 "texts": list(self._texts_of_items(query_id)),
-                "figures": figures_of(answers, self.scores[place], learned),
+                "figures": figures_of(
+                    answers, self.scores[place], weights, learned=learned is not None
+                ),
             }
         return self._made[place]
 
@@ -180,7 +195,7 @@ class RunContent:
         for candidate, item in np.argwhere(odd).tolist():
             status = judged.statuses[judged.status[spots[candidate, item]]]
             ends = known(np.array([low[candidate, item], high[candidate, item]]))
-            yield [candidate, item, *ends, STATUS_TEXT.get(status, "")]
+            yield [candidate, item, *ends, self._status_text.get(status, "")]
 
     def _disarmed(self, place: int, judged: Judged) -> Iterator[list[int]]:
         rows = judged.rows_of(place)

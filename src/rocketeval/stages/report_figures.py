@@ -13,46 +13,46 @@ from rocketeval.report.data import Figure, FigureRow, FigureTable
 
 def read_interval(found: Mapping[str, float | None] | None) -> Interval | None:
     """Return an interval as JSON kept it; None if there is none."""
-    if found is None or found["value"] is None:
+    value = None if found is None else found.get("value")
+    if found is None or value is None:
         return None
     # JSON has no NaN: a figure that rests on too little has no bounds, so it may be anything.
-    low, high = found["low"], found["high"]
-    return Interval(
-        found["value"], -math.inf if low is None else low, math.inf if high is None else high
-    )
+    low, high = found.get("low"), found.get("high")
+    return Interval(value, -math.inf if low is None else low, math.inf if high is None else high)
 
 
 def figures(audit: Mapping[str, Any]) -> tuple[Figure, ...]:
     """Return agreement and correlations, each beside its baselines."""
     figures = []
+    voters = audit.get("voters") or {}
     for ties, name in (("with_ties", "votes, ties included"), ("without_ties", "decided votes")):
-        for method, found in audit["agreement"].items():
+        for method, found in audit.get("agreement", {}).items():
             figures.append(
                 Figure(
                     name=f"Agreement with {name}" if method == "judge" else method,
-                    value=read_interval(found[ties]),
-                    note=f"{found['used' if ties == 'with_ties' else 'decisive']} votes",
+                    value=read_interval(found.get(ties)),
+                    note=f"{found.get('used' if ties == 'with_ties' else 'decisive', 0)} votes",
                     unit="share",
                     baseline=method not in ("judge", "labeler"),
                 )
             )
-        if audit["voters"]:
+        if voters:
             figures.append(
                 Figure(
                     name="another voter",
-                    value=read_interval(audit["voters"][ties]),
+                    value=read_interval(voters.get(ties)),
                     note="how often two voters agree: the ceiling",
                     unit="share",
                 )
             )
-    for part, methods in audit["labels"].items():
+    for part, methods in audit.get("labels", {}).items():
         for method, found in methods.items():
-            note = found["reason"] or f"{found['responses']} labelled responses"
+            note = found.get("reason") or f"{found.get('responses', 0)} labelled responses"
             judge = method == "judge"
             name = f"Pearson with {part}" if judge else method
-            value = read_interval(found["pearson"])
+            value = read_interval(found.get("pearson"))
             figures.append(Figure(name, value, note, baseline=not judge))
-    if audit["ratings"]:
+    if audit.get("ratings"):
         figures.append(_rating_figure(audit["ratings"]))
     return tuple(figures)
 
@@ -63,7 +63,7 @@ def tables(audit: Mapping[str, Any]) -> tuple[FigureTable, ...]:
     Audits made before these were measured have none.
     """
     found = [_categories(audit.get("categories", ())), _margins(audit)]
-    found += [_levels(part, methods) for part, methods in audit["labels"].items()]
+    found += [_levels(part, methods) for part, methods in audit.get("labels", {}).items()]
     found.append(_bias(audit.get("bias")))
     return tuple(table for table in found if table is not None)
 
@@ -71,7 +71,7 @@ def tables(audit: Mapping[str, Any]) -> tuple[FigureTable, ...]:
 def _categories(parts: Sequence[Mapping[str, Any]]) -> FigureTable | None:
     if len(parts) < 2:
         return None
-    pooled = parts[-1]["pooled"]
+    pooled = parts[-1].get("pooled")
     return FigureTable(
         title="Agreement with decided votes, by category",
         columns=("judge", "another voter"),
@@ -79,10 +79,10 @@ def _categories(parts: Sequence[Mapping[str, Any]]) -> FigureTable | None:
             FigureRow(
                 part["category"],
                 (
-                    read_interval(part["agreement"]["without_ties"]),
-                    read_interval(part["voters"] and part["voters"]["without_ties"]),
+                    read_interval(part["agreement"].get("without_ties")),
+                    read_interval((part.get("voters") or {}).get("without_ties")),
                 ),
-                f"{part['agreement']['decisive']:,} votes",
+                f"{part['agreement'].get('decisive', 0):,} votes",
             )
             for part in parts
         ),
@@ -92,7 +92,7 @@ def _categories(parts: Sequence[Mapping[str, Any]]) -> FigureTable | None:
 
 
 def _margins(audit: Mapping[str, Any]) -> FigureTable | None:
-    margins = [row for row in audit.get("margins", ()) if row["with_ties"]]
+    margins = [row for row in audit.get("margins", ()) if row.get("with_ties")]
     if not margins:
         return None
     return FigureTable(
@@ -102,7 +102,7 @@ def _margins(audit: Mapping[str, Any]) -> FigureTable | None:
             FigureRow(
                 f"{row['margin']:g}",
                 (read_interval(row["with_ties"]),),
-                "used" if row["margin"] == audit["tie_margin"] else "",
+                "used" if row["margin"] == audit.get("tie_margin") else "",
             )
             for row in margins
         ),
@@ -111,19 +111,19 @@ def _margins(audit: Mapping[str, Any]) -> FigureTable | None:
 
 
 def _levels(part: str, methods: Mapping[str, Any]) -> FigureTable | None:
-    judge = methods["judge"].get("levels")
+    judge = methods.get("judge", {}).get("levels")
     if not judge:
         return None
     rows = [("judge", name) for name in ("pearson", "spearman", "kendall")]
     rows += [(method, "spearman") for method in methods if method != "judge"]
-    left_out = judge["per query"]["left_out"]
+    left_out = judge.get("per query", {}).get("left_out")
     return FigureTable(
         title=f"Correlation with {part}, at three levels",
         columns=tuple(judge),
         rows=tuple(
             FigureRow(
                 method,
-                tuple(read_interval(methods[method]["levels"][level][name]) for level in judge),
+                tuple(_at_level(methods[method], level, name) for level in judge),
                 name.capitalize(),
             )
             for method, name in rows
@@ -132,14 +132,19 @@ def _levels(part: str, methods: Mapping[str, Any]) -> FigureTable | None:
     )
 
 
+def _at_level(found: Mapping[str, Any], level: str, name: str) -> Interval | None:
+    return read_interval((found.get("levels") or {}).get(level, {}).get(name))
+
+
 def _rating_figure(found: Mapping[str, Any]) -> Figure:
     name = "Spearman with reference ratings"
-    if found["spearman"] is None:
-        return Figure(name, None, found["reason"])
-    value, bounds = found["spearman"]["value"], found["spearman"]["interval"]
-    p_value = found["spearman"]["p_value"]
-    chance = "p < 0.001" if p_value < 0.001 else f"p = {p_value:.3f}"
-    note = f"{found['n']} candidates, {chance}"
+    spearman = found.get("spearman")
+    if spearman is None:
+        return Figure(name, None, found.get("reason") or "")
+    value, bounds, p_value = (spearman.get(part) for part in ("value", "interval", "p_value"))
+    note = f"{found.get('n', 0)} candidates"
+    if p_value is not None:
+        note += ", p < 0.001" if p_value < 0.001 else f", p = {p_value:.3f}"
     if bounds is None:
         return Figure(name, Interval(value, value, value), f"{note}; no interval")
     return Figure(name, read_interval(bounds), note)
@@ -148,15 +153,15 @@ def _rating_figure(found: Mapping[str, Any]) -> Figure:
 def _bias(bias: Mapping[str, Any] | None) -> FigureTable | None:
     if bias is None:
         return None
-    length, family = bias["length"], bias["own_family"] or {}
-    queries, labelled = (f"{length[name]:,} queries" for name in ("queries", "gold_queries"))
+    length, family = bias.get("length") or {}, bias.get("own_family") or {}
+    queries, labelled = (f"{length.get(name, 0):,} queries" for name in ("queries", "gold_queries"))
     of_family = f"{family.get('queries', 0):,} queries"
     found = (
-        ("score follows length, Spearman", length["scores"], queries),
-        ("label follows length, Spearman", length["gold"], labelled),
-        ("score of labelled responses follows length", length["scores_with_gold"], labelled),
-        ("score follows length beyond label", length["excess"], labelled),
-        ("share of lost votes that the longer won", length["lost_to_longer"], _lost(length)),
+        ("score follows length, Spearman", length.get("scores"), queries),
+        ("label follows length, Spearman", length.get("gold"), labelled),
+        ("score of labelled responses follows length", length.get("scores_with_gold"), labelled),
+        ("score follows length beyond label", length.get("excess"), labelled),
+        ("share of lost votes that the longer won", length.get("lost_to_longer"), _lost(length)),
         ("own family, score beyond label", family.get("preference"), of_family),
         ("own family at equal labels", family.get("at_equal_gold"), of_family),
     )
@@ -174,15 +179,15 @@ def _bias(bias: Mapping[str, Any] | None) -> FigureTable | None:
 
 
 def _lost(length: Mapping[str, Any]) -> str:
-    return f"{length['lost']:,} votes"
+    return f"{length.get('lost', 0):,} votes"
 
 
 def _bias_note(bias: Mapping[str, Any]) -> str:
     notes = []
-    if bias["queries_skipped"]:
-        whole = bias["queries"] + bias["queries_skipped"]
-        notes.append(f"Lengths were looked at on {bias['queries']:,} of {whole:,} queries.")
-    if bias["own_family"]:
-        names = listed(bias["own_family"]["family"], most=5)
+    seen, skipped = bias.get("queries", 0), bias.get("queries_skipped", 0)
+    if skipped:
+        notes.append(f"Lengths were looked at on {seen:,} of {seen + skipped:,} queries.")
+    if bias.get("own_family"):
+        names = listed(bias["own_family"].get("family", ()), most=5)
         notes.append(f"Own family, by name, in standard deviations of a query's scores: {names}.")
     return " ".join(notes)

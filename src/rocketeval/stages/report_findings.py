@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
@@ -16,8 +16,6 @@ from rocketeval.store.run import RunStore
 SCORE_COLUMNS = ["query_id", "candidate", "score", "judgment"]
 
 Json = Mapping[str, Any]
-
-_BEFORE_GRADING = ("load", "checklist")
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,12 +37,6 @@ class Findings:
         """What the manifest says of each stage."""
         found: Json = self.manifest.get("stages", {})
         return found
-
-
-def so_far(findings: Findings) -> Findings:
-    """Return findings of a run that still goes: the manifest may tell of an earlier grading."""
-    stages = {name: facts for name, facts in findings.stages.items() if name in _BEFORE_GRADING}
-    return replace(findings, manifest={**findings.manifest, "stages": stages})
 
 
 def read_findings(store: RunStore) -> Findings:

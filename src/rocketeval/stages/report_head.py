@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, replace
+from pathlib import Path
 from typing import Any
 
 from rocketeval._version import __version__
 from rocketeval.config import RunConfig
 from rocketeval.ranking.rank import RankedCandidate, Ranking
-from rocketeval.ranking.words import separation_in_words
+from rocketeval.ranking.words import conclusion_in_words, separation_in_words
 from rocketeval.report.data import (
     GRADE,
     PROBABILITY,
@@ -31,6 +32,7 @@ from rocketeval.stages.report_losses import losses, sizes
 from rocketeval.stages.report_notes import notes
 from rocketeval.stages.report_spread import category_means, quantiles
 from rocketeval.stages.report_trust import trust
+from rocketeval.stages.report_weights import weighing
 from rocketeval.stages.yes_no import answers_yes_or_no
 from rocketeval.store.run import RunStore
 
@@ -69,9 +71,10 @@ def make_head(
 ) -> ReportHead:
     """Return the head of a run's report."""
     audit, ranking, stages = findings.audit, findings.ranking, findings.stages
-    lost, nothing_lost = losses(findings)
-    given = store.inputs.labels()
     yes_no = answers_yes_or_no(config)
+    lost, nothing_lost = losses(findings, yes_no=yes_no)
+    weighed = weighing(findings, config)
+    given = store.inputs.labels()
     gold = label_grid(cells, given)
     return ReportHead(
         run=config.name,
@@ -80,6 +83,10 @@ def make_head(
         finished=max((stages[s].get("finished", "") for s in STAGES if s in stages), default=""),
         made_with=f"RocketEval {__version__}",
         provisional=provisional,
+        conclusion="" if provisional else conclusion_in_words(ranking),
+        islands=ranking.islands,
+        weights=weighed.weights,
+        learned_from=weighed.learned_from,
         **_judge(store),
         author=_authors(store),
         method=config.method.kind,
@@ -111,10 +118,18 @@ def make_head(
 
 def benchmark_name(config: RunConfig) -> str:
     """Return what a reader would call it: its folder, with the one above where that says little."""
-    path = config.benchmark.path
+    return name_of_benchmark(config.benchmark.path, config.benchmark.kind)
+
+
+def name_of_benchmark(path: Path, kind: str) -> str:
+    """Return the same from its path and kind.
+
+    >>> name_of_benchmark(Path("mt-bench/data"), "jsonl"), name_of_benchmark(Path("x"), "jsonl")
+    ('mt-bench/data', 'x')
+    """
     if path.name in _SAYS_LITTLE and path.parent.name:
         return f"{path.parent.name}/{path.name}"
-    return path.name or config.benchmark.kind
+    return path.name or kind
 
 
 def _categories(store: RunStore, cells: Cells) -> tuple[CategoryMeans, ...]:
@@ -190,12 +205,12 @@ def _explained(found: Mapping[str, Any] | None, cells: Cells) -> Iterator[Explai
         return
     candidates = {name: place for place, name in enumerate(cells.candidates)}
     queries = {query: place for place, query in enumerate(cells.query_ids)}
-    for one in found["candidates"][:MOST_EXPLAINED]:
+    for one in found.get("candidates", ())[:MOST_EXPLAINED]:
         if one["candidate"] not in candidates:
             continue
         yield Explained(
             candidate=candidates[one["candidate"]],
-            points=read_interval(one["overall"]["points"]) if one["overall"] else None,
+            points=read_interval((one.get("overall") or {}).get("points")),
             losses=tuple(
                 LostItem(
                     query=queries[loss["query_id"]],
@@ -205,7 +220,8 @@ def _explained(found: Mapping[str, Any] | None, cells: Cells) -> Iterator[Explai
                     neighbours_p_yes=loss["neighbours_p_yes"],
                     points=loss["points"],
                 )
-                for loss in one["losses"][:MOST_LOSSES]
+                for loss in one.get("losses", ())[:MOST_LOSSES]
+                if loss["query_id"] in queries
             ),
         )
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -14,15 +13,18 @@ _DIGITS = 4
 
 
 def figures_of(
-    answers: Floats, scores: Floats, learned: Sequence[float] | None
+    answers: Floats, scores: Floats, weights: Floats | None, *, learned: bool
 ) -> list[dict[str, Any]]:
-    """Return the `ItemFigure`s of a query; `answers` has a row a candidate, as `scores`."""
+    """Return the `ItemFigure`s of a query; `answers` has a row a candidate, as `scores`.
+
+    `weights` is None where the scorer has none per item: influence is not known then.
+    """
     items = answers.shape[1]
-    weights = np.full(items, 1.0 / max(items, 1)) if learned is None else np.array(learned)
+    shown = np.full(items, 1.0 / max(items, 1)) if weights is None else weights
     return [
         {
             "weight": round(float(weight), _DIGITS),
-            "learned": learned is not None,
+            "learned": learned,
             "mean": _short(found.mean),
             "spread": _short(found.spread),
             "correlation": _short(found.correlation),
@@ -30,7 +32,7 @@ def figures_of(
             "verdict": found.verdict,
             "why": found.why,
         }
-        for weight, found in zip(weights, item_verdicts(answers, scores, weights), strict=True)
+        for weight, found in zip(shown, item_verdicts(answers, scores, weights), strict=True)
     ]
 
 

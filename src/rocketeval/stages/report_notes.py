@@ -64,8 +64,9 @@ def _learned(learned: Mapping[str, Any]) -> list[str]:
     """Return what the scorer learned from, and what was kept from it."""
     if "fitted" not in learned:
         return []
-    gold = f"{learned['labels']} labels" if learned["labels"] else f"{learned['votes']} votes"
-    held_out = ", ".join(learned["held_out"])
+    labels, votes = learned.get("labels", 0), learned.get("votes", 0)
+    gold = f"{labels} labels" if labels else f"{votes} votes"
+    held_out = ", ".join(learned.get("held_out", ()))
     said = [
         f"The scorer learned from {gold} on {len(learned['fitted'])} candidates; these were scored "
         "by fits that did not see their own gold."

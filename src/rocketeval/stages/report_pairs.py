@@ -27,10 +27,10 @@ def pairs_block(cells: Cells, ranking: Ranking) -> dict[str, Any] | None:
     )
     return {
         "first": found.first,
-        "effect": found.effect.round(4).tolist(),
+        "effect": known(found.effect),
         "low": known(found.low),
         "high": known(found.high),
-        "p_value": found.p_value.round(4).tolist(),
+        "p_value": known(found.p_value),
         "wins": found.wins.tolist(),
         "ties": found.ties.tolist(),
         "losses": found.losses.tolist(),

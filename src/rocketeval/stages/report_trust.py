@@ -4,10 +4,10 @@ Taken in this order, as far as there are any: agreement with votes, correlation 
 reference ratings; then what every run has: pairs that can be told apart, usable answers, length.
 
 **Moods**: agreement and correlation with labels are `poor` when the figure is no better than the
-best trivial rule. They are `good` only when the low end of the interval lies above that rule and
-the figure is far from it: nearer to people among themselves than to the rule, or a correlation of
-`GOOD_CORRELATION`. Else they are `fair`. Those of reference ratings, separation and usable answers
-go by the limits below.
+best trivial rule; a correlation also when its interval holds zero. They are `good` only when the
+low end of the interval lies above that rule and the figure is far from it: nearer to people among
+themselves than to the rule, or a correlation of `GOOD_CORRELATION`. Else they are `fair`. Those of
+reference ratings, separation and usable answers go by the limits below.
 """
 
 from __future__ import annotations
@@ -37,7 +37,17 @@ GOOD_ANSWERS, FAIR_ANSWERS = 0.99, 0.95
 FAIR_LENGTH = 0.2
 """Correlation with length beyond the labels' own that is still fair."""
 
-_RULES = frozenset({"longer response", "always a tie", "random guess"})
+_LONGER, _SHORTER = "longer response", "shorter response"
+_RULES = frozenset({_LONGER, "always a tie", "random guess"})
+_UNRELATED = "cannot be told from no relation at all"
+_NO_RELATION = Beside("no relation", 0.0, "floor")
+_COEFFICIENTS = {
+    "spearman": "Spearman's correlation of scores and labels over {n:,} labelled responses: 1 when "
+    "they put the responses in the same order, 0 for no relation.",
+    "pearson": "Pearson's correlation of scores and labels over {n:,} labelled responses: 1 when "
+    "the score rises with the label on a straight line, 0 when it says nothing about it.",
+}
+_LABELS_AS_SHOWN = {"all labels": "labels", "labels out of fold": "labels"}
 _TESTS_MOST = ("held-out labels", "all labels", "labels out of fold")
 
 
@@ -77,24 +87,22 @@ def _no_gold(findings: Findings) -> TrustNumber:
 
 
 def _votes(audit: Mapping[str, Any]) -> Iterator[TrustNumber]:
-    found = audit["agreement"].get("judge")
+    agreement = audit.get("agreement") or {}
+    found = agreement.get("judge")
     if not found:
         return
-    value = read_interval(found["with_ties"])
+    value = read_interval(found.get("with_ties"))
     floors = [
         Beside(name, rule["with_ties"]["value"], "floor")
-        for name, rule in audit["agreement"].items()
-        if name in _RULES and rule["with_ties"]
+        for name, rule in agreement.items()
+        if name in _RULES and rule.get("with_ties")
     ]
-    voters = read_interval(audit["voters"] and audit["voters"]["with_ties"])
+    voters = read_interval((audit.get("voters") or {}).get("with_ties"))
     ceiling = [] if voters is None else [Beside("people among themselves", voters.value, "ceiling")]
-    best = max((floor.value for floor in floors), default=0.0)
-    midway = best if voters is None else (best + voters.value) / 2
-    mood, verdict = _against(
-        value, floors, _share, good_from=midway, short="yet stays nearer to it than to people"
-    )
-    if voters is not None:
-        verdict += f"; people agree {_share(voters.value)} among themselves"
+    if voters is None:
+        mood, verdict = _against(value, floors, _share, good_from=0.0, short="")
+    else:
+        mood, verdict = _beside_people(value, floors, voters.value)
     yield TrustNumber(
         title="Agreement with votes, ties included",
         value=value,
@@ -103,44 +111,78 @@ def _votes(audit: Mapping[str, Any]) -> Iterator[TrustNumber]:
         verdict=verdict,
         beside=(*floors, *ceiling),
         range=(0.0, 1.0),
-        how=f"Of {found['used']:,} votes on two responses to the same query, the share on which "
-        "the judge's scores say the same: the first is better, the second is, or they tie. "
+        how="Votes came with the benchmark: each says which of two responses to a query is better, "
+        f"or that they tie. This is the share of {found.get('used', 0):,} votes on which the "
+        "judge's scores say the same. Intervals resample the queries.",
+    )
+
+
+def _beside_people(value: Interval | None, floors: list[Beside], people: float) -> tuple[Mood, str]:
+    """How agreement stands to that of people, which comes first, and to the best trivial rule."""
+    best = max(floors, key=lambda floor: floor.value, default=None)
+    told = f"People agree with each other {_share(people)} of the time"
+    if value is None:
+        return "unknown", f"{told}; for the judge it could not be computed"
+    if best is None:
+        return "unknown", f"{told}; there is no trivial rule to hold it against"
+    told += f"; the best trivial rule, \u201c{best.name}\u201d, reaches {_share(best.value)}"
+    if math.isinf(value.low):
+        return "unknown", f"{told}; too few queries to tell"
+    if value.low > best.value:
+        near = value.value >= (best.value + people) / 2
+        return ("good", told) if near else ("fair", f"{told}; the judge is nearer to the rule")
+    if value.value > best.value:
+        return "fair", f"{told}; the judge may do no better"
+    return "poor", f"{told}; the judge does no better"
+
+
+def _labels(audit: Mapping[str, Any]) -> Iterator[TrustNumber]:
+    labels = audit.get("labels")
+    if not labels:
+        return
+    part = next((name for name in _TESTS_MOST if name in labels), None) or next(iter(labels))
+    judge = labels[part].get("judge", {})
+    name = "spearman" if _coefficient(judge, "spearman") else "pearson"
+    value = read_interval(_coefficient(judge, name))
+    floors = [_NO_RELATION, *_by_length(labels[part], name)]
+    mood, verdict = _against(
+        value,
+        floors,
+        _number,
+        good_from=GOOD_CORRELATION,
+        short="yet single scores often differ from their labels",
+    )
+    if value is not None and math.isfinite(value.low) and value.low <= 0.0:
+        related = value.high < 0.0
+        mood = "poor"
+        verdict = "scores fall where labels rise" if related else _UNRELATED
+    unseen = " No score was made by a fit that saw its own label." if "fold" in part else ""
+    yield TrustNumber(
+        title=f"Correlation with {_LABELS_AS_SHOWN.get(part, part)} ({name.capitalize()})",
+        value=value,
+        unit="number",
+        mood=mood,
+        verdict=judge.get("reason") or verdict if value is None else verdict,
+        beside=tuple(floors),
+        range=(-1.0, 1.0),
+        how="Labels came with the benchmark: scores of single responses by people or a strong "
+        f"model. {_COEFFICIENTS[name].format(n=judge.get('responses', 0))}{unseen} "
         "Intervals resample the queries.",
     )
 
 
-def _labels(audit: Mapping[str, Any]) -> Iterator[TrustNumber]:
-    if not audit["labels"]:
-        return
-    part = next((name for name in _TESTS_MOST if name in audit["labels"]), None)
-    part = part or next(iter(audit["labels"]))
-    methods = audit["labels"][part]
-    judge = methods["judge"]
-    value = read_interval(judge["pearson"])
-    floors = [
-        Beside(name, rule["pearson"]["value"], "floor")
-        for name, rule in methods.items()
-        if name in _RULES and rule["pearson"] and rule["pearson"]["value"] is not None
-    ]
-    mood, verdict = _against(
-        value,
-        floors,
-        "{:.2f}".format,
-        good_from=GOOD_CORRELATION,
-        short="yet a single response is often scored otherwise than it is labelled",
-    )
-    yield TrustNumber(
-        title=f"Correlation with {part}",
-        value=value,
-        unit="number",
-        mood=mood,
-        verdict=judge["reason"] or verdict if value is None else verdict,
-        beside=tuple(floors),
-        range=(-1.0, 1.0),
-        how=f"Pearson's correlation of scores and labels over {judge['responses']:,} labelled "
-        "responses: 1 when the score rises with the label on a straight line, 0 when it says "
-        "nothing about it. Intervals resample the queries.",
-    )
+def _coefficient(found: Mapping[str, Any], name: str) -> Mapping[str, float | None] | None:
+    """Over labelled responses; older audits have no levels."""
+    levels = found.get("levels") or {}
+    chosen: Mapping[str, float | None] | None = levels.get("responses", {}).get(name)
+    return chosen or found.get(name)
+
+
+def _by_length(methods: Mapping[str, Any], name: str) -> Iterator[Beside]:
+    """What length alone achieves: to prefer the shorter is as trivial as the longer."""
+    length = read_interval(_coefficient(methods.get(_LONGER, {}), name))
+    if length is not None:
+        yield Beside(_LONGER if length.value >= 0.0 else _SHORTER, abs(length.value), "floor")
 
 
 def _exact(value: float) -> Interval:
@@ -174,16 +216,16 @@ def _against(
 
 
 def _ratings(audit: Mapping[str, Any]) -> Iterator[TrustNumber]:
-    found = audit["ratings"]
+    found = audit.get("ratings")
     if not found:
         return
-    spearman = found["spearman"]
+    spearman = found.get("spearman")
     value: Interval | None = None
     mood: Mood = "unknown"
-    verdict = found["reason"] or "could not be computed"
+    verdict = found.get("reason") or "could not be computed"
     if spearman is not None:
         unsure = Interval(spearman["value"], -math.inf, math.inf)
-        value = read_interval(spearman["interval"]) or unsure
+        value = read_interval(spearman.get("interval")) or unsure
         mood, verdict = _order(value)
     yield TrustNumber(
         title="Same order as the reference ratings",
@@ -193,21 +235,23 @@ def _ratings(audit: Mapping[str, Any]) -> Iterator[TrustNumber]:
         verdict=verdict,
         beside=(Beside("any order", 0.0, "floor"),),
         range=(-1.0, 1.0),
-        how="Spearman's correlation of the ranking with ratings from elsewhere, such as an arena's "
-        f"Elo, over {found['n']} candidates: 1 for the same order, 0 for no relation. It tests "
-        "the order of candidates, not the score of a response.",
+        how="Reference ratings came with the benchmark: a rating of each candidate from elsewhere, "
+        "such as an arena's Elo. This is Spearman's correlation of the ranking with them, over "
+        f"{found.get('n', 0)} candidates: 1 for the same order, 0 for no relation. It tests the "
+        "order of candidates, not the score of a response.",
     )
 
 
 def _order(value: Interval) -> tuple[Mood, str]:
-    low = value.low if math.isfinite(value.low) else -1.0
-    if low >= FAIR_ORDER and value.value >= GOOD_ORDER:
+    if not math.isfinite(value.low):
+        return "unknown", "too few candidates to tell"
+    if value.low >= FAIR_ORDER and value.value >= GOOD_ORDER:
         return "good", "nearly the same order"
-    if low > 0.0 and value.value >= FAIR_ORDER:
+    if value.low > 0.0 and value.value >= FAIR_ORDER:
         return "fair", "about the same order, with exceptions"
-    if low > 0.0:
+    if value.low > 0.0:
         return "poor", "a weak relation"
-    return "poor", "cannot be told from no relation at all"
+    return "poor", _UNRELATED
 
 
 def _separation(ranking: Ranking) -> TrustNumber:
@@ -288,6 +332,10 @@ def _length(audit: Mapping[str, Any] | None) -> TrustNumber:
 
 def _share(value: float) -> str:
     return f"{100 * value:.1f} %"
+
+
+def _number(value: float) -> str:
+    return f"{value:.2f}".replace("-", "\N{MINUS SIGN}")
 
 
 def _limits(value: float, good: float, fair: float) -> Mood:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import orjson
@@ -39,11 +39,13 @@ class Ledger:
         *,
         mirror: Mirror | None = None,
         roll_rows: int | None = None,
+        before_change: Callable[[], None] | None = None,
     ) -> None:
         self.folder = folder
         self.judge = judge.hex()
         self._mirror = mirror
         self._roll_rows = roll_rows or ROLL_ROWS
+        self._before_change = before_change
         folder.mkdir(parents=True, exist_ok=True)
         self._number, self._rows = self._recover()
         self.finished: set[bytes] = set()
@@ -60,6 +62,7 @@ class Ledger:
                 f"The judgment of {judgment.candidate!r} on query {judgment.query_id!r} is "
                 "already in the ledger."
             )
+        self._will_change()
         row = judgment_to_row(judgment, self.judge)
         _write_whole(self._handle, orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE))
         self.finished.add(judgment.key)
@@ -72,6 +75,7 @@ class Ledger:
 
     def adopt(self, table: pa.Table) -> None:
         """Add judgments that another run paid for, as a part of their own."""
+        self._will_change()
         self.roll()
         write_parquet(self._part_path, table)
         self.finished.update(map(bytes.fromhex, table["key"].to_pylist()))
@@ -91,6 +95,12 @@ class Ledger:
         """Roll what is left and release the journal."""
         self.roll()
         self._end_journal()
+
+    def _will_change(self) -> None:
+        """Let what rests on the judgments so far be dropped, once, before the first new one."""
+        if self._before_change is not None:
+            self._before_change()
+            self._before_change = None
 
     @property
     def _journal_path(self) -> Path:

@@ -21,6 +21,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -197,9 +198,14 @@ class RunStore:
 
     @contextmanager
     def ledger(self, judge: bytes, cache: Path | None) -> Iterator[Ledger]:
-        """Open the ledger for appending, shared through `cache` if there is one."""
+        """Open the ledger for appending, shared through `cache` if there is one.
+
+        The first new judgment drops the scores and all that rests on them, just before it is
+        written: they never stand beside judgments that they do not know.
+        """
         mirror = Mirror(cache, self.manifest()["run_id"]) if cache else None
-        ledger = Ledger(self.ledger_folder, judge, mirror=mirror)
+        drop = partial(self.drop_from, "score")
+        ledger = Ledger(self.ledger_folder, judge, mirror=mirror, before_change=drop)
         try:
             yield ledger
         finally:

@@ -135,5 +135,14 @@ def _stat(path: Path) -> os.stat_result | None:
         return None
 
 
-READ_ERRORS = (OSError, ValueError, KeyError, TypeError, AttributeError, pa.ArrowException)
+READ_ERRORS = (
+    OSError,
+    ValueError,
+    LookupError,
+    TypeError,
+    AttributeError,
+    ArithmeticError,
+    RecursionError,
+    pa.ArrowException,
+)
 """What reading a damaged, foreign or just changing run folder can raise, beside our own errors."""

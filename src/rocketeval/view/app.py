@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import os
 import re
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import PurePath
 from typing import IO, Any
@@ -30,10 +31,12 @@ _TYPES = {
 }
 
 
-def make_app(shelf: Shelf, *, allow_remote: bool = False) -> web.Application:
-    """Return the application; `allow_remote` answers to any name of this machine."""
+def make_app(
+    shelf: Shelf, *, allow_remote: bool = False, names: Iterable[str] = ()
+) -> web.Application:
+    """Return the application; with `allow_remote` it answers to this machine's `names` too."""
     views = _Views(shelf)
-    app = web.Application(middlewares=[guard(allow_remote=allow_remote), _in_words])
+    app = web.Application(middlewares=[guard(allow_remote=allow_remote, names=names), _in_words])
     app.on_response_prepare.append(add_headers)
     app.router.add_get("/", views.index)
     app.router.add_get("/runs.json", views.runs_head)

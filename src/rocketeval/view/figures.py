@@ -6,7 +6,7 @@ Provisional figures are made in memory from the ledger; nothing is written to th
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from rocketeval.errors import RocketEvalError
 from rocketeval.grid import ScoreGrid
 from rocketeval.ranking.rank import Ranking, rank
 from rocketeval.records import Gold
+from rocketeval.report.data import GRADE_STATUS_TEXT, STATUS_TEXT
 from rocketeval.report.source import ReportSource
 from rocketeval.scoring.answers import AnswerTable
 from rocketeval.scoring.base import Learner, create_scorer
@@ -26,9 +27,10 @@ from rocketeval.scoring.crossfit import Scored, score_answers
 from rocketeval.scoring.score import count_statuses, score_table
 from rocketeval.stages.report import Findings, gather, read_findings
 from rocketeval.stages.score import read_answers
+from rocketeval.stages.yes_no import answers_yes_or_no
 from rocketeval.store.run import RunStore
 from rocketeval.store.watch import made_by
-from rocketeval.view.unjudged import unjudged
+from rocketeval.view.unjudged import nobody_ranked, unjudged
 
 RESAMPLES = 200
 """Behind a provisional interval; a run's own setting wins where it is less."""
@@ -70,19 +72,21 @@ def provisional_figures(store: RunStore, command: str | None = None) -> Figures:
     if made_by(store).issuperset(("score", "rank")):
         return _not_audited(store, config, command)
     if "judge" not in store.manifest():
-        return _nothing_yet(store, config, command, judged=0)
+        return _nothing_yet(store, config, command)
     answers, keys = read_answers(store)
     scorer, scored_by = _scorer(config.scorer)
     scored = score_answers(answers, Gold(), scorer)
     judged, total = int((answers.items > 0).sum()), len(keys) - keys.count(None)
+    if not judged:
+        return _nothing_yet(store, config, command)
+    manifest = _manifest(store, config, answers, scored, keys)
     if np.isnan(scored.scores).all():
-        return _nothing_yet(store, config, command, judged)
-    grid = ScoreGrid.from_columns(answers.query_ids, answers.candidates, scored.scores.tolist())
-    findings = Findings(
-        score_table(answers, scored, keys),
-        _rank(grid, config),
-        manifest=_manifest(store, config, answers, scored, keys),
-    )
+        ranking = nobody_ranked(set(answers.candidates), len(set(answers.query_ids)), config)
+        scored_by = _why_no_score(manifest["stages"]["score"], config)
+    else:
+        columns = (answers.query_ids, answers.candidates, scored.scores.tolist())
+        ranking = _rank(ScoreGrid.from_columns(*columns), config)
+    findings = Findings(score_table(answers, scored, keys), ranking, manifest=manifest)
     going, stopped = _words(judged, total, scored_by, _go_on(store, config, command))
     return Figures(gather(store, config, findings, provisional=going), going, stopped)
 
@@ -93,10 +97,18 @@ def _not_audited(store: RunStore, config: RunConfig, command: str | None) -> Fig
     return Figures(source, _UNAUDITED, f"{_UNAUDITED} {_go_on(store, config, command)}")
 
 
-def _nothing_yet(store: RunStore, config: RunConfig, command: str | None, judged: int) -> Figures:
-    """Return a page without figures: no response has a score."""
+def _nothing_yet(store: RunStore, config: RunConfig, command: str | None) -> Figures:
+    """Return a page without figures: no response is judged."""
     found = unjudged(store, config)
-    return Figures(found.source, *_words(judged, found.total, "", _go_on(store, config, command)))
+    return Figures(found.source, *_words(0, found.total, "", _go_on(store, config, command)))
+
+
+def _why_no_score(score: Mapping[str, Any], config: RunConfig) -> str:
+    """Return why responses that are judged have no score, by what is wrong with most answers."""
+    texts = STATUS_TEXT if answers_yes_or_no(config) else GRADE_STATUS_TEXT
+    lost = {name: count for name, count in score["statuses"].items() if count and name in texts}
+    why = f" Most often, {texts[max(lost, key=lambda name: lost[name])]}." if lost else ""
+    return f"No response has a score: none of {score['answers']:,} answers can be used.{why}"
 
 
 def _words(judged: int, total: int, scored_by: str, go_on: str) -> tuple[str, str]:

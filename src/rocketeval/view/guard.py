@@ -1,12 +1,14 @@
 """What every answer of the server has, and what it refuses: this machine's reader only, no change.
 
 A page of another site could have a browser ask this server under a name that it made to mean
-127.0.0.1. Such a request names that site in its Host header, and is refused.
+127.0.0.1, or this machine's address in its network. Such a request names that site in its Host
+header, and is refused.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+import socket
+from collections.abc import Awaitable, Callable, Iterable
 from ipaddress import ip_address
 
 from aiohttp import web
@@ -43,18 +45,42 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def guard(*, allow_remote: bool) -> Middleware:
-    """Return the middleware that every request goes through."""
+def guard(*, allow_remote: bool, names: Iterable[str] = ()) -> Middleware:
+    """Return the middleware that every request goes through.
+
+    With `allow_remote` it also answers to the address that a request came to, and to `names`.
+    """
+    known = frozenset(map(_plain, names)) if allow_remote else frozenset()
 
     @web.middleware
     async def guarded(request: web.Request, handler: Handler) -> web.StreamResponse:
-        if not allow_remote and not is_loopback(without_port(request.headers.get("Host", ""))):
-            raise web.HTTPForbidden(text="This address is not one that this server answers to.\n")
+        host = _plain(without_port(request.headers.get("Host", "")))
+        reached = allow_remote and host == _reached_at(request)
+        if not (is_loopback(host) or reached or host in known):
+            told = "This address is not one that this server answers to.\n"
+            hint = "Start it with --host-name and this name if it should.\n" if allow_remote else ""
+            raise web.HTTPForbidden(text=told + hint)
         if request.method not in ("GET", "HEAD"):
             raise web.HTTPMethodNotAllowed(request.method, ("GET", "HEAD"))
         return await handler(request)
 
     return guarded
+
+
+def own_names() -> frozenset[str]:
+    """Return the names that others may know this machine by."""
+    name = socket.gethostname()
+    return frozenset(map(_plain, (name, socket.getfqdn(), f"{name.partition('.')[0]}.local")))
+
+
+def _plain(host: str) -> str:
+    return host.strip().lower().removeprefix("[").removesuffix("]").removesuffix(".")
+
+
+def _reached_at(request: web.Request) -> str | None:
+    """Return this machine's address that a request came to."""
+    at = None if request.transport is None else request.transport.get_extra_info("sockname")
+    return str(at[0]).partition("%")[0].removeprefix("::ffff:") if at else None
 
 
 def without_port(host: str) -> str:

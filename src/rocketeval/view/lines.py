@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +17,7 @@ from rocketeval.ranking.rank import Ranking
 from rocketeval.report.data import RankedLine, RunLine, TrustNumber
 from rocketeval.stages.rank import read_ranking
 from rocketeval.stages.report import Findings
+from rocketeval.stages.report_head import name_of_benchmark
 from rocketeval.stages.report_trust import trust
 from rocketeval.store.run import RunStore
 from rocketeval.store.watch import READ_ERRORS, files_version, made_by
@@ -99,20 +101,27 @@ def with_patience(read: Callable[[], T]) -> T:
 
 
 def named_benchmarks(lines: Iterable[tuple[str, RunLine]]) -> tuple[RunLine, ...]:
-    """Return the lines, newest first, with one name for each set of queries and one set a name."""
+    """Return the lines, newest first, with one name for each set of queries and one set a name.
+
+    A damaged run belongs to no benchmark; one whose queries are not known belongs to none of those
+    that are.
+    """
     newest = sorted(lines, key=lambda line: (line[1].created, line[1].name), reverse=True)
     names: dict[str, str] = {}
     for queries, line in newest:
-        names.setdefault(queries, line.benchmark)
-    taken = list(names.values())
+        if queries:
+            names.setdefault(queries, line.benchmark)
+    taken = Counter(names.values())
     return tuple(
-        replace(line, benchmark=_told_apart(names[queries], queries, taken))
+        replace(line, benchmark=_told_apart(queries, names.get(queries, line.benchmark), taken))
         for queries, line in newest
     )
 
 
-def _told_apart(name: str, queries: str, taken: list[str]) -> str:
-    return name if taken.count(name) == 1 or not queries else f"{name} [{queries[:6]}]"
+def _told_apart(queries: str, name: str, taken: Counter[str]) -> str:
+    if not queries:
+        return f"{name} [queries not known]" if name in taken else name
+    return name if taken[name] == 1 else f"{name} [{queries[:6]}]"
 
 
 def _read(store: RunStore) -> tuple[str, RunLine]:
@@ -128,7 +137,7 @@ def _read(store: RunStore) -> tuple[str, RunLine]:
     line = RunLine(
         name=store.path.name,
         at="",
-        benchmark=_benchmark(config["benchmark"], load),
+        benchmark=_benchmark(config["benchmark"]),
         created=str(manifest.get("created", "")),
         state="paused",
         why="",
@@ -165,9 +174,8 @@ def _config(path: Path) -> Mapping[str, Any]:
     return found
 
 
-def _benchmark(config: Mapping[str, Any], load: Mapping[str, Any]) -> str:
-    folder = Path(str(config["path"])).name
-    return f"{folder} ({config.get('kind', 'jsonl')}, {int(load.get('queries', 0)):,} queries)"
+def _benchmark(config: Mapping[str, Any]) -> str:
+    return name_of_benchmark(Path(str(config["path"])), str(config.get("kind", "jsonl")))
 
 
 def _spent(stages: Mapping[str, Any]) -> tuple[int, float | None, str]:

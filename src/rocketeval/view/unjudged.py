@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from rocketeval._version import __version__
@@ -20,6 +20,7 @@ from rocketeval.stages.report_cells import make_cells
 from rocketeval.stages.report_content import RunContent
 from rocketeval.stages.report_head import benchmark_name
 from rocketeval.stages.report_losses import losses, sizes
+from rocketeval.stages.report_weights import weighing
 from rocketeval.stages.yes_no import answers_yes_or_no
 from rocketeval.store.inputs import Inputs
 from rocketeval.store.run import RunStore
@@ -45,7 +46,7 @@ def unjudged(run: RunStore, config: RunConfig) -> Unjudged:
     queries, checklists = list(store.inputs.queries), store.inputs.checklists()
     findings = Findings(
         _no_scores([(head.query_id, head.candidate) for head in heads]),
-        _nobody_ranked(tuple(candidates), len(queries), config),
+        nobody_ranked(candidates, len(queries), config),
         manifest=_before_grading(store.manifest(), len(heads)),
     )
     cells = make_cells(findings.scores, queries, candidates)
@@ -61,7 +62,8 @@ def _head(config: RunConfig, findings: Findings, checklists: dict[str, Checklist
     ranking = findings.ranking
     yes_no = answers_yes_or_no(config)
     authors = {"the benchmark" if c.author == "imported" else c.author for c in checklists.values()}
-    lost, nothing_lost = losses(findings)
+    lost, nothing_lost = losses(findings, yes_no=yes_no)
+    weighed = weighing(findings, config)
     return ReportHead(
         run=config.name,
         benchmark=benchmark_name(config),
@@ -69,6 +71,10 @@ def _head(config: RunConfig, findings: Findings, checklists: dict[str, Checklist
         finished="",
         made_with=f"RocketEval {__version__}",
         provisional="",
+        conclusion="",
+        islands=ranking.islands,
+        weights=weighed.weights,
+        learned_from=weighed.learned_from,
         judge=config.judge.model,
         judge_details=(_JUDGE_LATER,),
         author=", ".join(sorted(authors)),
@@ -115,16 +121,17 @@ def _unranked(name: str, queries: int) -> Candidate:
     )
 
 
-def _nobody_ranked(candidates: tuple[str, ...], queries: int, config: RunConfig) -> Ranking:
+def nobody_ranked(candidates: Iterable[str], queries: int, config: RunConfig) -> Ranking:
+    """Return the ranking of candidates without a single score."""
     return Ranking(
         rows=(),
-        unranked=candidates,
+        unranked=tuple(sorted(candidates)),
         tie_margin=config.ranking.tie_margin,
         bootstrap=0,
         seed=config.ranking.seed,
         level=0.95,
         queries=queries,
-        islands=0,
+        islands=1,
     )
 
 
@@ -133,7 +140,7 @@ def _no_scores(cells: list[tuple[str, str]]) -> pa.Table:
         {
             "query_id": pa.array([query for query, _ in cells], pa.string()),
             "candidate": pa.array([name for _, name in cells], pa.string()),
-            "score": pa.array(np.full(len(cells), np.nan)),
+            "score": pa.nulls(len(cells), pa.float64()),
             "judgment": pa.nulls(len(cells), pa.string()),
         }
     )

@@ -16,6 +16,7 @@ from rocketeval.errors import RocketEvalError, StoreError
 from rocketeval.report.data import Live, ReportHead
 from rocketeval.store.run import RunStore
 from rocketeval.store.watch import READ_ERRORS, results_version
+from rocketeval.view.blocks import Blocks
 from rocketeval.view.figures import Figures, final_figures, provisional_figures
 from rocketeval.view.lines import unreadable, with_patience
 from rocketeval.view.progress import Progress, ProgressMeter
@@ -37,6 +38,7 @@ class Snapshot:
     key: str
     """Tells it from any other."""
     figures: Figures
+    blocks: Blocks
     done: int
     made_at: float
     seconds: float
@@ -59,7 +61,6 @@ class WatchedRun:
         self._command = command
         self._kept: OrderedDict[str, Snapshot] = OrderedDict()
         self._making = asyncio.Lock()
-        self._reading = asyncio.Lock()
         self._background: asyncio.Task[None] | None = None
         self._failed_at = -REFRESH_SECONDS
 
@@ -95,8 +96,7 @@ class WatchedRun:
             if key not in self._kept:
                 raise Outdated
             snapshot = self._kept[key]
-        async with self._reading:
-            return await self._work(lambda: snapshot.figures.source.block(name))
+        return await snapshot.blocks.get(name)
 
     def close(self) -> None:
         """Forget all figures."""
@@ -149,7 +149,8 @@ class WatchedRun:
                 lambda: with_patience(lambda: provisional_figures(store, self._command))
             )
         ended = time.monotonic()
-        snapshot = Snapshot(key, figures, progress.done, ended, ended - started)
+        blocks = Blocks(figures.source, self._work)
+        snapshot = Snapshot(key, figures, blocks, progress.done, ended, ended - started)
         self._kept[key] = snapshot
         self._kept.move_to_end(key)
         while len(self._kept) > KEPT:

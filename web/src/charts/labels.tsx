@@ -13,6 +13,7 @@ import { draw } from "./plot";
 
 export function LabelChart() {
   const report = useReport();
+  if (!report.head.sizes.some(([name]) => name === "labels")) return null;
   return (
     <Opened
       name="labels"

@@ -76,7 +76,7 @@ function drawn(width: number, names: string[], wins: (number | null)[][]) {
       ...(written
         ? [Plot.text(cells, {
             x: "column", y: "row", text: (cell) => (100 * cell.share).toFixed(0),
-            fill: (cell) => (Math.abs(cell.share - 0.5) > 0.36 ? "#ffffff" : "#181c21"),
+            fill: (cell) => (cell.share > 0.86 ? "#ffffff" : "#181c21"),
             fontSize: Math.min(11, size * 0.5), pointerEvents: "none",
           })]
         : []),

@@ -15,7 +15,12 @@ export const tokens = (head: Head) =>
   `${large(total(head, "prompt_tokens") + total(head, "completion_tokens"))} tokens`;
 
 export function cost(head: Head): string {
-  const priced = head.costs.filter((stage) => stage.cost !== null);
+  const asked = head.costs.filter((stage) => stage.requests > 0);
+  const priced = asked.filter((stage) => stage.cost !== null);
   if (!priced.length) return "no price given";
-  return money(priced.reduce((sum, stage) => sum + stage.cost!, 0), priced[0]!.currency);
+  const sums = new Map<string, number>();
+  for (const { cost, currency } of priced) sums.set(currency, (sums.get(currency) ?? 0) + cost!);
+  const told = [...sums].map(([currency, sum]) => money(sum, currency)).join(" + ");
+  const unpriced = asked.filter((stage) => stage.cost === null).map(({ stage }) => stage);
+  return unpriced.length ? `${told}, without ${unpriced.join(" and ")}, which has no price` : told;
 }

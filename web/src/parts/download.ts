@@ -8,13 +8,13 @@ export interface Table {
 }
 
 // A spreadsheet takes a text that starts like this for a formula and runs it.
-const FORMULA = /^[\s"']*[=+\-@\t\r]/;
+const FORMULA = /^[\s"'\p{Cf}\p{Cc}]*[=+\-@\uff1d\uff0b\uff0d\uff20\t\r\n]/u;
 
 function cell(value: Cell): string {
   if (value === null) return "";
   if (typeof value === "number") return String(value);
   const text = FORMULA.test(value) ? `'${value}` : value;
-  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+  return /[",;\t\r\n]|^\s|\s$/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 
 export const csv = ({ columns, rows }: Table) =>

@@ -50,6 +50,7 @@ export function points({ points: found }: Found): string {
 
 export function LostItems({ losses }: { losses: LostItem[] }) {
   const report = useReport();
+  const { head } = report;
   if (!losses.length) return <p class="hint">No item costs it points that its neighbours get.</p>;
   return (
     <Opened name="queries" open={() => report.queries()}>
@@ -60,7 +61,7 @@ export function LostItems({ losses }: { losses: LostItem[] }) {
               <b>{"\u2212"}{loss.points.toFixed(2)}</b>{" "}
               <span dir="auto">{loss.text}</span>{" "}
               <small>
-                yes {two(loss.p_yes)}, neighbours {two(loss.neighbours_p_yes)},{" "}
+                {head.yes_no ? "yes" : "grade"} {two(loss.p_yes)}, neighbours {two(loss.neighbours_p_yes)},{" "}
                 <a href={to.query(queries.table.id[loss.query]!)}><Name>{queries.table.id[loss.query]!}</Name></a>{" "}
                 item {loss.item}
               </small>

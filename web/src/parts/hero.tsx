@@ -22,9 +22,18 @@ export function Hero({ head }: { head: Head }) {
         Judge <b><Name>{head.judge}</Name></b> answered {count(size(head, "answers"))}{" "}
         {head.yes_no ? "yes/no checklist items" : "questions"} about{" "}
         {plural(size(head, "responses"), "response", "responses")}.
-        {head.author && <> The checklists come from <Name>{head.author}</Name>.</>}{" "}
+        {head.method === "checklist" && head.author && (
+          <> The checklists come from <Name>{head.author}</Name>.</>
+        )}{" "}
         It took {time(head)}, {tokens(head)}; cost: {cost(head)}.
       </p>
+      {head.conclusion && <p class="conclusion">{head.conclusion}</p>}
+      {head.islands > 1 && (
+        <p class="provisional">
+          <b>{head.islands} sets of candidates share no query.</b> Each set is rated on its own: do not
+          compare candidates of different sets.
+        </p>
+      )}
       {head.provisional && head.live === null && <p class="provisional" role="status"><b>Not final.</b> {head.provisional}</p>}
     </header>
   );

@@ -2,7 +2,7 @@
 
 import { useState } from "preact/hooks";
 import type { Candidate, Head } from "../contract";
-import { count, ends, figure, show, whole } from "../format";
+import { count, ends, figure, show } from "../format";
 import { to } from "../routes";
 import { saveCsv, fileName, type Table } from "./download";
 import { FileLink } from "./files";
@@ -35,6 +35,7 @@ export function Leaderboard({ head }: { head: Head }) {
         {two.length === 2 && <a href={to.compare(two[0]!.name, two[1]!.name)}>Compare two</a>}
         <button type="button" onClick={() => saveCsv(fileName(head.run, "ranking"), table(head))}>CSV</button>
       </div>
+      <p class="hint">Higher is better. A bracket joins candidates that cannot be told apart from its first.</p>
       <table class="leaderboard">
         <thead>
           <tr>
@@ -42,7 +43,7 @@ export function Leaderboard({ head }: { head: Head }) {
             <th class="bracket"><span class="spoken">Group</span></th>
             <th scope="col">Candidate</th>
             <th scope="col" class="drawn">
-              <span class="axis"><span>{whole(axis.low)}</span><span>Rating</span><span>{whole(axis.high)}</span></span>
+              {Math.round(100 * head.level)} % interval
             </th>
             <th scope="col" class="number rating">Rating</th>
             <th scope="col" class="number score">Score<small>{head.scale[0]}&#8211;{head.scale[1]}</small></th>
@@ -57,9 +58,8 @@ export function Leaderboard({ head }: { head: Head }) {
         <button type="button" onClick={() => setAll(true)}>Show all {found.length}</button>
       )}
       <p class="hint">
-        Higher is better. Lines are {Math.round(100 * head.level)} % intervals. A bracket joins
-        candidates that cannot be told apart from the first of them.{" "}
-        Rows: <FileLink head={head} name="ranking.json" />. <a href="#/" onClick={toNotes}>How it was made</a>
+        Beside a rank stand the ranks that the scores allow, beside other figures their{" "}
+        {Math.round(100 * head.level)} % intervals. Rows: <FileLink head={head} name="ranking.json" />. <a href="#/" onClick={toNotes}>How it was made</a>
       </p>
       {head.separation.length > 0 && (
         <details class="separation">
@@ -83,7 +83,7 @@ function Row(props: { row: Candidate; head: Head; axis: Axis; joined: boolean })
     <tr class={place}>
       <td class="rank">{row.rank === null ? "\u2013" : <><b>{row.rank}</b>{range(row)}</>}</td>
       <td class="bracket">
-        {place && <span class="spoken">group {row.group}, cannot be told apart within it</span>}
+        {place && <span class="spoken">group {row.group}, not told apart from its first</span>}
       </td>
       <th scope="row">
         <a class="clamped" href={to.candidate(row.name)} title={row.name}><Name>{row.name}</Name></a>

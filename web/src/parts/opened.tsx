@@ -39,7 +39,7 @@ export function Opened<T>(props: {
         {props.children(state.value)}
       </ReportContext.Provider>
     );
-  if (state.error instanceof Absent) return <>{props.absent ?? <p class="hint">Not in this file.</p>}</>;
+  if (state.error instanceof Absent) return <>{"absent" in props ? props.absent : <p class="hint">Not in this file.</p>}</>;
   console.error(state.error);
   return <p class="loud">This part cannot be read: {String(state.error)}</p>;
 }

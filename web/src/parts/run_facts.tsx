@@ -7,10 +7,11 @@ import { Name } from "./words";
 
 export function Missing({ head }: { head: Head }) {
   const lost = head.losses.filter((loss) => loss.lost && loss.count > 0);
+  const mood = lost.length === 0 ? "none" : lost.every(isLittle) ? "little" : "some";
   const noted = head.losses.filter((loss) => !loss.lost && loss.count > 0);
   return (
-    <section class={`losses ${lost.length ? "some" : "none"}`}>
-      <h2>{lost.length ? "What is missing" : "Nothing is missing"}</h2>
+    <section class={`losses ${mood}`}>
+      <h2>{TITLES[mood]}</h2>
       {lost.length > 0 && <ul>{lost.map((loss) => <Line key={loss.what} loss={loss} />)}</ul>}
       {noted.length > 0 && (
         <>
@@ -27,6 +28,11 @@ export function Missing({ head }: { head: Head }) {
     </section>
   );
 }
+
+const TITLES = { none: "Nothing is missing", little: "Little is missing", some: "What is missing" };
+
+/** Under one per cent of what it was counted among. */
+const isLittle = ({ count: lost, of }: Loss) => of !== null && of > 0 && lost / of < 0.01;
 
 function Line({ loss }: { loss: Loss }) {
   return (

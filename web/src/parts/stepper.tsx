@@ -8,14 +8,14 @@ export interface Step {
   label: string;
 }
 
-const TYPED_IN = new Set(["INPUT", "SELECT", "TEXTAREA"]);
-
 export function Stepper(props: { before: Step | null; after: Step | null; order: string }) {
   const { before, after } = props;
   useEffect(() => {
     const pressed = (event: KeyboardEvent) => {
       const into = event.target as HTMLElement;
-      if (event.ctrlKey || event.metaKey || event.altKey || TYPED_IN.has(into.tagName)) return;
+      // Single keys would get in the way of dictation and shortcuts elsewhere: only from the title on.
+      const here = into.tagName === "H1" || into === document.body || into.closest(".stepper");
+      if (event.ctrlKey || event.metaKey || event.altKey || !here) return;
       const step = event.key === "j" ? after : event.key === "k" ? before : null;
       if (step) location.hash = step.href;
     };

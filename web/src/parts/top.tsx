@@ -24,7 +24,7 @@ export function Top({ head, hash }: { head: Head; hash: string }) {
   return (
     <header class="top">
       {head.index_at !== null && <a href={head.index_at}>All runs</a>}
-      <a class="brand" href={to.overview()}>RocketEval <span><Name>{head.run}</Name></span></a>
+      <a class="brand" href={to.overview()}>RocketEval <span>run <Name>{head.run}</Name></span></a>
       <nav aria-label="Report">
         {PLACES.map(([href, label]) => (
           <a key={href} href={href} aria-current={href === here ? "page" : undefined}>{label}</a>
@@ -36,7 +36,7 @@ export function Top({ head, hash }: { head: Head; hash: string }) {
 }
 
 const NEXT = { "": "light", light: "dark", dark: "" } as const;
-const SAID = { "": "Auto", light: "Light", dark: "Dark" } as const;
+const SAID = { "": "auto", light: "light", dark: "dark" } as const;
 type Theme = keyof typeof NEXT;
 
 export function ThemeButton() {
@@ -49,7 +49,7 @@ export function ThemeButton() {
   };
   return (
     <button type="button" class="theme" onClick={change} title="Light, dark, or as the system is">
-      <span class="spoken">Colours: </span>{SAID[theme]}
+      Colours: {SAID[theme]}
     </button>
   );
 }

@@ -14,13 +14,13 @@ export function TrustNumbers({ head, titled = true }: { head: Head; titled?: boo
         <h2>How far can this judge be trusted? <a class="more" href={to.trust()}>The whole audit</a></h2>
       )}
       <div class="trust-numbers">
-        {head.trust.map((number) => <Number key={number.title} of={number} />)}
+        {head.trust.map((number) => <Tile key={number.title} of={number} />)}
       </div>
     </section>
   );
 }
 
-function Number({ of }: { of: TrustNumber }) {
+function Tile({ of }: { of: TrustNumber }) {
   return (
     <article class={`trust-number ${of.mood}`}>
       <h3>{of.title} <span class="mood">{WORDS[of.mood]}</span></h3>
@@ -34,6 +34,11 @@ function Number({ of }: { of: TrustNumber }) {
     </article>
   );
 }
+
+type Beside = TrustNumber["beside"][number];
+
+const ceilingFirst = (a: Beside, b: Beside) =>
+  Number(b.kind === "ceiling") - Number(a.kind === "ceiling") || b.value - a.value;
 
 /** The number on its scale, between trivial rules and people among themselves. */
 function Scale({ of }: { of: TrustNumber }) {
@@ -53,7 +58,7 @@ function Scale({ of }: { of: TrustNumber }) {
       </div>
       {of.beside.length > 0 && (
         <ul class="beside">
-          {of.beside.map(({ name, value: beside, kind }) => (
+          {[...of.beside].sort(ceilingFirst).map(({ name, value: beside, kind }) => (
             <li key={name} class={kind}><i aria-hidden="true" />{name} {show(beside, of.unit)}</li>
           ))}
         </ul>

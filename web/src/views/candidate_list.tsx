@@ -51,7 +51,7 @@ export function CandidateList({ queries, rows, candidate, answers }: ListProps) 
     const key = KEYS[sort];
     return rows.filter((row) => wanted(row.query)).sort((a, b) => Math.sign(key(a) - key(b)));
   }, [rows, sort, category, words]);
-  const most = useMemo(() => Math.max(...rows.map(({ gap }) => Math.abs(gap ?? 0))), [rows]);
+  const most = useMemo(() => rows.reduce((far, { gap }) => Math.max(far, Math.abs(gap ?? 0)), 0), [rows]);
   return (
     <Section title="Responses" lead={<Lead queries={queries} rows={rows} candidate={candidate} />}>
       <div class="filter">

@@ -1,6 +1,6 @@
 // The checklist of one query, with what every item adds to its scores.
 
-import type { ItemFigure } from "../contract";
+import type { Head, ItemFigure } from "../contract";
 import { useReport } from "../context";
 import { share, two } from "../format";
 import { AnswerBar } from "../parts/heat";
@@ -15,11 +15,11 @@ export function Checklist({ sheet }: { sheet: Sheet }) {
   const highest = Math.max(0, ...figures.map(({ weight }) => weight));
   const heaviest = figures.some(({ weight }) => weight !== highest) ? highest : null;
   const learned = figures.some((figure) => figure.learned);
+  if (!items.length) {
+    return <Section title="Checklist"><p class="loud">This query has none: nothing was judged.</p></Section>;
+  }
   return (
-    <Section
-      title="Checklist"
-      lead={learned ? "Weights were learned from labels." : "Every item weighs the same."}
-    >
+    <Section title="Checklist" lead={weighed(head, learned)}>
       <div class="scroll">
         <table class="checklist">
           <thead>
@@ -49,6 +49,12 @@ export function Checklist({ sheet }: { sheet: Sheet }) {
   );
 }
 
+function weighed(head: Head, learned: boolean): string {
+  if (learned) return `Weights were learned from ${head.learned_from || "gold"}.`;
+  if (head.weights === "none") return "This scorer has no weight per item.";
+  return "Every item weighs the same.";
+}
+
 interface RowProps {
   text: string;
   item: number;
@@ -63,7 +69,7 @@ function ChecklistRow({ text, item, heaviest, figure }: RowProps) {
       <td class="number">{item + 1}</td>
       <th scope="row" dir="auto">{text}</th>
       <td class="measure">
-        <b>{share(figure.weight)}</b>
+        <b>{useReport().head.weights === "none" ? "\u2013" : share(figure.weight)}</b>
         {heaviest !== null && <ScoreBar score={figure.weight} scale={[0, heaviest]} />}
       </td>
       <td class="measure"><b>{known(figure.mean)}</b><AnswerBar p={figure.mean} /></td>

@@ -25,7 +25,7 @@ export function DecidingLine(props: { queries: Queries; difference: Difference; 
       <GapBar gap={gap} most={props.most} />
       <span class="scores-pair">
         {two(first)} <span class="soft">against</span> {two(second)}
-        {Math.abs(gap) < tie_margin && <small> tie</small>}
+        {(gap === 0 || Math.abs(gap) < tie_margin) && <small> tie</small>}
       </span>
       <span class="what">
         <b><Name>{id[query]!}</Name></b>

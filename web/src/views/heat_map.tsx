@@ -19,6 +19,7 @@ export function HeatMap({ sheet }: { sheet: Sheet }) {
   const [pointed, setPointed] = useState<number | null>(null);
   const [tint, setTint] = useKept<Tint>("heat tint", "answer");
   const item = pointed ?? (typeof order.by === "number" ? order.by : null);
+  if (!sheet.block.items.length) return null;
   return (
     <Section title="Answers" lead={<>{head.answers_are}, for every candidate and item.</>}>
       <Disputed sheet={sheet} order={order} onOrder={setOrder} />

@@ -3,10 +3,11 @@
 import type { PairsBlock } from "../contract";
 
 export interface Pair {
-  effect: number;
+  /** null where the two share no query. */
+  effect: number | null;
   low: number | null;
   high: number | null;
-  pValue: number;
+  pValue: number | null;
   wins: number;
   ties: number;
   losses: number;
@@ -22,10 +23,10 @@ export function pairOf(block: PairsBlock, first: number, second: number): Pair |
   if (a < 0 || a === b || b >= block.first) return null;
   const at = a * block.first - (a * (a + 1)) / 2 + (b - a - 1);
   const pair: Pair = {
-    effect: block.effect[at]!,
+    effect: block.effect[at] ?? null,
     low: block.low[at]!,
     high: block.high[at]!,
-    pValue: block.p_value[at]!,
+    pValue: block.p_value[at] ?? null,
     wins: block.wins[at]!,
     ties: block.ties[at]!,
     losses: block.losses[at]!,
@@ -36,7 +37,7 @@ export function pairOf(block: PairsBlock, first: number, second: number): Pair |
 
 const turned = (pair: Pair): Pair => ({
   ...pair,
-  effect: -pair.effect,
+  effect: minus(pair.effect),
   low: minus(pair.high),
   high: minus(pair.low),
   wins: pair.losses,
@@ -46,6 +47,7 @@ const turned = (pair: Pair): Pair => ({
 
 /** The difference with its interval: two digits of the width are all that it has to tell. */
 export function effectWords({ effect, low, high }: Pair): string {
+  if (effect === null) return "none";
   if (low === null || high === null) return `${withSign(effect, 2)} (interval unknown)`;
   const width = high - low;
   const places = width > 0 ? Math.min(8, Math.max(0, 1 - Math.floor(Math.log10(width)))) : 2;
@@ -58,5 +60,7 @@ function withSign(value: number, places: number): string {
   return `${value < 0 && Number(words) !== 0 ? "\u2212" : "+"}${words}`;
 }
 
-export const chance = (pValue: number) =>
-  pValue < 0.001 ? "p < 0.001" : `p ${pValue.toFixed(3)}`;
+export function chance(pValue: number | null): string {
+  if (pValue === null) return "";
+  return pValue < 0.001 ? "p < 0.001" : `p ${pValue.toFixed(3)}`;
+}

@@ -1,6 +1,6 @@
 // The verdict on two candidates, in the words of `rocketeval compare`.
 
-import type { PairsBlock } from "../contract";
+import type { Candidate, PairsBlock } from "../contract";
 import { useReport } from "../context";
 import { count } from "../format";
 import { IntervalBar } from "../parts/interval_bar";
@@ -29,6 +29,23 @@ function KnownVerdict({ names, block }: { names: Names; block: PairsBlock }) {
   return pair ? <Verdict {...{ names, block, pair }} /> : <CompareCommand names={names} />;
 }
 
+/** Says why the leaderboard may seem to say something else. */
+function Otherwise({ pair, rows }: { pair: Pair; rows: Candidate[] }) {
+  const [first, second] = rows as [Candidate, Candidate];
+  const told = pair.verdict === "better" || pair.verdict === "worse";
+  const joined = first.group !== null && first.group === second.group;
+  const apart = (first.rank_high ?? 0) < (second.rank_low ?? 0) ||
+    (second.rank_high ?? 0) < (first.rank_low ?? 0);
+  if (told ? !joined : !apart) return null;
+  return (
+    <p class="notice">
+      The leaderboard {told ? "does not tell these two apart" : "tells these two apart"}: its ratings
+      count who wins each query, this counts by how much. Where the two disagree, take the
+      difference as small.
+    </p>
+  );
+}
+
 const quoted = (name: string) =>
   /^[\w.-]+$/.test(name) ? name : `'${name.replaceAll("'", `'\\''`)}'`;
 
@@ -36,7 +53,8 @@ function CompareCommand({ names }: { names: Names }) {
   return (
     <p class="notice">
       Whether the difference between these two is more than chance is not in this page.{" "}
-      <code>rocketeval compare {names.map(quoted).join(" ")}</code> says it.
+      <code>rocketeval compare {names.map(quoted).join(" ")} CONFIG</code>, with the run's own
+      config, says it.
     </p>
   );
 }
@@ -44,8 +62,11 @@ function CompareCommand({ names }: { names: Names }) {
 const MOODS: Record<string, string> = { better: "good", worse: "poor" };
 
 function Verdict({ names, pair, block }: { names: Names; pair: Pair; block: PairsBlock }) {
-  const { head } = useReport();
+  const { head, places } = useReport();
   const [first, second] = names;
+  if (pair.effect === null) {
+    return <p class="notice">These two share no query: they cannot be compared.</p>;
+  }
   return (
     <section class={`verdict ${MOODS[pair.verdict] ?? ""}`} aria-label="Verdict">
       <h2>
@@ -62,6 +83,7 @@ function Verdict({ names, pair, block }: { names: Names; pair: Pair; block: Pair
         </div>
         <div><dt>Outcome</dt><dd><Outcome pair={pair} margin={head.tie_margin} /></dd></div>
       </dl>
+      <Otherwise pair={pair} rows={names.map((name) => head.candidates[places.get(name)!]!)} />
       <p class="hint">{block.how}</p>
     </section>
   );
@@ -69,7 +91,7 @@ function Verdict({ names, pair, block }: { names: Names; pair: Pair; block: Pair
 
 /** The interval around a zero in the middle: who is better lies at that side. */
 function EffectBar({ pair }: { pair: Pair }) {
-  const of = { value: pair.effect, low: pair.low, high: pair.high };
+  const of = { value: pair.effect!, low: pair.low, high: pair.high };
   const most = 1.15 * Math.max(...[of.value, of.low ?? 0, of.high ?? 0].map(Math.abs), 1e-9);
   return (
     <span class="effect-bar">

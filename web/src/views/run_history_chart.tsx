@@ -82,7 +82,7 @@ function drawn(width: number, runs: RunLine[], tracks: Track[], what: string) {
 }
 
 const COLOURS = [
-  "var(--yes)", "var(--no)", "var(--good)", "var(--fair)", "var(--soft)", "var(--accent)",
+  "var(--yes)", "var(--no-ink)", "var(--good)", "var(--fair)", "var(--soft)", "var(--accent)",
   "var(--loud)", "var(--ink)",
 ];
 
