@@ -73,7 +73,7 @@ from rocketeval.stages.methods import (
 from rocketeval.stages.plan import MOST_PROMPTS, Plan, make_plan
 from rocketeval.stages.rank import check_anchor, rank_candidates
 from rocketeval.stages.reliability import JudgeReliability, compare_judges
-from rocketeval.stages.report import write_report
+from rocketeval.stages.report.stage import write_report
 from rocketeval.stages.score import score_responses
 from rocketeval.stages.scorers import compare_kinds
 from rocketeval.store.run import RunStore

@@ -14,8 +14,8 @@ from unittest.mock import Mock
 import pytest
 
 from rocketeval.config import load_config
-from rocketeval.stages.report import gather, read_findings
-from rocketeval.stages.report_content import RunContent
+from rocketeval.stages.report.content import RunContent
+from rocketeval.stages.report.stage import gather, read_findings
 from rocketeval.store.run import RunStore
 from support.make import write_benchmark
 from support.viewing import Viewing, files_of, finish

@@ -16,9 +16,9 @@ from rocketeval.errors import RocketEvalError
 from rocketeval.ranking.rank import Ranking
 from rocketeval.report.data import RankedLine, RunLine, TrustNumber
 from rocketeval.stages.rank import read_ranking
-from rocketeval.stages.report import Findings
-from rocketeval.stages.report_head import name_of_benchmark
-from rocketeval.stages.report_trust import trust
+from rocketeval.stages.report.head import name_of_benchmark
+from rocketeval.stages.report.stage import Findings
+from rocketeval.stages.report.trust import trust
 from rocketeval.store.run import RunStore
 from rocketeval.store.watch import READ_ERRORS, files_version, made_by
 from rocketeval.view.progress import Progress

@@ -13,14 +13,15 @@ from rocketeval.config import RunConfig
 from rocketeval.errors import StageMissing
 from rocketeval.ranking.rank import Ranking
 from rocketeval.records import Checklist
-from rocketeval.report.data import GRADE, PROBABILITY, Candidate, ReportHead
+from rocketeval.report.data import GRADE, PROBABILITY, ReportHead
 from rocketeval.report.source import ReportSource, served_detail
-from rocketeval.stages.report import Findings
-from rocketeval.stages.report_cells import make_cells
-from rocketeval.stages.report_content import RunContent
-from rocketeval.stages.report_head import benchmark_name
-from rocketeval.stages.report_losses import losses, sizes
-from rocketeval.stages.report_weights import weighing
+from rocketeval.stages.report.candidates import unranked
+from rocketeval.stages.report.cells import make_cells
+from rocketeval.stages.report.content import RunContent
+from rocketeval.stages.report.head import benchmark_name
+from rocketeval.stages.report.losses import losses, sizes
+from rocketeval.stages.report.stage import Findings
+from rocketeval.stages.report.weights import weighing
 from rocketeval.stages.yes_no import answers_yes_or_no
 from rocketeval.store.inputs import Inputs
 from rocketeval.store.run import RunStore
@@ -88,7 +89,7 @@ def _head(config: RunConfig, findings: Findings, checklists: dict[str, Checklist
         sizes=sizes(findings),
         losses=lost,
         nothing_lost=nothing_lost,
-        candidates=tuple(_unranked(name, ranking.queries) for name in ranking.unranked),
+        candidates=tuple(unranked(name, ranking.queries) for name in ranking.unranked),
         separation=(),
         trust=(),
         advice=(),
@@ -101,23 +102,6 @@ def _head(config: RunConfig, findings: Findings, checklists: dict[str, Checklist
         explained=(),
         notes=(),
         files=(),
-    )
-
-
-def _unranked(name: str, queries: int) -> Candidate:
-    return Candidate(
-        name=name,
-        rank=None,
-        rank_low=None,
-        rank_high=None,
-        group=None,
-        beats_next=None,
-        rating=None,
-        score=None,
-        queries=0,
-        missing=queries,
-        label=None,
-        reference=None,
     )
 
 

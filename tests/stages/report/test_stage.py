@@ -20,7 +20,7 @@ from rocketeval.config import RunConfig
 from rocketeval.report import source as source_module
 from rocketeval.report.data import ANSWER_STEPS, NO_ANSWER
 from rocketeval.report.page import served_page
-from rocketeval.stages.report import gather, read_findings, write_report
+from rocketeval.stages.report.stage import gather, read_findings, write_report
 from rocketeval.stages.score import read_grid
 from rocketeval.store.run import RunStore
 from support.contract import contract_names

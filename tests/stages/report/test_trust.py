@@ -12,10 +12,11 @@ import pytest
 from rocketeval.ranking.rank import RankedCandidate, Ranking
 from rocketeval.records import Interval
 from rocketeval.report.data import TrustNumber
-from rocketeval.stages.report_figures import figures, tables
-from rocketeval.stages.report_findings import Findings
-from rocketeval.stages.report_losses import losses
-from rocketeval.stages.report_trust import _number, trust
+from rocketeval.stages.report.figures import figures, tables
+from rocketeval.stages.report.findings import Findings
+from rocketeval.stages.report.losses import losses
+from rocketeval.stages.report.moods import number
+from rocketeval.stages.report.trust import trust
 
 SURE = Interval(5.0, 4.0, 6.0)
 
@@ -183,7 +184,7 @@ def test_labels_are_held_against_no_relation_and_length_either_way(
 
 def test_negative_numbers_have_a_minus_sign() -> None:
     """A hyphen is not one."""
-    assert _number(-0.125) == "\N{MINUS SIGN}0.12"
+    assert number(-0.125) == "\N{MINUS SIGN}0.12"
 
 
 def test_an_order_of_too_few_candidates_is_not_called_bad() -> None:

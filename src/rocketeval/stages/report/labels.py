@@ -11,7 +11,7 @@ from rocketeval.grid import ScoreGrid
 from rocketeval.records import Label
 from rocketeval.report.source import Floats
 from rocketeval.scoring.labelled import label_cells
-from rocketeval.stages.report_cells import Cells
+from rocketeval.stages.report.cells import Cells
 
 MOST_LABELS = 5_000
 """Dots that a scatter still shows; of more, every second, third and so on is taken."""

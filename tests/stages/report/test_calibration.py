@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 from rocketeval.records import Vote
-from rocketeval.stages.report_calibration import curves
-from rocketeval.stages.report_cells import Cells, make_cells
+from rocketeval.stages.report.calibration import curves
+from rocketeval.stages.report.cells import Cells, make_cells
 from support.make import make_config
 
 QUERIES = [f"q{number}" for number in range(20)]

@@ -7,10 +7,10 @@ from pathlib import Path
 from rocketeval.config import RunConfig
 from rocketeval.report.page import embedded_page
 from rocketeval.report.source import ReportSource, served_detail
-from rocketeval.stages.report_cells import make_cells
-from rocketeval.stages.report_content import RunContent
-from rocketeval.stages.report_findings import Findings, read_findings
-from rocketeval.stages.report_head import make_head
+from rocketeval.stages.report.cells import make_cells
+from rocketeval.stages.report.content import RunContent
+from rocketeval.stages.report.findings import Findings, read_findings
+from rocketeval.stages.report.head import make_head
 from rocketeval.store.run import RunStore
 
 __all__ = ["Findings", "gather", "read_findings", "write_report"]

@@ -12,12 +12,12 @@ from rocketeval.config import RunConfig
 from rocketeval.records import Checklist, Query, Status, Turn
 from rocketeval.report.data import GRADE_STATUS_TEXT, STATUS_TEXT
 from rocketeval.report.source import Floats, Ints, known, spread
-from rocketeval.stages.report_cells import ANSWER_COLUMNS, Cells, Judged, read_judged
-from rocketeval.stages.report_findings import Findings
-from rocketeval.stages.report_items import figures_of
-from rocketeval.stages.report_labels import label_grid, labels_block, labels_of
-from rocketeval.stages.report_pairs import pairs_block
-from rocketeval.stages.report_weights import Weighing, weighing
+from rocketeval.stages.report.cells import ANSWER_COLUMNS, Cells, Judged, read_judged
+from rocketeval.stages.report.findings import Findings
+from rocketeval.stages.report.items import figures_of
+from rocketeval.stages.report.labels import label_grid, labels_block, labels_of
+from rocketeval.stages.report.pairs import pairs_block
+from rocketeval.stages.report.weights import Weighing, weighing
 from rocketeval.stages.yes_no import answers_yes_or_no
 from rocketeval.store.run import RunStore
 

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from rocketeval._version import __version__
 from rocketeval.config import RunConfig
-from rocketeval.ranking.rank import RankedCandidate, Ranking
+from rocketeval.ranking.rank import Ranking
 from rocketeval.ranking.words import conclusion_in_words, separation_in_words
 from rocketeval.report.data import (
     GRADE,
     PROBABILITY,
-    Candidate,
     CategoryMeans,
     Explained,
     LostItem,
@@ -22,17 +21,18 @@ from rocketeval.report.data import (
     RunFile,
 )
 from rocketeval.scoring.labelled import mean_by_candidate
-from rocketeval.stages.report_calibration import curves
-from rocketeval.stages.report_cells import Cells
-from rocketeval.stages.report_cost import STAGES, cost_notes, costs
-from rocketeval.stages.report_figures import figures, read_interval, tables
-from rocketeval.stages.report_findings import Findings
-from rocketeval.stages.report_labels import label_grid
-from rocketeval.stages.report_losses import losses, sizes
-from rocketeval.stages.report_notes import notes
-from rocketeval.stages.report_spread import category_means, quantiles
-from rocketeval.stages.report_trust import trust
-from rocketeval.stages.report_weights import weighing
+from rocketeval.stages.report.calibration import curves
+from rocketeval.stages.report.candidates import candidates
+from rocketeval.stages.report.cells import Cells
+from rocketeval.stages.report.cost import STAGES, cost_notes, costs
+from rocketeval.stages.report.figures import figures, read_interval, tables
+from rocketeval.stages.report.findings import Findings
+from rocketeval.stages.report.labels import label_grid
+from rocketeval.stages.report.losses import losses, sizes
+from rocketeval.stages.report.notes import notes
+from rocketeval.stages.report.spread import category_means
+from rocketeval.stages.report.trust import trust
+from rocketeval.stages.report.weights import weighing
 from rocketeval.stages.yes_no import answers_yes_or_no
 from rocketeval.store.run import RunStore
 
@@ -99,7 +99,7 @@ def make_head(
         sizes=sizes(findings),
         losses=lost,
         nothing_lost=nothing_lost,
-        candidates=tuple(_candidates(ranking, store, mean_by_candidate(given), cells)),
+        candidates=tuple(candidates(ranking, store, mean_by_candidate(given), cells)),
         separation=tuple(separation_in_words(ranking.rows)),
         trust=trust(findings),
         advice=() if audit is None else tuple(audit.get("advice", ())),
@@ -146,48 +146,6 @@ def _judge(store: RunStore) -> dict[str, Any]:
 def _authors(store: RunStore) -> str:
     names = {made.author for made in store.inputs.checklists().values()}
     return ", ".join(sorted("the benchmark" if name == "imported" else name for name in names))
-
-
-def _candidates(
-    ranking: Ranking, store: RunStore, labels: Mapping[str, float], cells: Cells
-) -> Iterator[Candidate]:
-    ratings = {rating.candidate: rating.value for rating in store.inputs.ratings()}
-    spreads = dict(zip(cells.candidates, quantiles(cells.scores), strict=True))
-    for row in ranking.rows:
-        made = _ranked(row, labels.get(row.candidate), ratings.get(row.candidate))
-        yield replace(made, quantiles=spreads.get(row.candidate))
-    for name in ranking.unranked:
-        yield Candidate(
-            name=name,
-            rank=None,
-            rank_low=None,
-            rank_high=None,
-            group=None,
-            beats_next=None,
-            rating=None,
-            score=None,
-            queries=0,
-            missing=len(cells.query_ids),
-            label=labels.get(name),
-            reference=ratings.get(name),
-        )
-
-
-def _ranked(row: RankedCandidate, label: float | None, reference: float | None) -> Candidate:
-    return Candidate(
-        name=row.candidate,
-        rank=row.rank,
-        rank_low=row.rank_low,
-        rank_high=row.rank_high,
-        group=row.group,
-        beats_next=row.beats_next,
-        rating=row.rating,
-        score=row.mean_score,
-        queries=row.queries,
-        missing=row.missing,
-        label=label,
-        reference=reference,
-    )
 
 
 def _wins(ranking: Ranking) -> tuple[tuple[float | None, ...], ...]:

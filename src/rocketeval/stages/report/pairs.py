@@ -8,7 +8,7 @@ from rocketeval.certainty.all_pairs import compare_all
 from rocketeval.grid import ScoreGrid
 from rocketeval.ranking.rank import Ranking
 from rocketeval.report.source import known
-from rocketeval.stages.report_cells import Cells
+from rocketeval.stages.report.cells import Cells
 
 
 def pairs_block(cells: Cells, ranking: Ranking) -> dict[str, Any] | None:

@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 
 from rocketeval.records import Interval
-from rocketeval.stages.report_figures import figures, read_interval, tables
+from rocketeval.stages.report.figures import figures, read_interval, tables
 
 SHARE = asdict(Interval(0.7, 0.6, 0.8))
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from rocketeval.records import Status
 from rocketeval.report.data import GRADE_STATUS_TEXT, STATUS_TEXT, Loss
-from rocketeval.stages.report_findings import Findings
+from rocketeval.stages.report.findings import Findings
 
 _STILL_USED = frozenset({Status.TRUNCATED.value})
 

@@ -9,7 +9,7 @@ import numpy as np
 from rocketeval.config import RunConfig
 from rocketeval.report.data import Weights
 from rocketeval.report.source import Floats
-from rocketeval.stages.report_findings import Findings
+from rocketeval.stages.report.findings import Findings
 
 _WEIGH_ALIKE = frozenset({"mean", "hard", "isotonic"})
 _MEAN_WITHOUT_LABELS = frozenset({"extra_trees", "random_forest"})

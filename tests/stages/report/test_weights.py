@@ -10,9 +10,9 @@ import pyarrow as pa
 import pytest
 
 from rocketeval.ranking.rank import Ranking
-from rocketeval.stages.report_findings import Findings
-from rocketeval.stages.report_items import figures_of
-from rocketeval.stages.report_weights import Weighing, weighing
+from rocketeval.stages.report.findings import Findings
+from rocketeval.stages.report.items import figures_of
+from rocketeval.stages.report.weights import Weighing, weighing
 from support.make import make_config
 
 NOBODY = Ranking((), (), 0.1, 50, 0, 0.95, 9, 1)

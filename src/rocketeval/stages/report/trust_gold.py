@@ -1,41 +1,27 @@
-"""The three numbers that say how far to trust the judge, on the report's first screen.
-
-Taken in this order, as far as there are any: agreement with votes, correlation with labels, with
-reference ratings; then what every run has: pairs that can be told apart, usable answers, length.
+"""Numbers about trust from votes, labels and reference ratings that came with the benchmark.
 
 **Moods**: agreement and correlation with labels are `poor` when the figure is no better than the
 best trivial rule; a correlation also when its interval holds zero. They are `good` only when the
 low end of the interval lies above that rule and the figure is far from it: nearer to people among
-themselves than to the rule, or a correlation of `GOOD_CORRELATION`. Else they are `fair`. Those of
-reference ratings, separation and usable answers go by the limits below.
+themselves than to the rule, or a correlation of `GOOD_CORRELATION`. Else they are `fair`. That of
+reference ratings goes by the limits below.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from itertools import islice
 from typing import Any
 
-import numpy as np
-
-from rocketeval.ranking.rank import Ranking
 from rocketeval.records import Interval
 from rocketeval.report.data import Beside, Mood, TrustNumber
-from rocketeval.stages.report_figures import read_interval
-from rocketeval.stages.report_findings import Findings
+from rocketeval.stages.report.figures import read_interval
+from rocketeval.stages.report.moods import number, share
 
-NUMBERS = 3
 GOOD_CORRELATION = 0.7
 """Of single responses with their labels."""
 GOOD_ORDER, FAIR_ORDER = 0.8, 0.5
 """Spearman with reference ratings, by the low end of its interval and by its value."""
-GOOD_SEPARATION, FAIR_SEPARATION = 0.8, 0.5
-"""Share of pairs of candidates that can be told apart."""
-GOOD_ANSWERS, FAIR_ANSWERS = 0.99, 0.95
-"""Share of answers that could be used."""
-FAIR_LENGTH = 0.2
-"""Correlation with length beyond the labels' own that is still fair."""
 
 _LONGER, _SHORTER = "longer response", "shorter response"
 _RULES = frozenset({_LONGER, "always a tie", "random guess"})
@@ -51,42 +37,8 @@ _LABELS_AS_SHOWN = {"all labels": "labels", "labels out of fold": "labels"}
 _TESTS_MOST = ("held-out labels", "all labels", "labels out of fold")
 
 
-def trust(findings: Findings) -> tuple[TrustNumber, ...]:
-    """Return exactly three numbers."""
-    return tuple(islice(_numbers(findings), NUMBERS))
-
-
-def _numbers(findings: Findings) -> Iterator[TrustNumber]:
-    audit = findings.audit
-    gold = [] if audit is None else [*_votes(audit), *_labels(audit), *_ratings(audit)]
-    yield from gold or [_no_gold(findings)]
-    yield _separation(findings.ranking)
-    yield _usable(findings.stages.get("score", {}))
-    yield _length(audit)
-
-
-def _no_gold(findings: Findings) -> TrustNumber:
-    load = findings.stages.get("load", {})
-    some = any(load.get(kind) for kind in ("labels", "votes", "ratings"))
-    why = (
-        "not audited: the run has neither labels nor votes"
-        if not some
-        else "not audited yet: `rocketeval audit` holds the scores against the gold of this run"
-    )
-    return TrustNumber(
-        title="Agreement with people",
-        value=None,
-        unit="share",
-        mood="unknown",
-        verdict=why,
-        beside=(),
-        range=(0.0, 1.0),
-        how="How often the judge and people prefer the same response. Without votes or labels "
-        "nobody knows: collect some, or hold the scores against another judge.",
-    )
-
-
-def _votes(audit: Mapping[str, Any]) -> Iterator[TrustNumber]:
+def from_votes(audit: Mapping[str, Any]) -> Iterator[TrustNumber]:
+    """Yield agreement with votes, if there are any."""
     agreement = audit.get("agreement") or {}
     found = agreement.get("judge")
     if not found:
@@ -100,7 +52,7 @@ def _votes(audit: Mapping[str, Any]) -> Iterator[TrustNumber]:
     voters = read_interval((audit.get("voters") or {}).get("with_ties"))
     ceiling = [] if voters is None else [Beside("people among themselves", voters.value, "ceiling")]
     if voters is None:
-        mood, verdict = _against(value, floors, _share, good_from=0.0, short="")
+        mood, verdict = _against(value, floors, share, good_from=0.0, short="")
     else:
         mood, verdict = _beside_people(value, floors, voters.value)
     yield TrustNumber(
@@ -120,12 +72,12 @@ def _votes(audit: Mapping[str, Any]) -> Iterator[TrustNumber]:
 def _beside_people(value: Interval | None, floors: list[Beside], people: float) -> tuple[Mood, str]:
     """How agreement stands to that of people, which comes first, and to the best trivial rule."""
     best = max(floors, key=lambda floor: floor.value, default=None)
-    told = f"People agree with each other {_share(people)} of the time"
+    told = f"People agree with each other {share(people)} of the time"
     if value is None:
         return "unknown", f"{told}; for the judge it could not be computed"
     if best is None:
         return "unknown", f"{told}; there is no trivial rule to hold it against"
-    told += f"; the best trivial rule, \u201c{best.name}\u201d, reaches {_share(best.value)}"
+    told += f"; the best trivial rule, \u201c{best.name}\u201d, reaches {share(best.value)}"
     if math.isinf(value.low):
         return "unknown", f"{told}; too few queries to tell"
     if value.low > best.value:
@@ -136,7 +88,8 @@ def _beside_people(value: Interval | None, floors: list[Beside], people: float) 
     return "poor", f"{told}; the judge does no better"
 
 
-def _labels(audit: Mapping[str, Any]) -> Iterator[TrustNumber]:
+def from_labels(audit: Mapping[str, Any]) -> Iterator[TrustNumber]:
+    """Yield the correlation with labels, if there are any."""
     labels = audit.get("labels")
     if not labels:
         return
@@ -148,7 +101,7 @@ def _labels(audit: Mapping[str, Any]) -> Iterator[TrustNumber]:
     mood, verdict = _against(
         value,
         floors,
-        _number,
+        number,
         good_from=GOOD_CORRELATION,
         short="yet single scores often differ from their labels",
     )
@@ -185,11 +138,6 @@ def _by_length(methods: Mapping[str, Any], name: str) -> Iterator[Beside]:
         yield Beside(_LONGER if length.value >= 0.0 else _SHORTER, abs(length.value), "floor")
 
 
-def _exact(value: float) -> Interval:
-    """Return a figure that is counted, not estimated."""
-    return Interval(value, value, value)
-
-
 def _against(
     value: Interval | None,
     floors: list[Beside],
@@ -215,7 +163,8 @@ def _against(
     return "poor", f"no better than {rule}"
 
 
-def _ratings(audit: Mapping[str, Any]) -> Iterator[TrustNumber]:
+def from_ratings(audit: Mapping[str, Any]) -> Iterator[TrustNumber]:
+    """Yield how far the order is that of reference ratings, if there are any."""
     found = audit.get("ratings")
     if not found:
         return
@@ -252,93 +201,3 @@ def _order(value: Interval) -> tuple[Mood, str]:
     if value.low > 0.0:
         return "poor", "a weak relation"
     return "poor", _UNRELATED
-
-
-def _separation(ranking: Ranking) -> TrustNumber:
-    low = np.array([row.rank_low for row in ranking.rows])
-    high = np.array([row.rank_high for row in ranking.rows])
-    pairs = len(low) * (len(low) - 1) // 2
-    apart = int((high[:, None] < low[None, :]).sum())
-    value = _exact(apart / pairs) if pairs else None
-    mood: Mood = "unknown"
-    verdict = "fewer than two candidates are ranked"
-    if value is not None:
-        mood = _limits(value.value, GOOD_SEPARATION, FAIR_SEPARATION)
-        verdict = f"{apart:,} of {pairs:,} pairs" + (
-            "" if mood == "good" else "; more queries would part more of them"
-        )
-    return TrustNumber(
-        title="Pairs of candidates told apart",
-        value=value,
-        unit="share",
-        mood=mood,
-        verdict=verdict,
-        beside=(),
-        range=(0.0, 1.0),
-        how="The share of all pairs of candidates whose intervals of rank "
-        f"({ranking.level:.0%}) do not overlap. It says how sure the order is, not whether the "
-        "judge is right.",
-    )
-
-
-def _usable(score: Mapping[str, Any]) -> TrustNumber:
-    answers, missing = score.get("answers", 0), score.get("missing_answers", 0)
-    value: Interval | None = None
-    mood: Mood = "unknown"
-    verdict = "counted when the run is scored"
-    if answers:
-        value = _exact((answers - missing) / answers)
-        mood = _limits(value.value, GOOD_ANSWERS, FAIR_ANSWERS)
-        verdict = f"{missing:,} of {answers:,} are missing" if missing else "none is missing"
-    return TrustNumber(
-        title="Usable answers",
-        value=value,
-        unit="share",
-        mood=mood,
-        verdict=verdict,
-        beside=(),
-        range=(0.0, 1.0),
-        how="The share of the judge's answers to items that could be used. Missing ones are left "
-        "out of the score, never counted as yes or no.",
-    )
-
-
-def _length(audit: Mapping[str, Any] | None) -> TrustNumber:
-    length = ((audit or {}).get("bias") or {}).get("length") or {}
-    excess, plain = read_interval(length.get("excess")), read_interval(length.get("scores"))
-    mood: Mood = "unknown"
-    if excess is not None:
-        verdict = "longer responses get no more than labels give them"
-        mood = "good"
-        if excess.low > 0.0:
-            verdict = "longer responses get higher scores than labels give them"
-            mood = "fair" if excess.value <= FAIR_LENGTH else "poor"
-    elif plain is not None:
-        verdict = "without labels nobody knows whether longer responses deserve it"
-    else:
-        verdict = "not measured yet"
-    return TrustNumber(
-        title="Leaning on length" if excess is None else "Leaning on length, beyond labels",
-        value=excess or plain,
-        unit="number",
-        mood=mood,
-        verdict=verdict,
-        beside=(Beside("no leaning", 0.0, "floor"),),
-        range=(-1.0, 1.0),
-        how="Spearman's correlation of score and length among the responses to one query"
-        + (", less that of label and length." if excess is not None else "."),
-    )
-
-
-def _share(value: float) -> str:
-    return f"{100 * value:.1f} %"
-
-
-def _number(value: float) -> str:
-    return f"{value:.2f}".replace("-", "\N{MINUS SIGN}")
-
-
-def _limits(value: float, good: float, fair: float) -> Mood:
-    if value >= good:
-        return "good"
-    return "fair" if value >= fair else "poor"

@@ -13,8 +13,8 @@ from rocketeval.config import RunConfig
 from rocketeval.outcomes import vote_outcomes
 from rocketeval.records import Interval, Vote
 from rocketeval.report.data import CalibrationCurve, CurveBin
-from rocketeval.stages.report_cells import Cells
-from rocketeval.stages.report_figures import read_interval
+from rocketeval.stages.report.cells import Cells
+from rocketeval.stages.report.figures import read_interval
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -1,0 +1,1 @@
+"""report: one page that shows it all."""
