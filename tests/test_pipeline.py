@@ -81,7 +81,7 @@ def test_without_a_cache_runs_share_nothing(tmp_path: Path) -> None:
 
 
 def test_only_changed_inputs_are_judged_again(tmp_path: Path) -> None:
-    """A changed response costs its own items; a changed checklist those of its query."""
+    """A changed response costs its own items; a changed item itself, once a response."""
     evaluate(tmp_path)
     benchmark = tmp_path / "benchmark"
     left = benchmark / "responses" / "left.jsonl"
@@ -93,7 +93,7 @@ def test_only_changed_inputs_are_judged_again(tmp_path: Path) -> None:
     text[0] = text[0].replace("Is it clear?", "Is it short?")
     checklists.write_text("\n".join(text))
     _, asked = evaluate(tmp_path)
-    assert asked == ITEMS * len(CANDIDATES)
+    assert asked == len(CANDIDATES)
     left.write_text(left.read_text().replace("left explains it all", "left explains the sea"))
     outcome, asked = evaluate(tmp_path)
     assert asked == 0

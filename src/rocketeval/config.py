@@ -162,21 +162,23 @@ class AuthorConfig(Section):
     """Who writes the checklists."""
 
     kind: str = "imported"
-    """imported (from the benchmark), instance (a strong LLM writes one per query), fixed (the
-    `items` in its options), or a plugin."""
+    """imported (from the benchmark), instance (a strong LLM writes one per query), dimension (one
+    for all queries, after CheckEval), file (an edited export), fixed (the `items` in its options),
+    or a plugin."""
     engine: EngineConfig | None = None
-    """The author LLM; needed by kind instance."""
+    """The author LLM; needed by kind instance, and by the steps of kind dimension."""
     template: Path | None = None
     """Your own author prompt; the packaged one when absent."""
     min_items: Annotated[int, Field(ge=1)] = 3
-    """A shorter checklist is refused; the packaged prompt asks for 5 to 10 items."""
+    """A shorter checklist is refused; the packaged prompt asks for 5 to 10 items. For kind
+    dimension, each list that the author adds."""
     max_items: Annotated[int, Field(ge=1)] = 12
     """A longer checklist is refused."""
     attempts: Annotated[int, Field(ge=1)] = 3
     """How often a checklist is asked for at most, when it cannot be read."""
     price: PriceConfig | None = None
     options: dict[str, Any] = {}
-    """Settings of a plugin author."""
+    """Settings of this kind of author. A `file` (.yaml, .csv) is relative to the config file."""
 
     @model_validator(mode="after")
     def _some_length_fits(self) -> Self:
@@ -335,7 +337,10 @@ def _resolve(config: RunConfig, folder: Path) -> RunConfig:
             ),
             "judge": config.judge.model_copy(update={"template": absolute(config.judge.template)}),
             "author": config.author.model_copy(
-                update={"template": absolute(config.author.template)}
+                update={
+                    "template": absolute(config.author.template),
+                    "options": _with_file(config.author.options, folder),
+                }
             ),
             "scorer": config.scorer.model_copy(update={"fitted": absolute(config.scorer.fitted)}),
             "output": folder / config.output,
@@ -343,6 +348,14 @@ def _resolve(config: RunConfig, folder: Path) -> RunConfig:
             "prices": absolute(config.prices),
         }
     )
+
+
+def _with_file(options: dict[str, Any], folder: Path) -> dict[str, Any]:
+    """Return options whose `file`, if it is one and not the name of a packaged one, is absolute."""
+    file = options.get("file")
+    if isinstance(file, str) and file.endswith((".yaml", ".yml", ".csv")):
+        return {**options, "file": str(folder / file)}
+    return options
 
 
 def _explain(error: ValidationError, section: type[BaseModel]) -> str:

@@ -78,11 +78,14 @@ class Checklist:
     """Yes/no questions; yes is always the better answer."""
     author: str = "imported"
     """Who wrote it."""
+    groups: tuple[str, ...] | None = None
+    """What each item belongs to, such as a sub-dimension; None without groups."""
 
     @property
     def content_hash(self) -> bytes:
-        """Hash of the items in their order."""
-        return content_hash("checklist", list(self.items))
+        """Hash of the items in their order, and of their groups if there are any."""
+        grouped = () if self.groups is None else (list(self.groups),)
+        return content_hash("checklist", list(self.items), *grouped)
 
 
 @dataclass(frozen=True, slots=True)

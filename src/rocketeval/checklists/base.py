@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol, runtime_checkable
 
+from rocketeval.budget import Purse
 from rocketeval.config import AuthorConfig
 from rocketeval.records import Checklist, Query, Usage
 from rocketeval.registry import Registry
+
+Paid = tuple[str, tuple[str, ...]]
+"""What the journal keeps of paid work: who did it, and the items or lines that came of it."""
 
 
 class Author(Protocol):
@@ -63,9 +69,56 @@ class Author(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """What an author needs to work on something that all queries share."""
+
+    known: Mapping[bytes, Paid]
+    """Work that was paid for earlier, by its identity."""
+    record: Callable[[bytes, Checklist], None]
+    """Keeps a finished piece of work at once."""
+    failed: Callable[[str, str], None]
+    """Hears the name of what could not be done, and why."""
+    spent: Callable[[Usage], None]
+    """Hears what was used so far."""
+    stop: asyncio.Event
+    """Set when nothing new shall be begun."""
+    purse: Purse | None = None
+    """The money there is; None without a limit."""
+
+
+@runtime_checkable
+class SharedAuthor(Author, Protocol):
+    """An author whose one checklist is for every query: it is composed before it is handed out."""
+
+    def foresee(self, known: Mapping[bytes, Paid]) -> Usage | None:
+        """Compose from what was paid for earlier, without asking anybody.
+
+        Returns None when that is enough, else the most that the rest uses.
+        """
+        ...
+
+    async def compose(self, desk: Desk) -> bool:
+        """Do the work there is to do; False when it was stopped or the money did not suffice.
+
+        ChecklistError names what could not be done; what was done is recorded all the same.
+        """
+        ...
+
+    def provenance(self) -> Mapping[str, Any]:
+        """Return where every item came from, and what was not taken; for a composed checklist."""
+        ...
+
+    def summary(self) -> Mapping[str, Any]:
+        """Return the counts of the same, and the steps that failed by name."""
+        ...
+
+
 AUTHORS: Registry[Author] = Registry(
     "author",
     {
+        "dimension": "rocketeval.checklists.dimension:DimensionAuthor",
+        "file": "rocketeval.checklists.edited:FileAuthor",
         "fixed": "rocketeval.checklists.fixed:FixedAuthor",
         "imported": "rocketeval.checklists.imported:ImportedAuthor",
         "instance": "rocketeval.checklists.instance:InstanceAuthor",

@@ -5,21 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from rocketeval.budget import TEMPLATE_TOKENS, most_tokens, most_written
+from rocketeval.checklists.asking import Writer
 from rocketeval.config import AuthorConfig, NoOptions, parse_options
 from rocketeval.engines.base import Engine, create_engine, pulse_of
-from rocketeval.errors import ChecklistError, ConfigError, RequestRejected
+from rocketeval.errors import ConfigError
 from rocketeval.hashing import content_hash
 from rocketeval.observing import Pulse
-from rocketeval.prompts.neutralise import RULES, neutralise
+from rocketeval.prompts.neutralise import RULES
 from rocketeval.prompts.parse import parse_checklist
 from rocketeval.prompts.render import Template, render_checklist_request
 from rocketeval.records import Checklist, Query, Usage
-
-MAX_TOKENS = 1500
-LONGEST_REASON = 1000
-"""Bytes of what `parse_checklist` says is wrong, which quotes sixty characters at most."""
-REFUSED = "\n\nYour last list was refused: {reason} Write the whole list again, in the form asked."
 
 
 class InstanceAuthor:
@@ -31,17 +26,17 @@ class InstanceAuthor:
         self.config = config
         self._engine = engine
         self._model = model
+        extra_body = config.engine.extra_body if config.engine else {}
+        self._writer = Writer(engine, config.attempts, extra_body)
         self.in_flight = engine.in_flight
         self.durable = engine.durable
-        self.usage = Usage()
-        self.lost = 0
         self._template = Template.load(
             "checklist", config.template, needs=("history", "query", "reference")
         )
         self.digest = content_hash(
             "instance",
             model,
-            config.engine.extra_body if config.engine else {},
+            extra_body,
             self._template.hash,
             RULES,
             config.min_items,
@@ -62,6 +57,16 @@ class InstanceAuthor:
         return cls(config, create_engine(config.engine, home), config.engine.model)
 
     @property
+    def usage(self) -> Usage:
+        """What its work has cost so far, lists that could not be used included."""
+        return self._writer.usage
+
+    @property
+    def lost(self) -> int:
+        """Requests that brought no answer."""
+        return self._writer.lost
+
+    @property
     def pulse(self) -> Pulse:
         """How its engine fares at this moment."""
         return pulse_of(self._engine)
@@ -72,43 +77,18 @@ class InstanceAuthor:
 
     def most(self, query: Query) -> Usage:
         """Return what all attempts together use at most."""
-        asked = render_checklist_request(self._template, query)
-        extra_body = self.config.engine.extra_body if self.config.engine else {}
-        attempts = self.config.attempts
-        return Usage(
-            prompt_tokens=attempts * most_tokens(asked + REFUSED, TEMPLATE_TOKENS + LONGEST_REASON),
-            completion_tokens=attempts * most_written(MAX_TOKENS, extra_body),
-        )
+        return self._writer.most(render_checklist_request(self._template, query))
 
     async def write(self, query: Query) -> Checklist:
         """Return the checklist the author wrote for `query`."""
         asked = render_checklist_request(self._template, query)
-        prompt, reason = asked, ""
-        for _ in range(self.config.attempts):
-            try:
-                written = await self._engine.write(prompt, max_tokens=MAX_TOKENS)
-            except RequestRejected as error:
-                raise ChecklistError(f"the author rejected it: {error.message}") from None
-            self.usage += written.usage
-            self.lost += written.usage.requests - 1
-            try:
-                items = self._parse(written.text, finished=written.finished)
-            except ChecklistError as error:
-                reason = error.message
-                prompt = asked + REFUSED.format(reason=neutralise(reason).text)
-                continue
-            return Checklist(query.id, items, self._model)
-        raise ChecklistError(
-            f"the author's list was refused {self.config.attempts} times: {reason}"
-        )
+        return Checklist(query.id, await self._writer.write(asked, self._parse), self._model)
 
     async def aclose(self) -> None:
         """Close the engine."""
         await self._engine.aclose()
 
-    def _parse(self, text: str, *, finished: bool) -> tuple[str, ...]:
-        if not finished:
-            raise ChecklistError("it was cut off at the token limit.")
+    def _parse(self, text: str) -> tuple[str, ...]:
         return parse_checklist(
             text, min_items=self.config.min_items, max_items=self.config.max_items
         )

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from rocketeval.budget import Purse
-from rocketeval.checklists.base import Author
+from rocketeval.checklists.base import Author, Desk, Paid, SharedAuthor
 from rocketeval.errors import ChecklistError
 from rocketeval.hashing import content_hash
 from rocketeval.records import Checklist, Query, Usage
@@ -37,7 +37,7 @@ async def write_checklists(
     author: Author,
     queries: Iterable[Query],
     *,
-    known: Mapping[bytes, tuple[str, tuple[str, ...]]],
+    known: Mapping[bytes, Paid],
     record: Callable[[bytes, Checklist], None] | None,
     advance: Callable[[], None],
     failed: Callable[[str, str], None] | None = None,
@@ -78,6 +78,23 @@ async def write_checklists(
     await author.prepare()
     await run_workers(work, concurrency, drop_at=stop if author.durable else None)
     authoring.usage = author.usage
+    return authoring
+
+
+async def share_checklist(
+    author: SharedAuthor, queries: Sequence[Query], desk: Desk, *, advance: Callable[[], None]
+) -> Authoring:
+    """Return one and the same checklist for every query; none when it could not be finished."""
+    authoring = Authoring()
+    there = author.foresee(desk.known) is None
+    if not there:
+        await author.prepare()
+    if there or await author.compose(desk):
+        for query in queries:
+            authoring.checklists[query.id] = await author.write(query)
+            advance()
+    authoring.reused = len(queries) if there and author.costly else 0
+    authoring.usage, authoring.lost = author.usage, author.lost
     return authoring
 
 

@@ -117,7 +117,7 @@ async def grade(
             told = known.get(task.key, {})
             if budget and not await budget.admit(task, told, ending):
                 return
-            graded = await ask(task, told)
+            graded = _all_known(task, told) or await ask(task, told)
             if budget:
                 budget.settle(task, told, graded)
             settle(task, graded)
@@ -125,6 +125,14 @@ async def grade(
     await run_workers(work, concurrency, drop_at=stop if engine.durable else None)
     grading.stopped = stop.is_set()
     return grading
+
+
+def _all_known(task: GradingTask, known: Mapping[int, Answer]) -> Graded | None:
+    """Return a task's answers when none is left to ask, as after items were only removed."""
+    items = len(task.suffixes) if task.items is None else task.items
+    if len(known) < items:
+        return None
+    return Graded(tuple(known[item] for item in range(items)), Usage())
 
 
 def _silent(answers: tuple[Answer, ...]) -> str | None:

@@ -28,6 +28,15 @@ def parse_checklist(text: str, *, min_items: int, max_items: int) -> tuple[str, 
     return tuple(items)
 
 
+def is_question(text: str) -> bool:
+    """Whether a text ends as a question does.
+
+    >>> is_question("Is it short?"), is_question("It is short.")
+    (True, False)
+    """
+    return text.endswith(_QUESTION_MARKS)
+
+
 def _item(line: str, expected: int) -> str:
     numbered = _NUMBERED.fullmatch(line)
     if numbered is None:
@@ -35,7 +44,7 @@ def _item(line: str, expected: int) -> str:
     if int(numbered[1]) != expected:
         raise ChecklistError(f"number {numbered[1]} stands where {expected} should.")
     question = numbered[2]
-    if not question.endswith(_QUESTION_MARKS):
+    if not is_question(question):
         raise ChecklistError(f"item {expected} is not a question: {question[:60]!r}.")
     return question
 

@@ -149,8 +149,11 @@ class GradingPrompt:
         """Return the texts of the template's own placeholders."""
         return {}
 
-    def endings(self, items: Sequence[str]) -> tuple[str, ...]:
-        """Return what follows the prefix, one ending a call: here one an item."""
+    def endings(self, items: Sequence[str], groups: Sequence[str] | None = None) -> tuple[str, ...]:
+        """Return what follows the prefix, one ending a call: here one an item.
+
+        `groups` say what each item belongs to; an item that is asked alone does not show it.
+        """
         return tuple(item + self._after for item in items)
 
     def render(
@@ -183,11 +186,14 @@ class GradingPrompt:
         if self._last is None or self._last[0] is not query or self._last[1] is not checklist:
             asked = neutralise(query.text)
             items = [neutralise(item) for item in checklist.items]
+            groups = [neutralise_name(name) for name in checklist.groups or ()]
             shared = _Shared(
                 history=render_history(query.history),
                 query=asked.text,
-                suffixes=self.endings([item.text for item in items]),
-                neutralised=asked.count + sum(item.count for item in items),
+                suffixes=self.endings(
+                    [item.text for item in items], [name.text for name in groups] or None
+                ),
+                neutralised=asked.count + sum(safe.count for safe in (*items, *groups)),
             )
             self._last = (query, checklist, shared)
         return self._last[2]

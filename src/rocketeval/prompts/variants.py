@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from rocketeval.errors import BenchmarkError
 from rocketeval.hashing import content_hash
@@ -50,17 +50,31 @@ class AnalysisPrompt(GradingPrompt):
 
 
 class ListedPrompt(GradingPrompt):
-    """Asks all items at once, numbered."""
+    """Asks all items at once, numbered, each group under its name where a checklist has groups."""
 
     @property
     def hash(self) -> str:
         """Hex hash of the prompt and of how items are numbered."""
         return content_hash("listed", super().hash, self.endings(["a", "b"])).hex()
 
-    def endings(self, items: Sequence[str]) -> tuple[str, ...]:
+    def endings(self, items: Sequence[str], groups: Sequence[str] | None = None) -> tuple[str, ...]:
         """Return the one ending that asks everything."""
-        listed = "\n".join(f"Q{number}. {item}" for number, item in enumerate(items, 1))
-        return (listed + self._after,)
+        lines = [f"Q{number}. {item}" for number, item in enumerate(items, 1)]
+        return ("\n".join(lines if groups is None else _grouped(lines, groups)) + self._after,)
+
+
+def _grouped(lines: Sequence[str], groups: Sequence[str]) -> Iterator[str]:
+    """Yield the lines, with a heading where another group begins.
+
+    How a heading looks is no part of the fingerprint, only that there are groups: to change it,
+    change what `Checklist.content_hash` takes in for groups, or old judgments pass for new ones.
+    """
+    before = None
+    for line, group in zip(lines, groups, strict=True):
+        if group != before:
+            yield f"## {' '.join(group.split())}"
+        yield line
+        before = group
 
 
 class TranscriptPrompt(GradingPrompt):
@@ -72,7 +86,7 @@ class TranscriptPrompt(GradingPrompt):
 
     word = "Yes"
 
-    def endings(self, items: Sequence[str]) -> tuple[str, ...]:
+    def endings(self, items: Sequence[str], groups: Sequence[str] | None = None) -> tuple[str, ...]:
         """Return the items, each behind all earlier ones and the answers to them."""
         asked = super().endings(items)
         said = [answered(question, self.word) for question in asked]

@@ -10,8 +10,13 @@ from typing import Any
 from rocketeval.benchmarks.base import open_benchmark
 from rocketeval.benchmarks.load import imported_checklists
 from rocketeval.budget import Budget, Purse
-from rocketeval.checklists.base import create_author
-from rocketeval.checklists.write import Authoring, authoring_key, write_checklists
+from rocketeval.checklists.base import Desk, SharedAuthor, create_author
+from rocketeval.checklists.write import (
+    Authoring,
+    authoring_key,
+    share_checklist,
+    write_checklists,
+)
 from rocketeval.config import PriceConfig, RunConfig
 from rocketeval.cost import usage_facts
 from rocketeval.engines.base import pulse_of
@@ -40,7 +45,11 @@ async def make_checklists(
     journal = store.authored(config.cache)
     known = journal.known() if author.costly else {}
     observer.watched(partial(pulse_of, author))
-    there = sum(authoring_key(author, query) in known for query in queries.values())
+    shared = author if isinstance(author, SharedAuthor) else None
+    if shared:
+        there = len(queries) if author.costly and shared.foresee(known) is None else 0
+    else:
+        there = sum(authoring_key(author, query) in known for query in queries.values())
     observer.reused(there, 0)
     expected = _expected(store.plan(), len(queries) - there, price) if author.costly else None
     if expected is not None:
@@ -50,24 +59,32 @@ async def make_checklists(
         observer.advanced()
         observer.spent(author.usage)
 
+    purse = Purse(budget, price) if budget and price else None
     try:
-        authoring = await write_checklists(
-            author,
-            queries.values(),
-            known=known,
-            record=journal.append if author.costly else None,
-            advance=advance,
-            failed=observer.unwritten,
-            concurrency=author.in_flight,
-            stop=stop,
-            purse=Purse(budget, price) if budget and price else None,
-        )
+        if shared:
+            desk = Desk(known, journal.append, observer.unwritten, observer.spent, stop, purse)
+            authoring = await share_checklist(shared, list(queries.values()), desk, advance=advance)
+        else:
+            authoring = await write_checklists(
+                author,
+                queries.values(),
+                known=known,
+                record=journal.append if author.costly else None,
+                advance=advance,
+                failed=observer.unwritten,
+                concurrency=author.in_flight,
+                stop=stop,
+                purse=purse,
+            )
     finally:
         await author.aclose()
     left = len(queries) - len(authoring.checklists) - len(authoring.failures)
     if not left:
+        store.inputs.save_provenance(shared.provenance() if shared else None)
         _save(store, queries, authoring)
+    composed = {"composition": shared.summary()} if shared and not left else {}
     return {
+        **composed,
         "checklists": len(authoring.checklists),
         "items": sum(len(made.items) for made in authoring.checklists.values()),
         "reused": authoring.reused,

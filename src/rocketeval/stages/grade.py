@@ -19,6 +19,7 @@ from rocketeval.grading.grade import Grading, grade
 from rocketeval.grading.judge import fingerprint
 from rocketeval.grading.methods.base import Method
 from rocketeval.grading.methods.table import create_method
+from rocketeval.grading.reuse import known_answers
 from rocketeval.grading.schedule import cells, unfinished_tasks
 from rocketeval.observing import Observer, Pulse
 from rocketeval.stages.bill import expected_use, make_bill
@@ -64,7 +65,9 @@ async def grade_responses(
             ledger.append,
             ask=method.asking(engine),
             concurrency=config.judge.concurrency or engine.in_flight,
-            known=store.half_answered(),
+            known=known_answers(
+                store, method, judge.digest, store.inputs.checklists(), ledger.finished
+            ),
             observer=observer,
             stop=stop,
             proven=bool(ledger.finished),

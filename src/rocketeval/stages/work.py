@@ -8,11 +8,12 @@ from dataclasses import dataclass, field
 
 from rocketeval.benchmarks.base import open_benchmark
 from rocketeval.benchmarks.load import Loaded, imported_checklists
-from rocketeval.checklists.base import create_author
+from rocketeval.checklists.base import SharedAuthor, create_author
 from rocketeval.checklists.write import authoring_key
 from rocketeval.config import RunConfig
 from rocketeval.errors import ChecklistError
 from rocketeval.grading.methods.table import create_method
+from rocketeval.grading.reuse import known_answers
 from rocketeval.grading.schedule import Identities
 from rocketeval.hashing import combine
 from rocketeval.prompts.render import Prompt
@@ -40,8 +41,12 @@ async def foresee_checklists(
     paid_for = store.authored(config.cache).known() if author.costly else {}
     found = Checklists()
     try:
+        if isinstance(author, SharedAuthor) and (most := author.foresee(paid_for)) is not None:
+            found.unwritten, found.most = {query.id for query in queries}, most
+            return found
+        shared = isinstance(author, SharedAuthor)
         for query in queries:
-            if not author.costly:
+            if shared or not author.costly:
                 try:
                     found.made[query.id] = await author.write(query)
                 except ChecklistError:
@@ -70,10 +75,10 @@ class Work:
     ) -> None:
         self.queries = {query.id: query for query in loaded.queries}
         self.checklists = checklists
-        self._prompt: Prompt = create_method(config).prompt
+        method = create_method(config)
+        self._prompt: Prompt = method.prompt
         self._loaded = loaded
         self._identities = Identities(judge, self.queries, checklists.made)
-        self._known: Mapping[bytes, Mapping[int, Answer]] = store.half_answered()
         self.candidates: set[str] = set()
         self.responses: Counter[str] = Counter()
         """By query."""
@@ -86,6 +91,9 @@ class Work:
             if key is not None:
                 self.wanted.setdefault(key, response.query_id)
         finished = store.finished()
+        self._known: Mapping[bytes, Mapping[int, Answer]] = known_answers(
+            store, method, judge, checklists.made, finished
+        )
         cached = store.cached(judge, config.cache)
         self.finished = sum(key in finished for key in self.wanted)
         self.from_cache = sum(key in cached and key not in finished for key in self.wanted)

@@ -35,6 +35,9 @@ RESPONSES = pa.schema(
         ("history", pa.large_string()),
     ]
 )
+PROVENANCE = "checklist_provenance.json"
+EARLIER = "earlier_checklists.jsonl"
+"""Checklists that others took the place of: their judgments still answer the items they share."""
 _RESPONSE_COLUMNS = ["query_id", "candidate", "text", "history"]
 QUERIES_PER_BUCKET = 64
 MOST_BUCKETS = 128
@@ -91,9 +94,9 @@ class Inputs:
         stale = self.folder.with_name(".inputs.old")
         shutil.rmtree(stale, ignore_errors=True)
         if self.folder.exists():
-            checklists = self.folder / "checklists.jsonl"
-            if checklists.exists():
-                shutil.copy2(checklists, fresh / checklists.name)
+            for name in ("checklists.jsonl", EARLIER, PROVENANCE):
+                if (self.folder / name).exists():
+                    shutil.copy2(self.folder / name, fresh / name)
             self.folder.rename(stale)
         fresh.rename(self.folder)
         shutil.rmtree(stale, ignore_errors=True)
@@ -157,9 +160,29 @@ class Inputs:
     def save_checklists(self, checklists: Iterable[Checklist]) -> bool:
         """Write the checklists the run grades with; return whether they differ from before."""
         path = self.folder / "checklists.jsonl"
+        fresh = {checklist.query_id: checklist for checklist in checklists}
         before = path.read_bytes() if path.exists() else None
-        write_jsonl(path, map(asdict, checklists))
+        if before is not None:
+            self._keep_replaced(fresh)
+        write_jsonl(path, map(_checklist_row, fresh.values()))
         return path.read_bytes() != before
+
+    def earlier_checklists(self) -> list[Checklist]:
+        """Return the checklists that others took the place of, in that order."""
+        return [_checklist(row) for row in read_jsonl(self.folder / EARLIER)]
+
+    def _keep_replaced(self, fresh: Mapping[str, Checklist]) -> None:
+        earlier = self.earlier_checklists()
+        known = {(before.query_id, before.content_hash) for before in earlier}
+        replaced = [
+            before
+            for before in self.checklists().values()
+            if before.query_id in fresh
+            and fresh[before.query_id].content_hash != before.content_hash
+            and (before.query_id, before.content_hash) not in known
+        ]
+        if replaced:
+            write_jsonl(self.folder / EARLIER, map(_checklist_row, [*earlier, *replaced]))
 
     def checklists(self) -> dict[str, Checklist]:
         """Return the checklists by query id; StageMissing before the checklist stage."""
@@ -170,10 +193,21 @@ class Inputs:
                 hint="Run `rocketeval checklist` first.",
             )
         rows = read_jsonl(path)
-        return {
-            row["query_id"]: Checklist(row["query_id"], tuple(row["items"]), row["author"])
-            for row in rows
-        }
+        return {row["query_id"]: _checklist(row) for row in rows}
+
+    def save_provenance(self, provenance: Mapping[str, Any] | None) -> None:
+        """Write where the checklist's items came from; None removes what an earlier author left."""
+        path = self.folder / PROVENANCE
+        if provenance is None:
+            path.unlink(missing_ok=True)
+        else:
+            write_json(path, provenance)
+
+    def provenance(self) -> dict[str, Any] | None:
+        """Return where the checklist's items came from; None when its author does not tell."""
+        path = self.folder / PROVENANCE
+        found: dict[str, Any] | None = read_json(path) if path.exists() else None
+        return found
 
     @property
     def _summary_path(self) -> Path:
@@ -259,6 +293,18 @@ class _ResponseSorter:
             names = (table[name].to_pylist() for name in ("query_id", "candidate", "hash"))
             digest = combine(digest, content_hash(*names))
         return digest.hex()
+
+
+def _checklist(row: dict[str, Any]) -> Checklist:
+    groups = tuple(row["groups"]) if "groups" in row else None
+    return Checklist(row["query_id"], tuple(row["items"]), row["author"], groups)
+
+
+def _checklist_row(checklist: Checklist) -> dict[str, Any]:
+    row = asdict(checklist)
+    if checklist.groups is None:
+        del row["groups"]
+    return row
 
 
 def _response(row: dict[str, Any]) -> Response:

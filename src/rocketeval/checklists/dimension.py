@@ -1,0 +1,295 @@
+"""Dimension checklists after CheckEval: seeds, more questions from an LLM, and a filter.
+
+One checklist is for every query. Seeds come from a dimension file; an author LLM looks at each
+sub-dimension from other sides (diversify) and takes each seed apart (elaborate), both from seeds
+alone; then it says of each question whether it stays (filter). Every request is a step of its own,
+journaled as it is answered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from rocketeval.checklists.asking import MAX_TOKENS, Writer
+from rocketeval.checklists.base import Desk, Paid
+from rocketeval.checklists.dimension_file import DimensionFile, load_dimensions
+from rocketeval.checklists.dimension_options import DimensionOptions
+from rocketeval.checklists.dimension_steps import StepMaker
+from rocketeval.checklists.pool import (
+    Fate,
+    Origin,
+    Question,
+    count_rows,
+    in_order,
+    judge_pool,
+    question_rows,
+    without_duplicates,
+)
+from rocketeval.checklists.steps import (
+    VERDICT_TOKENS,
+    Done,
+    Step,
+    do_steps,
+    verdicts_in,
+)
+from rocketeval.config import AuthorConfig, parse_options
+from rocketeval.engines.base import Engine, create_engine, pulse_of
+from rocketeval.errors import ChecklistError, ConfigError
+from rocketeval.hashing import content_hash
+from rocketeval.observing import Pulse
+from rocketeval.records import Checklist, Query, Usage
+
+_ORIGINS = {"diversify": Origin.DIVERSIFIED, "elaborate": Origin.ELABORATED}
+NUMBERING_TOKENS = 100
+"""What a number and the name of a sub-dimension add to a question in the filter's prompt."""
+SHOWN_FAILURES = 3
+
+
+class DimensionAuthor:
+    """Gives every query the one checklist of the dimensions it was told."""
+
+    def __init__(
+        self,
+        config: AuthorConfig,
+        options: DimensionOptions,
+        file: DimensionFile,
+        engine: Engine | None,
+        model: str = "dimension",
+    ) -> None:
+        self._config = config
+        self._options = options
+        self._file = file
+        self._dimensions = file.only(options.dimensions or tuple(file.dimensions))
+        self._engine = engine
+        self._model = model
+        self._extra_body = config.engine.extra_body if config.engine and engine else {}
+        self._steps = StepMaker(
+            file,
+            self._dimensions,
+            kinds=options.steps,
+            own_templates=options.templates,
+            author=(model, self._extra_body),
+            limits=(config.min_items, config.max_items),
+        )
+        self._augmenting = self._steps.augmenting()
+        self._done = Done()
+        self._fates: list[Fate] | None = None
+        self.costly = bool(options.steps)
+        self.in_flight = engine.in_flight if engine else 1
+        self.durable = bool(engine and engine.durable)
+        self.digest = content_hash(
+            "dimension",
+            model,
+            self._extra_body,
+            {name: told.model_dump() for name, told in self._dimensions.items()},
+            self._steps.hashes,
+            config.min_items,
+            config.max_items,
+        )
+
+    @classmethod
+    def create(
+        cls, config: AuthorConfig, imported: Mapping[str, Checklist], home: Path | None = None
+    ) -> DimensionAuthor:
+        """Return an author of the dimension file in `config`; an engine only if a step needs it."""
+        options = parse_options(config.options, DimensionOptions, "author.options")
+        if config.template is not None:
+            raise ConfigError(
+                "author.template: the dimension author has a prompt for each step.",
+                hint="Set author.options.templates, such as {filter: my_filter.txt}.",
+            )
+        file = load_dimensions(options.file)
+        if not options.steps:
+            return cls(config, options, file, None)
+        if config.engine is None:
+            raise ConfigError(
+                f"`author.kind: dimension` needs an author LLM for {', '.join(options.steps)}.",
+                hint="Set author.engine.model, or author.options.steps: [] to use the seeds alone.",
+            )
+        engine = create_engine(config.engine, home)
+        return cls(config, options, file, engine, config.engine.model)
+
+    @property
+    def usage(self) -> Usage:
+        """What its work has cost so far, lists that could not be used included."""
+        return self._done.usage
+
+    @property
+    def lost(self) -> int:
+        """Requests that brought no answer."""
+        return self._done.lost
+
+    @property
+    def pulse(self) -> Pulse:
+        """How its engine fares at this moment."""
+        return Pulse() if self._engine is None else pulse_of(self._engine)
+
+    async def prepare(self) -> None:
+        """Check that the author LLM answers, if there is one."""
+        if self._engine is not None:
+            await self._engine.ready()
+
+    def most(self, query: Query) -> Usage:
+        """Return nothing: a composed checklist costs nothing more."""
+        return Usage()
+
+    async def write(self, query: Query) -> Checklist:
+        """Return the composed checklist for `query`."""
+        questions = [fate.question for fate in self._composed() if fate.dropped is None]
+        return Checklist(
+            query.id,
+            tuple(question.text for question in questions),
+            self._model,
+            tuple(question.group for question in questions),
+        )
+
+    async def aclose(self) -> None:
+        """Close the engine, if there is one."""
+        if self._engine is not None:
+            await self._engine.aclose()
+
+    def foresee(self, known: Mapping[bytes, Paid]) -> Usage | None:
+        """Compose from what was paid for; or return the most that the other steps use."""
+        done = Done()
+        unasked = done.take_known(self._augmenting, known, skip=self._skips)
+        most = Usage()
+        for step in unasked:
+            most += self._writer().most(step.asked, step.max_tokens)
+        filters = self._steps.filtering(self._pools(done)[0])
+        for step in filters if unasked else done.take_known(filters, known, skip=self._skips):
+            unwritten = sum(other.dimension == step.dimension for other in unasked)
+            most += self._most_filtering(step, unwritten)
+        if most != Usage():
+            return most
+        self._finish(done)
+        return None
+
+    async def compose(self, desk: Desk) -> bool:
+        """Do the steps that are not paid for, then choose; False when not all could be begun."""
+        if not await self._do(self._augmenting, desk):
+            return False
+        self._stop_at_failures()
+        if not await self._do(self._steps.filtering(self._pools(self._done)[0]), desk):
+            return False
+        self._stop_at_failures()
+        self._finish(self._done)
+        return True
+
+    def provenance(self) -> dict[str, Any]:
+        """Return every question that was considered, where it came from and what became of it."""
+        fates = self._composed()
+        return {
+            "author": self._model,
+            "file": self._options.file,
+            "steps": list(self._options.steps),
+            "templates": self._steps.hashes,
+            "task": self._file.task,
+            "dimensions": {
+                name: told.model_dump(mode="json") for name, told in self._dimensions.items()
+            },
+            "failed_steps": self._failed_steps(),
+            "counts": count_rows(fates, self._groups()),
+            "questions": question_rows(fates),
+        }
+
+    def summary(self) -> dict[str, Any]:
+        """Return the counts, how many steps were reused, and which failed and why."""
+        return {
+            "counts": count_rows(self._composed(), self._groups()),
+            "steps": len(self._done.lines) + len(self._done.failed),
+            "reused_steps": self._done.reused,
+            "failed_steps": self._failed_steps(),
+        }
+
+    def _composed(self) -> list[Fate]:
+        if self._fates is None:
+            raise ChecklistError("the checklist has not been composed.")
+        return self._fates
+
+    def _failed_steps(self) -> dict[str, str]:
+        return {step.name: reason for step, reason in self._done.failed.items()}
+
+    @property
+    def _skips(self) -> bool:
+        return self._options.on_failure == "skip"
+
+    def _writer(self) -> Writer:
+        assert self._engine is not None, "an author with steps has an engine"
+        return Writer(self._engine, self._config.attempts, self._extra_body)
+
+    async def _do(self, steps: list[Step], desk: Desk) -> bool:
+        return await do_steps(
+            steps,
+            desk,
+            self._done,
+            make_writer=self._writer,
+            author=self._model,
+            in_flight=self.in_flight,
+            durable=self.durable,
+            skip=self._skips,
+        )
+
+    def _stop_at_failures(self) -> None:
+        failed = self._done.failed
+        if not failed or self._skips:
+            return
+        named = [f"{step.name}: {reason}" for step, reason in failed.items()][:SHOWN_FAILURES]
+        more = f"\nand {len(failed) - SHOWN_FAILURES} more." if len(failed) > SHOWN_FAILURES else ""
+        raise ChecklistError(
+            f"{len(failed)} of {len(failed) + len(self._done.lines)} steps of the checklist "
+            "failed:\n" + "\n".join(named) + more,
+            hint="What was written is kept: run the same command again to ask for these alone. Or "
+            "set author.options.on_failure: skip.",
+        )
+
+    def _groups(self) -> list[tuple[str, str]]:
+        return [
+            (name, part) for name, told in self._dimensions.items() for part in told.sub_dimensions
+        ]
+
+    def _most_filtering(self, step: Step, unwritten: int) -> Usage:
+        """Return what a filter uses at most when it sees so many lists that are not there yet."""
+        questions = unwritten * self._config.max_items
+        most = self._writer().most(step.asked, step.max_tokens + questions * VERDICT_TOKENS)
+        unread = unwritten * MAX_TOKENS + questions * NUMBERING_TOKENS
+        return most + Usage(prompt_tokens=self._config.attempts * unread)
+
+    def _pools(self, done: Done) -> tuple[dict[str, list[Question]], list[Fate]]:
+        """Return the distinct questions of each dimension, seeds first, and the duplicates."""
+        pools: dict[str, list[Question]] = {}
+        dropped: list[Fate] = []
+        for name, told in self._dimensions.items():
+            seeds = [Question(seed, name, part, Origin.SEED) for part, seed in told.seeds()]
+            pools[name], same = without_duplicates([*seeds, *self._written(done, name)])
+            dropped += same
+        return pools, dropped
+
+    def _written(self, done: Done, dimension: str) -> Iterator[Question]:
+        """Yield what the author wrote for a dimension, in an order its speed does not change."""
+        for step in self._augmenting:
+            if step.dimension == dimension:
+                origin = _ORIGINS[step.kind]
+                for text in done.lines.get(step, ()):
+                    yield Question(text, dimension, step.sub_dimension or "", origin, step.seed)
+
+    def _finish(self, done: Done) -> None:
+        """Choose the items; ChecklistError when a dimension is left without any."""
+        pools, fates = self._pools(done)
+        verdicts = {
+            step.dimension: verdicts_in(lines)
+            for step, lines in done.lines.items()
+            if step.kind == "filter"
+        }
+        for name, pool in pools.items():
+            judged = name in verdicts
+            chosen = judge_pool(pool, verdicts[name]) if judged else [Fate(each) for each in pool]
+            if all(fate.dropped for fate in chosen):
+                raise ChecklistError(
+                    f"The filter left no question of the dimension {name!r}.",
+                    hint="Look at the seeds, or use another author: yes must be the better answer.",
+                )
+            fates += chosen
+        self._done = done
+        self._fates = in_order(fates, self._groups())

@@ -1,0 +1,69 @@
+"""An author that is killed between its steps: what was paid for is not paid again."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from pathlib import Path
+
+from fakes.openai_server import MODEL, serving
+from support.dimension_author import AUGMENTING, FILTERING, TWO_PARTS, AuthorServer
+from support.make import write_benchmark
+
+SLOW = 90.0
+"""Seconds after which something hangs, on however busy a machine."""
+CONFIG = """\
+name: demo
+benchmark: {{path: benchmark}}
+judge: {{engine: scripted, model: m}}
+author:
+  kind: dimension
+  engine: {{model: {model}, base_url: {base_url}, concurrency: 1}}
+  options: {{file: own.yaml}}
+cache: null
+"""
+
+
+async def start(folder: Path) -> asyncio.subprocess.Process:
+    """`rocketeval checklist` in a folder, as a process that can be killed."""
+    return await asyncio.create_subprocess_exec(
+        sys.executable,
+        *("-m", "rocketeval.cli.main", "checklist", "--json"),
+        cwd=folder,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+
+
+def steps_in(journal: Path) -> list[str]:
+    """The names of the steps that are safe."""
+    lines = journal.read_text().split("\n") if journal.exists() else []
+    return [json.loads(line)["query_id"] for line in lines if line]
+
+
+async def test_killed_twice_each_step_is_paid_for_once(tmp_path: Path) -> None:
+    """SIGKILL among the augmenting steps, and again before the last filter."""
+    write_benchmark(tmp_path / "benchmark")
+    (tmp_path / "own.yaml").write_text(TWO_PARTS)
+    journal = tmp_path / "runs" / "demo" / "authored.jsonl"
+    async with serving(AuthorServer(latency=0.3)) as server, asyncio.timeout(SLOW):
+        config = CONFIG.format(model=MODEL, base_url=server.base_url)
+        (tmp_path / "rocketeval.yaml").write_text(config)
+        for safe in (3, AUGMENTING + 1):
+            process = await start(tmp_path)
+            while len(steps_in(journal)) < safe:
+                assert process.returncode is None
+                await asyncio.sleep(0.01)
+            process.kill()
+            await process.wait()
+        survived = steps_in(journal)
+        process = await start(tmp_path)
+        out, told = await process.communicate()
+        assert process.returncode == 0, told.decode()
+        facts = json.loads(out)
+        steps = steps_in(journal)
+        assert len(steps) == len(set(steps)) == AUGMENTING + FILTERING
+        assert facts["composition"]["reused_steps"] == len(survived)
+        # A request in flight at each kill is the only thing that can be asked for again.
+        assert len(server.chats) <= AUGMENTING + FILTERING + 2

@@ -1,0 +1,118 @@
+"""An edited checklist: only new items are asked, and the answers are those of a fresh run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from rocketeval import Run
+from rocketeval.config import RunConfig
+from rocketeval.engines.scripted import ScriptedEngine
+from rocketeval.stages.checklist_sheet import export_checklists
+from support.make import CANDIDATES, QUERIES, make_config
+
+RESPONSES = len(QUERIES) * len(CANDIDATES)
+
+
+def edited(tmp_path: Path, name: str = "run", **changes: Any) -> RunConfig:
+    """A run with the checklists of the edited file."""
+    author = {"kind": "file", "options": {"file": str(tmp_path / "mine.yaml")}}
+    return make_config(tmp_path, name, author=author, cache=None, **changes)
+
+
+async def judge(config: RunConfig, **settings: Any) -> tuple[int, list[tuple[float | None, ...]]]:
+    """Grade; return how many items were asked, and all answers of the current checklists."""
+    engine = ScriptedEngine(**settings)
+    run = Run(config, judge=engine)
+    await run.to_judgments()
+    run.score()
+    keys = run.store.scores(["judgment"])["judgment"].to_pylist()
+    judged = run.store.judgments_of(keys)
+    return engine.items_asked, [tuple(a.p_yes for a in judged[key].answers) for key in keys]
+
+
+async def start(tmp_path: Path) -> dict[str, Any]:
+    """Grade a first time, export, and return the content of the file."""
+    config = make_config(tmp_path, cache=None)
+    asked, _ = await judge(config)
+    assert asked == 2 * RESPONSES
+    export_checklists(Run(config).store, tmp_path / "mine.yaml")
+    content: dict[str, Any] = yaml.safe_load((tmp_path / "mine.yaml").read_text())
+    assert content["for_all"]["items"] == ["Is it right?", "Is it clear?"]
+    return content
+
+
+@pytest.mark.parametrize(
+    ("items", "new"),
+    [
+        (["Is it right?", "Is it clear?"], 0),
+        (["Is it clear?", "Is it right?"], 0),
+        (["Is it clear?"], 0),
+        (["Is it right?", "Is it plain?"], 1),
+        (["Is it new?", "Is it right?", "Is it clear?", "Is it old?"], 2),
+        (["Is it other?"], 1),
+    ],
+)
+async def test_only_new_items_are_asked(tmp_path: Path, items: list[str], new: int) -> None:
+    """Reordered, removed, changed, added; the answers are what a fresh run is given."""
+    await start(tmp_path)
+    (tmp_path / "mine.yaml").write_text(yaml.safe_dump({"for_all": {"items": items}}))
+    plan = await Run(edited(tmp_path)).plan_offline()
+    assert plan.items == new * RESPONSES
+    asked, answers = await judge(edited(tmp_path))
+    assert asked == new * RESPONSES
+    fresh, wanted = await judge(edited(tmp_path, "fresh"))
+    assert fresh == len(items) * RESPONSES
+    assert answers == wanted
+
+
+async def test_one_query_is_edited_and_the_others_are_left_alone(tmp_path: Path) -> None:
+    """Their judgments are not even written again."""
+    content = await start(tmp_path)
+    content["queries"] = {"sea": {"items": ["Is it right?", "Is it wet?"]}}
+    (tmp_path / "mine.yaml").write_text(yaml.safe_dump(content))
+    asked, _ = await judge(edited(tmp_path))
+    assert asked == len(CANDIDATES)
+
+
+async def test_two_edits_later_the_first_answers_still_count(tmp_path: Path) -> None:
+    """An item that was taken out and comes back is not paid for again."""
+    await start(tmp_path)
+    for items, new in ((["Is it wet?"], 1), (["Is it wet?", "Is it right?"], 0)):
+        (tmp_path / "mine.yaml").write_text(yaml.safe_dump({"for_all": {"items": items}}))
+        asked, _ = await judge(edited(tmp_path))
+        assert asked == new * RESPONSES
+
+
+async def test_answers_that_depend_on_other_items_are_asked_again(tmp_path: Path) -> None:
+    """With earlier answers in the prompt, an item in another place is another question."""
+    method = {"kind": "all_yes"}
+    config = make_config(tmp_path, cache=None, method=method)
+    await judge(config)
+    text = yaml.safe_dump({"for_all": {"items": ["Is it clear?", "Is it right?"]}})
+    (tmp_path / "mine.yaml").write_text(text)
+    asked, _ = await judge(edited(tmp_path, method=method))
+    assert asked == 2 * RESPONSES
+
+
+async def test_a_failed_task_and_an_edit_together(tmp_path: Path) -> None:
+    """What a half-answered task had is kept beside what the earlier checklist brings."""
+    await start(tmp_path)
+    items = ["Is it right?", "Is it first?", "Is it bad?"]
+    (tmp_path / "mine.yaml").write_text(yaml.safe_dump({"for_all": {"items": items}}))
+    asked, _ = await judge_failing(tmp_path)
+    assert asked == RESPONSES
+    asked, answers = await judge(edited(tmp_path))
+    assert asked == RESPONSES
+    assert answers == (await judge(edited(tmp_path, "fresh")))[1]
+
+
+async def judge_failing(tmp_path: Path) -> tuple[int, Run]:
+    """Grade with a judge that fails on the last item."""
+    engine = ScriptedEngine(fail_on="Is it bad?")
+    run = Run(edited(tmp_path), judge=engine)
+    await run.to_judgments()
+    return engine.items_asked, run
