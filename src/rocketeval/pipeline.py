@@ -36,6 +36,7 @@ from rocketeval.errors import (
 from rocketeval.explain.candidate import CandidateExplanation
 from rocketeval.exports.formats import make_request
 from rocketeval.grading.methods.table import create_method, with_method
+from rocketeval.lint.lint import Lint
 from rocketeval.observing import Observer
 from rocketeval.prices import check_limit, currency, with_prices
 from rocketeval.ranking.rank import Ranking
@@ -62,6 +63,7 @@ from rocketeval.stages.grade import grade_responses
 from rocketeval.stages.item_gold import ItemGold, hold_against_item_gold
 from rocketeval.stages.judged_runs import JudgedRun, open_run
 from rocketeval.stages.learned import check_learnable
+from rocketeval.stages.lint import lint_run
 from rocketeval.stages.load import load_inputs
 from rocketeval.stages.methods import (
     check_references,
@@ -184,6 +186,10 @@ class Run:
             )
         self._go_on(f"{facts['unwritten']} checklists are not written")
         return facts
+
+    def lint(self) -> Lint:
+        """Say what is wrong with checklist items, by words and answers; writes nothing."""
+        return lint_run(self.store, self.config)
 
     async def grade(self) -> Mapping[str, Any]:
         """Let the judge answer every item that is still unanswered."""

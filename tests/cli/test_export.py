@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from rocketeval.exports.formats import FORMATS
-from support.command import cli, run_scripted
+from support.in_process import cli, run_scripted
 from support.make import write_benchmark
 
 

@@ -18,6 +18,7 @@ VERBS: dict[str, tuple[tuple[str, ...], str]] = {
     "plan": ((), "items"),
     "doctor": (("--quick",), "verdict"),
     "checklist": ((), "checklists"),
+    "lint": ((), "findings"),
     "grade": ((), "judged"),
     "score": ((), "scores"),
     "rank": ((), "rows"),

@@ -72,7 +72,7 @@ def test_the_mt_bench_study_runs_with_a_real_model(judge_url: ServedJudge, tmp_p
     config = tmp_path / "study.yaml"
     config.write_text(yaml.safe_dump(study))
     shown = run_cli(config, "--limit", "1", "--judge", model, "--base-url", base_url)
-    assert "Agreement with" in shown
+    assert "agrees with" in shown
     assert "longer response" in shown
     rows = judgments(tmp_path / "runs" / "first_turn-first-1")
     assert {row["candidate"] for row in rows} == set(study["benchmark"]["candidates"])

@@ -21,6 +21,7 @@ VERBS = {
     "plan": "Say what a run would ask, cost and take, before it is started.",
     "run": "Do everything: load, checklist, grade, score, rank, audit, explain, report.",
     "checklist": "Load the benchmark and give every query its checklist.",
+    "lint": "Say what is wrong with checklist items: their words, and how the judge takes them.",
     "grade": "Let the judge answer every checklist item that is still unanswered.",
     "score": "Turn judgments into scores.",
     "rank": "Turn scores into ratings and ranks with intervals.",

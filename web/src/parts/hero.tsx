@@ -28,7 +28,7 @@ export function Hero({ head }: { head: Head }) {
         It took {time(head)}, {tokens(head)}; cost: {cost(head)}.
       </p>
       {head.conclusion && <p class="conclusion">{head.conclusion}</p>}
-      {head.islands > 1 && (
+      {head.islands > 1 && !head.conclusion && (
         <p class="provisional">
           <b>{head.islands} sets of candidates share no query.</b> Each set is rated on its own: do not
           compare candidates of different sets.

@@ -1,0 +1,84 @@
+"""One thing that is wrong with one item, and the kinds of things there are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Severity(StrEnum):
+    """How bad a finding is."""
+
+    ERROR = "error"
+    """The item measures nothing, or the wrong thing: rewrite or drop it."""
+    WARNING = "warning"
+    """The item may mislead the judge, or says little: look at it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that is wrong with one item: also what an author is told who rewrites it."""
+
+    query_id: str
+    item: int
+    """Its number in the checklist, from 1."""
+    text: str
+    kind: str
+    """One of `KINDS`."""
+    severity: Severity
+    why: str
+    """What is wrong, and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind of finding."""
+
+    severity: Severity
+    title: str
+    """What it means, in a few words."""
+    behavioural: bool = False
+    """Whether it is seen in the judge's answers, not in the item's words."""
+    english: bool = True
+    """Whether it can be seen in English items only."""
+
+
+_ERROR, _WARNING = Severity.ERROR, Severity.WARNING
+
+KINDS: dict[str, Kind] = {
+    "empty": Kind(_ERROR, "holds no words", english=False),
+    "residue": Kind(_ERROR, "placeholder, numbering or markup left in", english=False),
+    "not_yes_no": Kind(_ERROR, "cannot be answered by yes or no"),
+    "scale": Kind(_ERROR, "asks for a degree or a grade"),
+    "yes_is_worse": Kind(_ERROR, "yes is the worse answer"),
+    "duplicate": Kind(_ERROR, "another item of the checklist again", english=False),
+    "reference": Kind(_ERROR, "speaks of a reference the judge cannot see"),
+    "other_item": Kind(_ERROR, "speaks of other items or the checklist"),
+    "candidate": Kind(_ERROR, "speaks of one candidate, or compares responses"),
+    "cut_off": Kind(_ERROR, "ends in the middle"),
+    "no_question_mark": Kind(_WARNING, "ends without a question mark"),
+    "near_duplicate": Kind(_WARNING, "almost another item of the checklist"),
+    "double_barrelled": Kind(_WARNING, "asks two things at once"),
+    "about_query": Kind(_WARNING, "asks about the query, not the response"),
+    "vague": Kind(_WARNING, "names no criterion"),
+    "dangling": Kind(_WARNING, "does not say what is meant by it or this"),
+    "too_short": Kind(_WARNING, "too short to be a question"),
+    "too_long": Kind(_WARNING, "too long", english=False),
+    "unanswered": Kind(_ERROR, "the judge hardly ever answers it", behavioural=True),
+    "backwards": Kind(_ERROR, "yes goes with worse responses", behavioural=True),
+    "against_labels": Kind(_ERROR, "yes goes with lower labels", behavioural=True),
+    "always_yes": Kind(_WARNING, "yes to every response", behavioural=True),
+    "never_yes": Kind(_WARNING, "no to every response", behavioural=True),
+    "same_for_all": Kind(_WARNING, "the same answer to every response", behavioural=True),
+    "redundant": Kind(_WARNING, "answers as an earlier item", behavioural=True),
+    "unsure": Kind(_WARNING, "the judge is unsure of it", behavioural=True),
+}
+"""By name, in the order in which they are shown where counts are equal: worst first."""
+
+ORDER = {kind: place for place, kind in enumerate(KINDS)}
+"""The place of every kind in that order."""
+
+
+def make_finding(query_id: str, item: int, text: str, kind: str, why: str) -> Finding:
+    """Return a finding with the severity of its kind."""
+    return Finding(query_id, item, text, kind, KINDS[kind].severity, why)

@@ -1,0 +1,137 @@
+"""What the lint says of a finished MT-Bench run, and what dropping items does to its agreement.
+
+    python studies/lint/mt_bench.py RUN [--record]
+
+Scores are means of the answers that are left; votes, tie margin and resamples are the same with and
+without the items. RUN is only read.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+
+from rocketeval.audit.ballots import find_ballots, hits, measure_votes
+from rocketeval.audit.figures import Measured
+from rocketeval.cli.tables import share
+from rocketeval.grid import ScoreGrid
+from rocketeval.lint.influence import drop_items
+from rocketeval.lint.lint import SAYS_NOTHING, Lint, flagged_items
+from rocketeval.scoring.answers import AnswerTable
+from rocketeval.scoring.mean import MeanScorer
+from rocketeval.stages.judged_runs import JudgedRun, open_run
+from rocketeval.stages.lint import lint_run
+from rocketeval.stages.score import read_answers
+
+HERE = Path(__file__).parent
+Items = set[tuple[str, int]]
+
+
+def main() -> None:
+    """Print the behavioural table, and the agreement with and without items."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("run", type=Path)
+    parser.add_argument("--record", action="store_true")
+    given = parser.parse_args()
+    run = open_run(given.run)
+    found = lint_run(run.store, run.config)
+    lines = [*table(found), "", *agreement(run, found)]
+    print("\n".join(lines))
+    if given.record:
+        path = HERE / "recorded" / "mt_bench.txt"
+        path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def table(found: Lint) -> list[str]:
+    """The kinds of findings, what items are like, and how the ranking moves."""
+    behaviour = found.behaviour
+    if behaviour is None:
+        raise SystemExit(f"No answers to look at: {found.no_behaviour}.")
+    lines = [
+        f"{behaviour.judge}: {behaviour.items} items, {behaviour.responses} responses, "
+        f"{behaviour.labels} labels; {found.flagged} items flagged ({found.errors} with an error)",
+        "",
+        *(f"{row.items:5} {row.share:6.1%}  {row.kind}: {row.title}" for row in found.kinds),
+        "",
+        "over items                      10 %   median     90 %",
+    ]
+    for name in ("mean", "spread", "sureness", "discrimination", "with_labels"):
+        values = [getattr(each, name) for each in behaviour.figures]
+        lines.append(f"{name:<25} {quantiles(values)}")
+    lines.append(f"{'points moved alone':<25} {quantiles([o.shift for o in behaviour.influences])}")
+    for name, without in (
+        ("dead and redundant", behaviour.without_dead_and_redundant),
+        ("all flagged", behaviour.without_flagged),
+    ):
+        lines.append(
+            f"ranking without {name} ({without.dropped} items): {without.swapped_pairs} of "
+            f"{without.pairs} pairs change places, tau {without.tau:.3f}, largest move "
+            f"{without.largest_move}"
+        )
+    return lines
+
+
+def quantiles(values: Iterable[float | None]) -> str:
+    """The middle and both ends of some figures, and how many there are."""
+    known = [value for value in values if value is not None]
+    if not known:
+        return "  none"
+    return " ".join(f"{each:8.3f}" for each in np.quantile(known, [0.1, 0.5, 0.9])) + (
+        f"   ({len(known)} items)"
+    )
+
+
+def agreement(run: JudgedRun, found: Lint) -> list[str]:
+    """Agreement with votes with all items, and the paired difference without some."""
+    answers, _ = read_answers(run.store)
+    kinds = {
+        "dead": SAYS_NOTHING[:3],
+        "redundant": ("redundant",),
+        "dead or redundant": SAYS_NOTHING,
+        "unsure": ("unsure",),
+    }
+    dropped: dict[str, Items] = {
+        name: flagged_items(each for each in found.findings if each.kind in own)
+        for name, own in kinds.items()
+    }
+    dropped["anything flagged"] = flagged_items(found.findings)
+    whole = grid(answers, run)
+    ballots = find_ballots(whole, run.store.inputs.votes())
+    ranking = run.config.ranking
+    own = hits(ballots, whole.scores, ranking.tie_margin)
+    named = {"all items": own}
+    for name, items in dropped.items():
+        fewer = grid(drop_items(answers, items)[0], run)
+        without = hits(ballots, fewer.scores, ranking.tie_margin)
+        named |= {name: without, f"less {name}": without - own}
+    measured = measure_votes(ballots, named, bootstrap=ranking.bootstrap, seed=ranking.seed)
+    head = f"{'without':<20} items  with ties          difference          without ties       "
+    lines = [f"{len(ballots.votes)} votes, tie margin {ranking.tie_margin:g}", head + "difference"]
+    for name, items in {"all items": set(), **dropped}.items():
+        cells = [shown(measured[name].with_ties), shown(measured[name].without_ties)]
+        moved = ["", ""]
+        if name in dropped:
+            less = measured[f"less {name}"]
+            moved = [shown(less.with_ties), shown(less.without_ties)]
+        title = "nothing" if name == "all items" else name
+        columns = (cells[0], moved[0], cells[1], moved[1])
+        lines.append(f"{title:<20} {len(items):5}  " + " ".join(f"{x:<19}" for x in columns))
+    return [line.rstrip() for line in lines]
+
+
+def grid(answers: AnswerTable, run: JudgedRun) -> ScoreGrid:
+    """Mean scores of the answers there are."""
+    scores = MeanScorer(run.config.scorer.scale).predict(answers).tolist()
+    return ScoreGrid.from_columns(answers.query_ids, answers.candidates, scores)
+
+
+def shown(measured: Measured | None) -> str:
+    """A share in percent with its interval."""
+    return "-" if measured is None else share(measured.value)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,106 @@
+"""`rocketeval lint` as a person uses it: on a run, a config, a folder, a file."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+
+from support.in_process import cli, run_scripted
+from support.make import QUERIES, write_benchmark, write_jsonl
+
+GOOD = "Does the response name the cause?"
+BAD = "Does the response fail to name the [red]\x1b[31mcause?"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A finished run of checklists with a bad item that could redraw a terminal."""
+    folder = tmp_path_factory.mktemp("lint")
+    write_benchmark(folder / "benchmark")
+    rows = [{"query_id": query, "items": [GOOD, BAD]} for query in QUERIES]
+    write_jsonl(folder / "benchmark" / "checklists.jsonl", rows)
+    run_scripted(folder, "first")
+    return folder
+
+
+def test_a_run_is_linted_by_words_and_answers(folder: Path) -> None:
+    """Kinds with counts and shares, what the ranking would be, and items with what to do."""
+    shown = cli(folder, "lint", "first.yaml").stdout
+    assert "6 items in 3 checklists" in shown
+    assert "yes_is_worse" in shown
+    assert "Ranking by mean scores without all flagged items" in shown
+    assert "Yes would be the worse answer ('fail')" in shown
+    assert "\x1b" not in shown
+    assert "[red]\ufffd[31mcause?" in shown
+    assert cli(folder, "lint", "runs/first").stdout.count("\n") == shown.count("\n")
+
+
+def test_programs_get_everything(folder: Path) -> None:
+    """Findings with query, item, kind and severity; the figures of every item."""
+    found = json.loads(cli(folder, "lint", "runs/first", "--json").stdout)
+    one = next(each for each in found["findings"] if each["kind"] == "yes_is_worse")
+    assert (one["query_id"], one["item"], one["severity"]) == ("sky", 2, "error")
+    assert one["text"] == BAD
+    assert len(found["behaviour"]["figures"]) == 6
+    assert found["errors"] == 3
+
+
+def test_nothing_is_written(folder: Path) -> None:
+    """A run that was looked at is as it was."""
+    before = {path: path.read_bytes() for path in _files(folder / "runs")}
+    cli(folder, "lint", "first.yaml")
+    assert {path: path.read_bytes() for path in _files(folder / "runs")} == before
+
+
+def test_one_query_or_one_kind(folder: Path) -> None:
+    """--query, --kind and --most choose what is shown; a wrong query is answered with others."""
+    chosen = cli(folder, "lint", "first.yaml", "--query", "sea", "--kind", "yes_is_worse", "--json")
+    assert [each["query_id"] for each in json.loads(chosen.stdout)["findings"]] == ["sea"]
+    assert (
+        "2 more items"
+        in cli(folder, "lint", "first.yaml", "--kind", "yes_is_worse", "--most", "1").stdout
+    )
+    wrong = cli(folder, "lint", "first.yaml", "--query", "see", code=2)
+    assert "Did you mean 'sea'?" in wrong.stderr
+    assert "Invalid value" in cli(folder, "lint", "--kind", "spelling", code=2).stderr
+
+
+def test_strict_is_for_ci(folder: Path, tmp_path: Path) -> None:
+    """Exit code 3 for an error, 0 without one or without --strict."""
+    cli(folder, "lint", "first.yaml", "--quiet")
+    assert cli(folder, "lint", "first.yaml", "--quiet", "--strict", code=3).stdout == ""
+    write_jsonl(tmp_path / "checklists.jsonl", [{"query_id": "q", "items": [GOOD]}])
+    cli(tmp_path, "lint", "checklists.jsonl", "--strict")
+
+
+def test_checklists_without_a_run(folder: Path, tmp_path: Path) -> None:
+    """A benchmark folder, a plain file, a gzipped one, and RocketEval's own field names."""
+    shown = cli(folder, "lint", "benchmark").stdout
+    assert "6 items in 3 checklists; 3 flagged" in shown
+    assert "Words only: there is no run to look at." in shown
+    row = {"session_id": "q", "checklist": ["What is the capital?"]}
+    with gzip.open(tmp_path / "own.jsonl.gz", "wt") as file:
+        file.write(json.dumps(row))
+    assert "not_yes_no" in cli(tmp_path, "lint", "own.jsonl.gz").stdout
+
+
+def test_a_config_before_its_run(folder: Path) -> None:
+    """The benchmark's own checklists are looked at before anything is paid for."""
+    shown = cli(folder, "lint", "first.yaml", "--name", "later").stdout
+    assert "Words only" in shown
+    assert not (folder / "runs" / "later").exists()
+
+
+def test_what_cannot_be_linted_says_so(tmp_path: Path) -> None:
+    """Nothing there, a folder without checklists, a file of something else."""
+    assert "There is no nowhere" in cli(tmp_path, "lint", "nowhere", code=2).stderr
+    assert "no checklists in" in cli(tmp_path, "lint", ".", code=2).stderr
+    write_jsonl(tmp_path / "other.jsonl", [{"id": "q"}])
+    assert "is no checklist" in cli(tmp_path, "lint", "other.jsonl", code=2).stderr
+
+
+def _files(folder: Path) -> list[Path]:
+    return [path for path in folder.rglob("*") if path.is_file()]
