@@ -26,11 +26,11 @@ WORDS = ("a", "good", "answer", "names", "the", "facts", "in", "order", "or", "s
 def write_benchmark(folder: Path, candidates: int, queries: int, items: int) -> None:
     """Write queries, checklists and one response file a candidate."""
     (folder / "responses").mkdir(parents=True)
-    _write(
+    write_rows(
         folder / "queries.jsonl",
         ({"id": f"q{q:05d}", "text": f"Question {q}: what matters here?"} for q in range(queries)),
     )
-    _write(
+    write_rows(
         folder / "checklists.jsonl",
         (
             {
@@ -47,10 +47,11 @@ def write_benchmark(folder: Path, candidates: int, queries: int, items: int) -> 
             {"query_id": f"q{q:05d}", "text": f"{name}: {' '.join(rng.choices(WORDS, k=40))}"}
             for q in range(queries)
         )
-        _write(folder / "responses" / f"{name}.jsonl", rows)
+        write_rows(folder / "responses" / f"{name}.jsonl", rows)
 
 
-def _write(path: Path, rows: object) -> None:
+def write_rows(path: Path, rows: object) -> None:
+    """Write JSON lines."""
     with path.open("wb") as stream:
         for row in rows:  # type: ignore[attr-defined]
             stream.write(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE))

@@ -24,7 +24,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
-from million import Stopwatch, _write
+from million import Stopwatch, write_rows
 from playwright.sync_api import Page, sync_playwright
 
 from rocketeval import Run, parse_config
@@ -56,14 +56,14 @@ def write_benchmark(folder: Path, candidates: int, queries: int, items: int) -> 
     prose = Prose(0)
     (folder / "responses").mkdir(parents=True)
     names = [f"q{place:05d}" for place in range(queries)]
-    _write(
+    write_rows(
         folder / "queries.jsonl",
         (
             {"id": name, "text": prose.text(300), "category": f"kind {place % 8}"}
             for place, name in enumerate(names)
         ),
     )
-    _write(
+    write_rows(
         folder / "checklists.jsonl",
         (
             {"query_id": name, "items": [f"Does it {prose.text(80)[:-1]}?" for _ in range(items)]}
@@ -74,7 +74,7 @@ def write_benchmark(folder: Path, candidates: int, queries: int, items: int) -> 
         rows = (
             {"query_id": name, "text": prose.text(prose.rng.randint(400, 1600))} for name in names
         )
-        _write(folder / "responses" / f"candidate-{place:04d}.jsonl", rows)
+        write_rows(folder / "responses" / f"candidate-{place:04d}.jsonl", rows)
     sample = "".join(prose.text(1000) for _ in range(100)).encode()
     return len(sample) / len(zlib.compress(sample, 9))
 

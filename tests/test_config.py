@@ -394,3 +394,11 @@ def test_labels_are_yes_and_no_unless_told() -> None:
     config = parse_config(SMALLEST)
     assert config.judge.labels == ("Yes", "No")
     assert parse_config(yaml.safe_load(dump_config(config))) == config
+
+
+def test_a_file_that_is_nested_too_deeply_is_said_so(tmp_path: Path) -> None:
+    """Whoever reads a user's YAML gets words, not a RecursionError."""
+    path = tmp_path / "deep.yaml"
+    path.write_text("name: " + "[" * 5000)
+    with pytest.raises(ConfigError, match="nested too deeply"):
+        load_config(path)

@@ -297,6 +297,8 @@ def read_yaml(path: Path, what: str, *, hint: str) -> Any:
         raise ConfigError(f"Cannot read the {what} {path}: {error.strerror}.", hint=hint) from None
     except UnicodeDecodeError:
         raise ConfigError(f"{path} is not text in UTF-8.", hint="Save it as UTF-8.") from None
+    except RecursionError:
+        raise ConfigError(f"{path} is nested too deeply.", hint=hint) from None
     except (yaml.YAMLError, ValueError) as error:
         raise ConfigError(f"{path} is not valid YAML: {_yaml_problem(error)}.") from None
 

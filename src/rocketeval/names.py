@@ -1,4 +1,4 @@
-"""Candidate names in messages: the ones a user may have meant, and long lists cut short."""
+"""Names and counts in messages: what a user may have meant, long lists cut short, plurals."""
 
 from __future__ import annotations
 
@@ -29,3 +29,12 @@ def listed(names: Iterable[str], *, most: int) -> str:
     every = list(names)
     shown = ", ".join(every[:most])
     return shown if len(every) <= most else f"{shown} and {len(every) - most:,} more"
+
+
+def counted(number: int, one: str, many: str) -> str:
+    """A number with the word that fits it.
+
+    >>> counted(1, "query", "queries"), counted(2000, "query", "queries")
+    ('1 query', '2,000 queries')
+    """
+    return f"{number:,} {one if number == 1 else many}"

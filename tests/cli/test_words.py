@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from rocketeval.cli.words import counted, failed
+from rocketeval.cli.words import failed
+from rocketeval.names import counted
 from rocketeval.records import Failure
 
 

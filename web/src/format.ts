@@ -39,6 +39,13 @@ export function figure(interval: Interval | null, unit: Unit): string {
   return show(interval.value, unit) + (reach ? ` (${reach})` : "");
 }
 
+const minus = (value: number | null) => (value === null ? null : -value);
+
+/** The same figure seen from the other side. */
+export const turned = ({ value, low, high }: Interval): Interval => ({
+  value: -value, low: minus(high), high: minus(low),
+});
+
 export const plural = (number: number, one: string, more: string) =>
   `${count(number)} ${number === 1 ? one : more}`;
 

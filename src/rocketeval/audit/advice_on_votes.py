@@ -10,7 +10,6 @@ from rocketeval.audit.advice_words import (
     LEVEL,
     Needed,
     Told,
-    counted,
     direction,
     luck,
     or_more,
@@ -25,7 +24,7 @@ from rocketeval.audit.baselines import GUESS, KNOW_NOTHING, LABELER, LONGER
 from rocketeval.audit.categories import FEWEST_VOTES
 from rocketeval.audit.figures import Agreement, Measured, MeasuredVotes, VoterAgreement
 from rocketeval.audit.scorings import JUDGE
-from rocketeval.names import listed
+from rocketeval.names import counted, listed
 from rocketeval.records import Interval
 
 MARGIN_MATTERS = 0.05

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from rocketeval.audit.figures import Measured
+from rocketeval.names import counted
 from rocketeval.ranking.bootstrap import least_queries
 from rocketeval.records import Interval
 
@@ -98,11 +99,6 @@ def direction(difference: Measured) -> int | None:
     if math.isnan(difference.value.low):
         return None
     return (difference.value.low > 0.0) - (difference.value.high < 0.0)
-
-
-def counted(number: int, one: str, many: str) -> str:
-    """Return `number` with the word that fits it."""
-    return f"{number:,} {one if number == 1 else many}"
 
 
 def percent(share: float) -> str:

@@ -157,10 +157,7 @@ def _read(path: Path) -> DimensionFile:
     hint = "See the dimension files that come with the package for the form."
     if path.is_file() and path.stat().st_size > MOST_BYTES:
         raise ConfigError(f"{path} is too long for a dimension file.", hint=hint)
-    try:
-        raw = read_yaml(path, "dimension file", hint=hint)
-    except RecursionError:
-        raise ConfigError(f"{path} is nested too deeply.", hint=hint) from None
+    raw = read_yaml(path, "dimension file", hint=hint)
     if not isinstance(raw, dict):
         raise ConfigError(f"{path} must be a mapping with `task` and `dimensions`.", hint=hint)
     return parse_options(raw, DimensionFile, str(path))

@@ -78,10 +78,7 @@ def read_sheet(path: Path) -> Sheet:
         raise ConfigError(f"{path} is too long.", hint=HINT)
     if path.suffix == ".csv":
         return parse_options(_entries(path), Sheet, str(path))
-    try:
-        raw = read_yaml(path, "checklists", hint=HINT)
-    except RecursionError:
-        raise ConfigError(f"{path} is nested too deeply.", hint=HINT) from None
+    raw = read_yaml(path, "checklists", hint=HINT)
     if not isinstance(raw, dict):
         raise ConfigError(f"{path} must be a mapping with `for_all` or `queries`.", hint=HINT)
     return parse_options(raw, Sheet, str(path))

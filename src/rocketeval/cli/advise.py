@@ -14,8 +14,9 @@ from rocketeval.cli.next_step import Typed
 from rocketeval.cli.options import LEVEL, with_run
 from rocketeval.cli.output import Output, with_output
 from rocketeval.cli.target import same_choice, told, with_choice
-from rocketeval.cli.words import counted, near, printable
+from rocketeval.cli.words import near, printable
 from rocketeval.errors import ConfigError
+from rocketeval.names import counted
 from rocketeval.pipeline import Run
 from rocketeval.stages.certainty import Choice
 

@@ -18,9 +18,10 @@ from rocketeval.cli.show_audit import show_audit
 from rocketeval.cli.show_item_gold import show_item_gold
 from rocketeval.cli.show_methods import show_methods
 from rocketeval.cli.show_reliability import show_reliability
-from rocketeval.cli.words import counted, printable
+from rocketeval.cli.words import printable
 from rocketeval.config import RunConfig
 from rocketeval.grading.methods.table import KINDS
+from rocketeval.names import counted
 from rocketeval.pipeline import Run
 from rocketeval.stages.item_gold import ItemGold
 from rocketeval.stages.reliability import JudgeReliability

@@ -12,7 +12,8 @@ from rocketeval.certainty.power import POWER
 from rocketeval.cli.options import LEVEL, with_run
 from rocketeval.cli.output import Output, with_output
 from rocketeval.cli.tables import show_pairs
-from rocketeval.cli.words import chance, counted, printable
+from rocketeval.cli.words import chance, printable
+from rocketeval.names import counted
 from rocketeval.pipeline import Run
 from rocketeval.records import Interval
 

@@ -12,8 +12,8 @@ from rocketeval.audit.correlation import Coefficient
 from rocketeval.cli.output import Output, with_output
 from rocketeval.cli.show_ranking import show_ranking
 from rocketeval.cli.tables import figure, make_console, make_table, share
-from rocketeval.cli.words import counted, printable, shown_path
-from rocketeval.names import listed
+from rocketeval.cli.words import printable, shown_path
+from rocketeval.names import counted, listed
 from rocketeval.ranking.ensemble import Missing
 from rocketeval.stages.ensemble import Ensemble, make_ensemble, save_ensemble
 from rocketeval.stages.judged_runs import JudgedRun, open_run

@@ -12,7 +12,7 @@ from rocketeval.cli.options import LEVEL, with_run
 from rocketeval.cli.output import Output, with_output
 from rocketeval.cli.tables import figure, make_console, make_table
 from rocketeval.cli.target import told, with_choice
-from rocketeval.cli.words import counted
+from rocketeval.names import counted
 from rocketeval.pipeline import Run
 from rocketeval.stages.certainty import Choice, Estimates
 

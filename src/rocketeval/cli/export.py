@@ -12,10 +12,10 @@ from typing import BinaryIO, cast
 import click
 
 from rocketeval.cli.output import Output, with_output
-from rocketeval.cli.words import counted, printable
+from rocketeval.cli.words import printable
 from rocketeval.config import load_config
 from rocketeval.exports.formats import FORMATS, WHATS, Request, make_request
-from rocketeval.names import listed
+from rocketeval.names import counted, listed
 from rocketeval.stages.export import export_run, export_stream
 from rocketeval.stages.export_place import Exported
 from rocketeval.stages.judged_runs import JudgedRun, open_run

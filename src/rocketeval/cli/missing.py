@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from rocketeval.cli.progress_words import MISSING
-from rocketeval.cli.words import counted, printable
+from rocketeval.cli.words import printable
+from rocketeval.names import counted
 from rocketeval.records import Status
+from rocketeval.stages.load import absent_responses
 
 MOST_NAMED = 3
 
@@ -48,8 +50,7 @@ def find_missing(stages: Mapping[str, Any]) -> Missing:
         responses_without_score=score.get("without_score", 0),
         answers_missing=score.get("missing_answers", 0),
         responses_empty=load.get("empty_responses", 0),
-        responses_absent=load.get("queries", 0) * load.get("candidates", 0)
-        - load.get("responses", 0),
+        responses_absent=absent_responses(load),
     )
 
 

@@ -11,9 +11,10 @@ import click
 from rocketeval.cli.options import with_config
 from rocketeval.cli.output import Output, with_output
 from rocketeval.cli.tables import show_pairs, show_whole
-from rocketeval.cli.words import clock, counted, near, shown_path
+from rocketeval.cli.words import clock, near, shown_path
 from rocketeval.config import RunConfig
 from rocketeval.cost import shown_money
+from rocketeval.names import counted
 from rocketeval.pipeline import Run
 from rocketeval.stages.plan import MOST_PROMPTS, Plan
 

@@ -8,9 +8,10 @@ from rich.cells import cell_len
 
 from rocketeval.cli.tally import Tally
 from rocketeval.cli.terminal import Marks, shortened
-from rocketeval.cli.words import clock, counted, printable
+from rocketeval.cli.words import clock, printable
 from rocketeval.config import PriceConfig
 from rocketeval.cost import money
+from rocketeval.names import counted
 from rocketeval.observing import Expected
 from rocketeval.records import Status
 

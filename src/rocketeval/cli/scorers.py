@@ -8,7 +8,7 @@ from rocketeval.audit.selection import LabelFigures, ScorerComparison
 from rocketeval.cli.options import with_run
 from rocketeval.cli.output import Output, with_output
 from rocketeval.cli.tables import figure, make_console, make_table, share
-from rocketeval.cli.words import counted
+from rocketeval.names import counted
 from rocketeval.pipeline import Run
 
 

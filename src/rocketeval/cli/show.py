@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from rocketeval.cli.tables import make_console
-from rocketeval.cli.words import counted, printable
+from rocketeval.cli.words import printable
+from rocketeval.names import counted
 
 
 def show_learned(score: Mapping[str, Any]) -> None:

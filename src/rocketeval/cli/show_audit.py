@@ -19,8 +19,8 @@ from rocketeval.audit.training import Refused
 from rocketeval.cli.show_advice import show_advice
 from rocketeval.cli.show_bias import show_bias
 from rocketeval.cli.tables import figure, make_console, make_table, share
-from rocketeval.cli.words import chance, counted, printable
-from rocketeval.names import listed
+from rocketeval.cli.words import chance, printable
+from rocketeval.names import counted, listed
 from rocketeval.records import Interval
 
 LEVELS = (RESPONSES, PER_QUERY, CANDIDATES)

@@ -9,8 +9,8 @@ from rocketeval.audit.bias import Bias
 from rocketeval.audit.length_bias import FEWEST_RESPONSES, LengthBias
 from rocketeval.audit.self_preference import SelfPreference
 from rocketeval.cli.tables import figure, make_table, share
-from rocketeval.cli.words import counted, printable
-from rocketeval.names import listed
+from rocketeval.cli.words import printable
+from rocketeval.names import counted, listed
 
 
 def show_bias(console: Console, bias: Bias) -> None:

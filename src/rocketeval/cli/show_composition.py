@@ -9,7 +9,8 @@ import click
 from rich.text import Text
 
 from rocketeval.cli.tables import make_console, make_table
-from rocketeval.cli.words import counted, printable
+from rocketeval.cli.words import printable
+from rocketeval.names import counted
 
 _WHY = {
     "duplicate": "the same words",

@@ -9,12 +9,13 @@ from rich.text import Text
 
 from rocketeval.cli.tables import make_console
 from rocketeval.cli.terminal import marks_for
-from rocketeval.cli.words import counted, printable
+from rocketeval.cli.words import printable
 from rocketeval.config import JudgeConfig
 from rocketeval.cost import money, shown_money
 from rocketeval.doctor.examination import Examination, Verdict
 from rocketeval.engines.base import Finding
 from rocketeval.engines.openai_http import base_url
+from rocketeval.names import counted
 
 STYLES = {"good": "green", "note": "yellow", "bad": "red"}
 VERDICT_STYLES = {Verdict.READY: "green", Verdict.CARE: "yellow", Verdict.UNUSABLE: "red"}

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from rich.text import Text
 
 from rocketeval.cli.tables import figure, make_console, make_table
-from rocketeval.cli.words import counted, printable
+from rocketeval.cli.words import printable
 from rocketeval.explain.candidate import CandidateExplanation, ItemGap
 from rocketeval.explain.categories import CategoryGap
 from rocketeval.explain.items import ItemFigure
+from rocketeval.names import counted
 from rocketeval.records import Interval
 from rocketeval.stages.explain import Explanation, QueryExplanation
 

@@ -8,7 +8,7 @@ from rich.table import Table
 from rocketeval.audit.calibration import Calibration
 from rocketeval.cli.show_advice import show_advice
 from rocketeval.cli.tables import figure, make_console, make_table, share
-from rocketeval.cli.words import counted
+from rocketeval.names import counted
 from rocketeval.records import Interval
 from rocketeval.stages.item_gold import ItemGold
 

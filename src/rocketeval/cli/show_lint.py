@@ -8,10 +8,11 @@ from itertools import groupby
 from rich.text import Text
 
 from rocketeval.cli.tables import make_console, make_table
-from rocketeval.cli.words import counted, printable
+from rocketeval.cli.words import printable
 from rocketeval.lint.finding import Finding
 from rocketeval.lint.influence import Without
 from rocketeval.lint.lint import Behaviour, Lint
+from rocketeval.names import counted
 
 _STYLES = {"error": "red", "warning": "yellow"}
 

@@ -11,7 +11,8 @@ from rich.text import Text
 from rocketeval.audit.label_correlation import CANDIDATES, PER_QUERY, RESPONSES, LabelCorrelation
 from rocketeval.audit.methods import MethodComparison, MethodFigures
 from rocketeval.cli.tables import figure, make_console, make_table, share
-from rocketeval.cli.words import counted, printable
+from rocketeval.cli.words import printable
+from rocketeval.names import counted
 from rocketeval.records import Interval
 
 LEVELS = (RESPONSES, PER_QUERY, CANDIDATES)

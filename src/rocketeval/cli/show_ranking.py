@@ -11,8 +11,8 @@ from rich.text import Text
 
 from rocketeval.cli.tables import figure, make_console, screen_width
 from rocketeval.cli.terminal import Marks, marks_for, shortened
-from rocketeval.cli.words import counted, printable
-from rocketeval.names import listed
+from rocketeval.cli.words import printable
+from rocketeval.names import counted, listed
 from rocketeval.ranking.rank import RankedCandidate, Ranking
 from rocketeval.ranking.words import separation_in_words
 from rocketeval.records import Interval

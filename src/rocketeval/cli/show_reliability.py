@@ -10,7 +10,8 @@ from rocketeval.audit.kappa import Statistic
 from rocketeval.audit.reliability import Reliability
 from rocketeval.cli.show_advice import show_advice
 from rocketeval.cli.tables import figure, make_console, make_table, share
-from rocketeval.cli.words import counted, printable
+from rocketeval.cli.words import printable
+from rocketeval.names import counted
 from rocketeval.stages.reliability import JudgeReliability
 
 

@@ -17,8 +17,9 @@ from rocketeval.cli.show import show_learned
 from rocketeval.cli.show_ranking import show_ranking
 from rocketeval.cli.tables import show_pairs, show_whole
 from rocketeval.cli.trust import trust_in_words
-from rocketeval.cli.words import counted, near
+from rocketeval.cli.words import near
 from rocketeval.cost import shown_money
+from rocketeval.names import counted
 from rocketeval.pipeline import Outcome
 from rocketeval.ranking.rank import Ranking
 

@@ -11,7 +11,7 @@ from rocketeval.audit.figures import Agreement
 from rocketeval.audit.label_correlation import PER_QUERY, RESPONSES, LabelCorrelation
 from rocketeval.audit.scorings import JUDGE
 from rocketeval.cli.tables import figure
-from rocketeval.cli.words import counted
+from rocketeval.names import counted
 from rocketeval.records import Interval
 
 NO_GOLD = "not known: there are no votes, labels or reference ratings"

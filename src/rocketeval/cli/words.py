@@ -13,11 +13,6 @@ def failed(failure: Failure) -> str:
     return printable(f"failed: {where}: {failure.reason}")
 
 
-def counted(number: int, one: str, many: str) -> str:
-    """Return `number` with the word that fits it."""
-    return f"{number:,} {one if number == 1 else many}"
-
-
 def chance(p_value: float) -> str:
     """Return a p-value with the digits it has."""
     return "p < 0.001" if p_value < 0.001 else f"p {p_value:.3f}"

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rocketeval.errors import ExportError
-from rocketeval.exports.words import counted
-from rocketeval.names import listed
+from rocketeval.names import counted, listed
 from rocketeval.ranking.rank import Ranking
 from rocketeval.records import Interval
 

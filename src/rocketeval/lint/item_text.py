@@ -94,11 +94,6 @@ class Context:
         """The query in lower case."""
         return " ".join(self.query.lower().replace("\u2019", "'").split())
 
-    @cached_property
-    def query_words(self) -> frozenset[str]:
-        """The words of the query."""
-        return frozenset(_WORD.findall(self.lower))
-
     def speaks_of(self, phrase: str) -> bool:
         """Whether the query uses a phrase itself: then it is what the task is about.
 

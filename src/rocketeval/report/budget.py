@@ -88,26 +88,42 @@ def _size(blocks: Iterable[bytes]) -> int:
     return sum(map(embedded_size, blocks))
 
 
+class _Room:
+    """Bytes that are left; what does not fit is passed over, but not for ever."""
+
+    def __init__(self, size: int) -> None:
+        self.bytes = size
+        self._misses = 0
+
+    @property
+    def is_used_up(self) -> bool:
+        """Whether too many in a row did not fit to try more."""
+        return self._misses >= PATIENCE
+
+    def takes(self, cost: int) -> bool:
+        """Whether it fits; then it is taken."""
+        fits = cost <= self.bytes
+        self.bytes -= cost if fits else 0
+        self._misses = 0 if fits else self._misses + 1
+        return fits
+
+
 def _frames(source: ReportSource, order: Ints, room: int) -> dict[int, bytes]:
     """The blocks of queries without texts, as many as fit together with their answers and items."""
     candidates = source.content.scores.shape[1]
     frames: dict[int, bytes] = {}
-    misses = 0
+    left = _Room(room)
     for place in order.tolist():
+        if left.is_used_up:
+            break
         if source.detail[place] < ANSWERS:
             continue
         block = source.query_block(place, texts=False)
         # Its items stand a second time in the block of items; an answer takes two bytes at most.
         items = embedded_size(source.items_block(place))
         answers = int(source.content.items[place]) * candidates * 2 * 4 // 3
-        cost = embedded_size(block) + items + answers
-        if cost > room:
-            misses += 1
-            if misses == PATIENCE:
-                break
-            continue
-        room, misses = room - cost, 0
-        frames[place] = block
+        if left.takes(embedded_size(block) + items + answers):
+            frames[place] = block
     return frames
 
 
@@ -117,21 +133,17 @@ def _texts(
     """The blocks of queries with texts, as many as fit."""
     found: dict[int, bytes] = {}
     wanted = [place for place in order.tolist() if place in frames]
-    misses = 0
+    left = _Room(room)
     start = 0
-    while start < len(wanted) and misses < PATIENCE and room > _typical(found) / 2:
-        batch = wanted[start : start + max(_READ_AT_ONCE, _likely(found, room))]
+    while start < len(wanted) and not left.is_used_up and left.bytes > _typical(found) / 2:
+        batch = wanted[start : start + max(_READ_AT_ONCE, _likely(found, left.bytes))]
         start += len(batch)
         for place, texts in zip(batch, source.content.texts(batch), strict=True):
             block = source.query_block(place, texts=True, found=texts)
-            cost = embedded_size(block) - embedded_size(frames[place])
-            if cost > room:
-                misses += 1
-                if misses == PATIENCE:
-                    break
-                continue
-            room, misses = room - cost, 0
-            found[place] = block
+            if left.takes(embedded_size(block) - embedded_size(frames[place])):
+                found[place] = block
+            elif left.is_used_up:
+                break
     return found
 
 

@@ -21,7 +21,7 @@ from rocketeval.exports.markdown import markdown
 from rocketeval.exports.matches import match_rows, unmade_pairs
 from rocketeval.exports.tables import audit_table, ranking_table, wins_matrix, wins_pairs
 from rocketeval.exports.tidy import JUDGMENTS, SCORES, Names, answer_rows, score_rows
-from rocketeval.exports.words import counted
+from rocketeval.names import counted
 from rocketeval.ranking.rank import Ranking, WinMatrix
 from rocketeval.stages.export_folder import export_folder
 from rocketeval.stages.export_place import Exported, refuse_to_overwrite

@@ -23,7 +23,7 @@ from rocketeval.exports.official import (
     score_row,
 )
 from rocketeval.exports.wildbench import score_entry
-from rocketeval.exports.words import counted
+from rocketeval.names import counted
 from rocketeval.records import Response
 from rocketeval.stages.export_place import ABOUT, Exported, filling
 from rocketeval.stages.score import read_answers

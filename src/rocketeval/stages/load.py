@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from rocketeval.benchmarks.base import open_benchmark
@@ -20,3 +21,17 @@ def load_inputs(store: RunStore, config: RunConfig) -> dict[str, Any]:
     if summary != before:
         store.drop_from("score")
     return {**summary, "left_out_by_config": dict(loaded.skipped)}
+
+
+def absent_responses(load: Mapping[str, Any]) -> int:
+    """Return how many responses the benchmark lacks, of one for each query and candidate.
+
+    >>> absent_responses({"queries": 3, "candidates": 2, "responses": 5})
+    1
+    """
+    return max(0, all_responses(load) - int(load.get("responses", 0)))
+
+
+def all_responses(load: Mapping[str, Any]) -> int:
+    """Return how many responses there were if every candidate answered every query."""
+    return int(load.get("queries", 0)) * int(load.get("candidates", 0))

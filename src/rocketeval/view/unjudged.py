@@ -18,7 +18,7 @@ from rocketeval.report.source import ReportSource, served_detail
 from rocketeval.stages.report.candidates import unranked
 from rocketeval.stages.report.cells import make_cells
 from rocketeval.stages.report.content import RunContent
-from rocketeval.stages.report.head import benchmark_name
+from rocketeval.stages.report.head import author_names, benchmark_name
 from rocketeval.stages.report.losses import losses, sizes
 from rocketeval.stages.report.stage import Findings
 from rocketeval.stages.report.weights import weighing
@@ -62,7 +62,6 @@ def unjudged(run: RunStore, config: RunConfig) -> Unjudged:
 def _head(config: RunConfig, findings: Findings, checklists: dict[str, Checklist]) -> ReportHead:
     ranking = findings.ranking
     yes_no = answers_yes_or_no(config)
-    authors = {"the benchmark" if c.author == "imported" else c.author for c in checklists.values()}
     lost, nothing_lost = losses(findings, yes_no=yes_no)
     weighed = weighing(findings, config)
     return ReportHead(
@@ -78,7 +77,7 @@ def _head(config: RunConfig, findings: Findings, checklists: dict[str, Checklist
         learned_from=weighed.learned_from,
         judge=config.judge.model,
         judge_details=(_JUDGE_LATER,),
-        author=", ".join(sorted(authors)),
+        author=author_names(checklists),
         method=config.method.kind,
         scorer=config.scorer.kind,
         scale=config.scorer.scale,

@@ -1,7 +1,7 @@
 // Where each candidate loses against its neighbours in the ranking.
 
 import type { Explained as Found, Head, LostItem } from "../contract";
-import { ends, two } from "../format";
+import { ends, turned, two } from "../format";
 import { to } from "../routes";
 import { Opened } from "./opened";
 import { useReport } from "../context";
@@ -41,11 +41,9 @@ function One({ found, head }: { found: Found; head: Head }) {
 export function points({ points: found }: Found): string {
   if (found === null) return "nothing to compare with";
   const gains = found.value < 0;
-  const turned = gains
-    ? { value: -found.value, low: found.high && -found.high, high: found.low && -found.low }
-    : found;
-  const reach = ends(turned, "number");
-  return `${gains ? "gains" : "loses"} ${two(turned.value)} points a query${reach ? ` (${reach})` : ""}`;
+  const shown = gains ? turned(found) : found;
+  const reach = ends(shown, "number");
+  return `${gains ? "gains" : "loses"} ${two(shown.value)} points a query${reach ? ` (${reach})` : ""}`;
 }
 
 export function LostItems({ losses }: { losses: LostItem[] }) {

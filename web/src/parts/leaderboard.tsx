@@ -2,7 +2,7 @@
 
 import { useState } from "preact/hooks";
 import type { Candidate, Head } from "../contract";
-import { count, ends, figure, show } from "../format";
+import { count, ends, show } from "../format";
 import { to } from "../routes";
 import { saveCsv, fileName, type Table } from "./download";
 import { FileLink } from "./files";
@@ -129,9 +129,3 @@ function table(head: Head): Table {
     ]),
   };
 }
-
-export const standing = (row: Candidate) =>
-  row.rank === null
-    ? "not ranked"
-    : `Rank ${row.rank}${row.rank_low === row.rank_high ? "" : ` (${row.rank_low}\u2013${row.rank_high})`}, ` +
-      `rating ${figure(row.rating, "rating")}`;

@@ -13,8 +13,6 @@ export const Loud = ({ children }: { children: ComponentChildren }) => (
   <span class="loud">{children}</span>
 );
 
-export const Hint = ({ children }: { children: ComponentChildren }) => <p class="hint">{children}</p>;
-
 /** A text as it was written: line breaks kept, nothing interpreted. */
 export const Prose = ({ children }: { children: string }) =>
   children === "" ? <p class="loud">Empty.</p> : <div class="prose" dir="auto">{children}</div>;

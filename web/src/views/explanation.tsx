@@ -2,7 +2,7 @@
 
 import type { Interval, LostItem } from "../contract";
 import { useReport } from "../context";
-import { figure, two } from "../format";
+import { figure, turned, two } from "../format";
 import { AnswerBar } from "../parts/heat";
 import { Name, Section } from "../parts/words";
 import type { Queries } from "../report";
@@ -29,12 +29,8 @@ export function Explanation({ queries, candidate }: { queries: Queries; candidat
 
 function Balance({ points }: { points: Interval }) {
   const lost = points.value >= 0;
-  const turned = lost ? points : {
-    value: -points.value,
-    low: points.high === null ? null : -points.high,
-    high: points.low === null ? null : -points.low,
-  };
-  return <>In all it {lost ? "loses" : "gains"} {figure(turned, "score")} points a query.</>;
+  const shown = lost ? points : turned(points);
+  return <>In all it {lost ? "loses" : "gains"} {figure(shown, "score")} points a query.</>;
 }
 
 function Losses(props: { losses: LostItem[]; queries: Queries; candidate: number }) {

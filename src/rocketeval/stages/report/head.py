@@ -11,6 +11,7 @@ from rocketeval._version import __version__
 from rocketeval.config import RunConfig
 from rocketeval.ranking.rank import Ranking
 from rocketeval.ranking.words import conclusion_in_words, separation_in_words
+from rocketeval.records import Checklist
 from rocketeval.report.data import (
     GRADE,
     PROBABILITY,
@@ -88,7 +89,7 @@ def make_head(
         weights=weighed.weights,
         learned_from=weighed.learned_from,
         **_judge(store),
-        author=_authors(store),
+        author=author_names(store.inputs.checklists()),
         method=config.method.kind,
         scorer=stages.get("score", {}).get("scorer", config.scorer.kind),
         scale=config.scorer.scale,
@@ -143,8 +144,9 @@ def _judge(store: RunStore) -> dict[str, Any]:
     return {"judge": judge.model, "judge_details": tuple(details.items())}
 
 
-def _authors(store: RunStore) -> str:
-    names = {made.author for made in store.inputs.checklists().values()}
+def author_names(checklists: Mapping[str, Checklist]) -> str:
+    """Return who wrote the checklists, as a reader would call them."""
+    names = {made.author for made in checklists.values()}
     return ", ".join(sorted("the benchmark" if name == "imported" else name for name in names))
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from rocketeval.records import Status
 from rocketeval.report.data import GRADE_STATUS_TEXT, STATUS_TEXT, Loss
+from rocketeval.stages.load import absent_responses, all_responses
 from rocketeval.stages.report.findings import Findings
 
 _STILL_USED = frozenset({Status.TRUNCATED.value})
@@ -30,15 +31,6 @@ def sizes(findings: Findings) -> tuple[tuple[str, int], ...]:
     return tuple((name, count) for name, count in found if count)
 
 
-def absent_responses(load: Mapping[str, Any]) -> int:
-    """Return how many responses the benchmark lacks, of one for each query and candidate.
-
-    >>> absent_responses({"queries": 3, "candidates": 2, "responses": 5})
-    1
-    """
-    return max(0, _whole(load) - int(load.get("responses", 0)))
-
-
 def losses(findings: Findings, *, yes_no: bool) -> tuple[tuple[Loss, ...], tuple[str, ...]]:
     """Return what is missing or unusual, and what was looked for and not found missing.
 
@@ -55,7 +47,7 @@ def _every_loss(findings: Findings, status_text: Mapping[str, str]) -> list[Loss
     responses, scores = load.get("responses"), findings.scores["score"]
     ranked, unranked = len(findings.ranking.rows), len(findings.ranking.unranked)
     found = [
-        Loss("responses absent from the benchmark", absent_responses(load), _whole(load)),
+        Loss("responses absent from the benchmark", absent_responses(load), all_responses(load)),
         Loss("responses without a score", scores.null_count, len(scores)),
         Loss("candidates without any score", unranked, ranked + unranked),
         Loss(
@@ -100,10 +92,6 @@ def _lost_gold(audit: Mapping[str, Any] | None, load: Mapping[str, Any]) -> list
         found.append(Loss("labels of responses without a score", unusable, load["labels"]))
         found.append(Loss(f"labels {learned}", refused.get("labels", 0), load["labels"]))
     return found
-
-
-def _whole(load: Mapping[str, Any]) -> int:
-    return int(load.get("queries", 0)) * int(load.get("candidates", 0))
 
 
 def _facts(findings: Findings) -> tuple[Mapping[str, Any], ...]:
