@@ -80,12 +80,16 @@ class Checklist:
     """Who wrote it."""
     groups: tuple[str, ...] | None = None
     """What each item belongs to, such as a sub-dimension; None without groups."""
+    about: str | None = None
+    """What the items are about, such as the definition of a dimension; for a judge who sees all of
+    them at once."""
 
     @property
     def content_hash(self) -> bytes:
-        """Hash of the items in their order, and of their groups if there are any."""
+        """Hash of the items in their order, and of their groups and what they are about, if any."""
         grouped = () if self.groups is None else (list(self.groups),)
-        return content_hash("checklist", list(self.items), *grouped)
+        told = () if self.about is None else ({"about": self.about},)
+        return content_hash("checklist", list(self.items), *grouped, *told)
 
 
 @dataclass(frozen=True, slots=True)

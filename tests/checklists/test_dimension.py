@@ -90,6 +90,8 @@ async def test_seeds_alone_need_no_engine() -> None:
     assert made.groups is not None
     assert made.groups[0] == "naturalness: manner"
     assert len(made.groups) == len(made.items)
+    assert made.about is not None
+    assert made.about.startswith("naturalness: Whether the response sounds like what a person")
 
 
 async def test_diversification_and_elaboration_see_the_seeds_alone(tmp_path: Path) -> None:

@@ -66,6 +66,16 @@ async def test_hostile_items_come_back_as_they_were(
         assert (found.items, found.groups) == (checklist.items, checklist.groups)
 
 
+async def test_yaml_keeps_what_items_are_about(tmp_path: Path) -> None:
+    """A sheet of rows has no place for it."""
+    made = Checklist("a", ("Is it?",), groups=("g",), about="g: what\nit = means")
+    store = stored(tmp_path, [made], [Query("a", "?")])
+    for name, about in (("out.yaml", made.about), ("out.csv", None)):
+        export_checklists(store, tmp_path / name)
+        found = await back(tmp_path / name, Query("a", "?"))
+        assert (found.groups, found.about) == (("g",), about)
+
+
 def test_no_cell_of_a_sheet_is_computed(tmp_path: Path) -> None:
     """As a spreadsheet reads it."""
     store = stored(

@@ -143,6 +143,7 @@ class DimensionAuthor:
             tuple(question.text for question in questions),
             self._model,
             tuple(question.group for question in questions),
+            "\n".join(f"{name}: {told.definition}" for name, told in self._dimensions.items()),
         )
 
     async def aclose(self) -> None:

@@ -37,6 +37,8 @@ class Entry(Section):
     """The query, to be read by people."""
     items: Items | None = None
     groups: dict[str, Items] | None = None
+    about: str | None = None
+    """What the items are about, for a judge who sees all of them at once."""
 
     @model_validator(mode="after")
     def _one_of_both(self) -> Self:
@@ -47,13 +49,14 @@ class Entry(Section):
     def checklist(self, query_id: str) -> Checklist:
         """Return it as the checklist of a query."""
         if self.groups is None:
-            return Checklist(query_id, self.items or (), "file")
+            return Checklist(query_id, self.items or (), "file", about=self.about)
         pairs = [(group, item) for group, items in self.groups.items() for item in items]
         return Checklist(
             query_id,
             tuple(item for _, item in pairs),
             "file",
             tuple(group for group, _ in pairs),
+            self.about,
         )
 
 

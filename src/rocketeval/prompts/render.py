@@ -149,10 +149,13 @@ class GradingPrompt:
         """Return the texts of the template's own placeholders."""
         return {}
 
-    def endings(self, items: Sequence[str], groups: Sequence[str] | None = None) -> tuple[str, ...]:
+    def endings(
+        self, items: Sequence[str], groups: Sequence[str] | None = None, about: str | None = None
+    ) -> tuple[str, ...]:
         """Return what follows the prefix, one ending a call: here one an item.
 
-        `groups` say what each item belongs to; an item that is asked alone does not show it.
+        `groups` say what each item belongs to, and `about` what all are about; an item that is
+        asked alone shows neither.
         """
         return tuple(item + self._after for item in items)
 
@@ -187,13 +190,16 @@ class GradingPrompt:
             asked = neutralise(query.text)
             items = [neutralise(item) for item in checklist.items]
             groups = [neutralise_name(name) for name in checklist.groups or ()]
+            about = [] if checklist.about is None else [neutralise(checklist.about)]
             shared = _Shared(
                 history=render_history(query.history),
                 query=asked.text,
                 suffixes=self.endings(
-                    [item.text for item in items], [name.text for name in groups] or None
+                    [item.text for item in items],
+                    [name.text for name in groups] or None,
+                    about[0].text if about else None,
                 ),
-                neutralised=asked.count + sum(safe.count for safe in (*items, *groups)),
+                neutralised=asked.count + sum(safe.count for safe in (*items, *groups, *about)),
             )
             self._last = (query, checklist, shared)
         return self._last[2]

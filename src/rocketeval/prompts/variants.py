@@ -50,17 +50,25 @@ class AnalysisPrompt(GradingPrompt):
 
 
 class ListedPrompt(GradingPrompt):
-    """Asks all items at once, numbered, each group under its name where a checklist has groups."""
+    """Asks all items at once, numbered, each group under its name where a checklist has groups.
+
+    What the items are about, where the checklist says it, stands above them.
+    """
 
     @property
     def hash(self) -> str:
         """Hex hash of the prompt and of how items are numbered."""
         return content_hash("listed", super().hash, self.endings(["a", "b"])).hex()
 
-    def endings(self, items: Sequence[str], groups: Sequence[str] | None = None) -> tuple[str, ...]:
+    def endings(
+        self, items: Sequence[str], groups: Sequence[str] | None = None, about: str | None = None
+    ) -> tuple[str, ...]:
         """Return the one ending that asks everything."""
         lines = [f"Q{number}. {item}" for number, item in enumerate(items, 1)]
-        return ("\n".join(lines if groups is None else _grouped(lines, groups)) + self._after,)
+        asked = lines if groups is None else list(_grouped(lines, groups))
+        if about is not None:
+            asked = ["What they are about:", about, "", *asked]
+        return ("\n".join(asked) + self._after,)
 
 
 def _grouped(lines: Sequence[str], groups: Sequence[str]) -> Iterator[str]:
@@ -68,6 +76,7 @@ def _grouped(lines: Sequence[str], groups: Sequence[str]) -> Iterator[str]:
 
     How a heading looks is no part of the fingerprint, only that there are groups: to change it,
     change what `Checklist.content_hash` takes in for groups, or old judgments pass for new ones.
+    The same holds for how `about` is shown.
     """
     before = None
     for line, group in zip(lines, groups, strict=True):
@@ -86,7 +95,9 @@ class TranscriptPrompt(GradingPrompt):
 
     word = "Yes"
 
-    def endings(self, items: Sequence[str], groups: Sequence[str] | None = None) -> tuple[str, ...]:
+    def endings(
+        self, items: Sequence[str], groups: Sequence[str] | None = None, about: str | None = None
+    ) -> tuple[str, ...]:
         """Return the items, each behind all earlier ones and the answers to them."""
         asked = super().endings(items)
         said = [answered(question, self.word) for question in asked]

@@ -53,6 +53,7 @@ def _yaml(checklists: Mapping[str, Checklist], queries: Mapping[str, Query]) -> 
 
 def _entry(checklist: Checklist, query: Query | None) -> dict[str, Any]:
     told = {} if query is None else {"query": query.text}
+    told |= {} if checklist.about is None else {"about": checklist.about}
     if checklist.groups is None:
         return {**told, "items": list(checklist.items)}
     groups: dict[str, list[str]] = {}

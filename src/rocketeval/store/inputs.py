@@ -297,13 +297,14 @@ class _ResponseSorter:
 
 def _checklist(row: dict[str, Any]) -> Checklist:
     groups = tuple(row["groups"]) if "groups" in row else None
-    return Checklist(row["query_id"], tuple(row["items"]), row["author"], groups)
+    return Checklist(row["query_id"], tuple(row["items"]), row["author"], groups, row.get("about"))
 
 
 def _checklist_row(checklist: Checklist) -> dict[str, Any]:
     row = asdict(checklist)
-    if checklist.groups is None:
-        del row["groups"]
+    for name in ("groups", "about"):
+        if row[name] is None:
+            del row[name]
     return row
 
 
