@@ -114,14 +114,18 @@ def study_method(config: RunConfig, name: str, limit: int | None) -> RunConfig:
 async def grade(config: RunConfig, methods: list[str], limit: int | None) -> None:
     """Grade a study's responses by these methods, in order."""
     for name in methods:
-        chosen = study_method(config, name, limit)
-        print(f"== {config.name}: {name}, {config.benchmark.limit} queries", flush=True)
-        run = Run(chosen, observer=make_observer(chosen, quiet=False))
-        try:
-            facts = await run.to_judgments()
-        finally:
-            run.observer.closed()
-        print(f"{facts['judged']} judged, {facts['failed']} failed, {facts['unfinished']} left")
+        await run_grading(study_method(config, name, limit))
+
+
+async def run_grading(config: RunConfig) -> None:
+    """Grade one run, with progress."""
+    print(f"== {config.name}, {config.benchmark.limit} queries", flush=True)
+    run = Run(config, observer=make_observer(config, quiet=False))
+    try:
+        facts = await run.to_judgments()
+    finally:
+        run.observer.closed()
+    print(f"{facts['judged']} judged, {facts['failed']} failed, {facts['unfinished']} left")
 
 
 if __name__ == "__main__":

@@ -72,7 +72,13 @@ def only_items(answers: AnswerTable, items: Sequence[int]) -> AnswerTable:
 
 def graded(study: str, method: str, judge: str, limit: int | None = None) -> Graded | None:
     """The judgments of a study by one method and judge; None when they are not there."""
-    store = RunStore(study_method(study_config(study, judge, limit), method, limit).run_path)
+    path = study_method(study_config(study, judge, limit), method, limit).run_path
+    return judged(path, judge, method)
+
+
+def judged(run: Path, judge: str, method: str) -> Graded | None:
+    """The judgments of a run; None when there are none."""
+    store = RunStore(run)
     if "judge" not in store.manifest():
         return None
     answers, keys = read_answers(store)

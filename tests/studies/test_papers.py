@@ -72,6 +72,25 @@ def test_every_study_prints_its_table(runs: Path, name: str, lines: list[str]) -
     )
 
 
+def test_dimension_checklists_are_graded_and_held_against_people(runs: Path) -> None:
+    """Our files, the same grown by an author, and CheckEval's questions, which the data holds."""
+    judge = ("qwen2.5-coder-1.5b-instruct", "--engine", "scripted", "--limit", "2")
+    script(runs, "checkeval_grade", *judge, "--data", str(DATA))
+    told = script(runs, "checkeval", "--limit", "2")
+    counts = {
+        "our seeds": (18, 15),
+        "our seeds, grown": (30, 27),
+        "CheckEval's questions": (122, 108),
+    }
+    for name, (summaries, turns) in counts.items():
+        assert f"{name} ({summaries}), " in told
+        assert f"{name} ({turns}), " in told
+    again = script(runs, "checkeval_grade", *judge, "--data", str(DATA), "--sets", "ours")
+    judged = [line for line in again.splitlines() if " judged, " in line]
+    assert len(judged) == 10
+    assert set(judged) == {"0 judged, 0 failed, 0 left"}
+
+
 def test_known_figures_come_out() -> None:
     """What recorded verdicts and ratings are known to give."""
     told = script(ROOT, "anchors", "--data", str(DATA))

@@ -1,0 +1,302 @@
+"""CheckEval Tables 11 and 13: dimension checklists held against people's ratings.
+
+    python studies/papers/checkeval.py [--judge JUDGE] [--limit N] [--record]
+
+Reads what checkeval_grade.py graded, and for CheckEval's own seed questions what grade.py did. A
+dimension's score is the share of yes (CheckEval's), or the mean of p_yes where items were asked
+alone. Coefficients are the mean over articles or conversations of the one within each (sample
+level; a query whose scores or ratings are all equal has none, the number that have one stands in
+brackets), for Topical-Chat also over all responses (turn level, as the paper has it). Beside them
+stand the paper's rows of judges of 7 to 9 billion parameters.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from checkeval_grade import ALONE, DIMENSIONS, TOGETHER, asked_together, checkeval_config
+from dimensions import items_of, mean, within
+from grade import STUDY_JUDGE
+from runs import Graded, graded, judged, only_items, record, rows_of, table
+
+from rocketeval.audit.label_correlation import PER_QUERY, RESPONSES, label_correlation
+from rocketeval.cli.tables import figure
+from rocketeval.grid import ScoreGrid
+from rocketeval.ranking.bootstrap import interval, ratio_draws
+from rocketeval.records import Interval, Label
+
+SHOWN = {"summeval": "SummEval", "topical_chat": "Topical-Chat"}
+SETS = {
+    "ours": "our seeds",
+    "grown": "our seeds, grown",
+    "official": "CheckEval's questions",
+    "official_seeds": "CheckEval's seeds",
+}
+PROBABILITIES, COUNTED, WRITTEN = "alone, p_yes", "alone, counted", "together, counted"
+
+PAPER: dict[str, dict[str, tuple[tuple[float, float], ...]]] = {
+    "summeval": {
+        "Llama3.1-8B": ((0.50, 0.40), (0.46, 0.39), (0.30, 0.27), (0.39, 0.32)),
+        "Gemma2-9B": ((0.58, 0.49), (0.40, 0.35), (0.28, 0.24), (0.46, 0.40)),
+        "Qwen2.5-7B": ((0.41, 0.34), (0.42, 0.38), (0.46, 0.42), (0.38, 0.32)),
+    },
+    "topical_chat": {
+        "Llama3.1-8B": ((0.50, 0.50), (0.52, 0.51), (0.40, 0.39), (0.41, 0.39)),
+        "Gemma2-9B": ((0.39, 0.42), (0.65, 0.66), (0.42, 0.41), (0.50, 0.51)),
+        "Qwen2.5-7B": ((0.37, 0.38), (0.63, 0.63), (0.47, 0.42), (0.45, 0.45)),
+    },
+}
+"""CheckEval's rows of small judges (Tables 11 and 13), by dimension in the order of DIMENSIONS:
+Spearman and Kendall at sample level for SummEval, Spearman and Pearson at turn level for the other.
+"""
+
+
+@dataclass(frozen=True)
+class Row:
+    """What one way of asking one question set gives, by dimension."""
+
+    questions: str
+    how: str
+    items: int
+    """Questions in all dimensions together."""
+    unread: int
+    """Answers that could not be read or were not given."""
+    asked: int
+    grids: Mapping[str, ScoreGrid]
+
+    @property
+    def shown(self) -> str:
+        """Its name in tables."""
+        return f"{SETS[self.questions]} ({self.items}), {self.how}"
+
+    @property
+    def queries(self) -> set[str]:
+        """The queries it was asked about, in every dimension."""
+        return set.intersection(*(set(grid.query_ids) for grid in self.grids.values()))
+
+
+def main() -> None:
+    """Print a table for each benchmark."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--judge", default=STUDY_JUDGE)
+    parser.add_argument("--limit", type=int)
+    parser.add_argument("--record", action="store_true")
+    given = parser.parse_args()
+    lines: list[str] = []
+    content: dict[str, Any] = {}
+    for study, shown in SHOWN.items():
+        rows = list(found_rows(study, given.judge, given.limit))
+        if not rows:
+            raise SystemExit(f"Nothing is graded for {shown}: run checkeval_grade.py first.")
+        labels = gold(study)
+        figures = {row.shown: correlations(row, labels) for row in rows}
+        overall = {row.shown: over_dimensions(row, labels) for row in rows}
+        content[shown] = {"correlation": figures, "overall": overall, "unread": unread(rows)}
+        lines += shown_within(study, figures)
+        if study == "topical_chat":
+            lines += shown_pooled(study, figures)
+        lines += shown_overall(rows, overall, labels)
+    record("checkeval", content, lines, keep=given.record)
+
+
+def found_rows(study: str, judge: str, limit: int | None) -> Iterator[Row]:
+    """Every question set and way of asking that was graded."""
+    for questions in SETS:
+        alone = alone_answers(study, questions, judge, limit)
+        if alone is not None:
+            each, places = alone
+            yield make_row(questions, PROBABILITIES, places, each)
+            yield make_row(questions, COUNTED, places, each, hard=True)
+        if questions != "official_seeds":
+            together = together_answers(study, questions, judge, limit)
+            if together:
+                places = {name: range(item_count(each)) for name, each in together.items()}
+                yield make_row(questions, WRITTEN, places, together, hard=True)
+
+
+def alone_answers(
+    study: str, questions: str, judge: str, limit: int | None
+) -> tuple[dict[str, Graded], dict[str, Sequence[int]]] | None:
+    """The run in which all dimensions' items were asked alone, and the places of each one's."""
+    names = DIMENSIONS[study]
+    if questions == "official_seeds":
+        own = graded(study, "checklist", judge, limit)
+        places = {name: items_of(study, name) for name in names} if own else {}
+    else:
+        config = checkeval_config(study, questions, ALONE, names, judge, limit=limit)
+        own = judged(config.run_path, judge, ALONE)
+        places = {name: places_of(own, name) for name in names} if own else {}
+    return None if own is None else (dict.fromkeys(names, own), places)
+
+
+def together_answers(
+    study: str, questions: str, judge: str, limit: int | None
+) -> dict[str, Graded]:
+    """The runs in which all questions of a dimension were asked in one prompt; all or none."""
+    found = {}
+    for names in asked_together(study, TOGETHER):
+        config = checkeval_config(study, questions, TOGETHER, names, judge, limit=limit)
+        own = judged(config.run_path, judge, TOGETHER)
+        if own is None:
+            return {}
+        found[names[0]] = own
+    return found
+
+
+def places_of(own: Graded, name: str) -> list[int]:
+    """The places of one dimension's items, which its groups begin with."""
+    groups = next(iter(own.store.inputs.checklists().values())).groups or ()
+    return [place for place, group in enumerate(groups) if group.startswith(f"{name}: ")]
+
+
+def item_count(own: Graded) -> int:
+    """How many items every response was asked about."""
+    return int(own.answers.items[0])
+
+
+def make_row(
+    questions: str,
+    how: str,
+    places: Mapping[str, Sequence[int]],
+    answers: Mapping[str, Graded],
+    *,
+    hard: bool = False,
+) -> Row:
+    """A row of these answers."""
+    given = [only_items(answers[name].answers, items).p_yes for name, items in places.items()]
+    return Row(
+        questions,
+        how,
+        items=sum(map(len, places.values())),
+        unread=int(sum(np.isnan(each).sum() for each in given)),
+        asked=sum(map(len, given)),
+        grids={name: answers[name].grid(items, hard=hard) for name, items in places.items()},
+    )
+
+
+def gold(study: str) -> dict[str, list[Label]]:
+    """People's ratings by dimension."""
+    return {
+        name: [
+            Label(row["query_id"], row["candidate"], row[name]) for row in rows_of(study, "gold")
+        ]
+        for name in DIMENSIONS[study]
+    }
+
+
+def correlations(row: Row, labels: Mapping[str, list[Label]]) -> dict[str, Any]:
+    """Coefficients by dimension, within queries and over all responses."""
+    found = {}
+    for name, grid in row.grids.items():
+        known = set(grid.query_ids)
+        told = label_correlation(grid, [label for label in labels[name] if label.query_id in known])
+        found[name] = {
+            "within": asdict(told.levels[PER_QUERY]),
+            "pooled": asdict(told.levels[RESPONSES]),
+        }
+    return found
+
+
+def by_query(row: Row, labels: Mapping[str, list[Label]]) -> dict[str, float]:
+    """Of each query: the mean over dimensions of Spearman within it, where there is one."""
+    values: dict[str, list[float]] = {}
+    for name, grid in row.grids.items():
+        for query, value in within(grid, labels[name]).items():
+            values.setdefault(query, []).append(value)
+    return {query: float(np.mean(each)) for query, each in values.items()}
+
+
+def over_dimensions(row: Row, labels: Mapping[str, list[Label]]) -> Interval | None:
+    """The mean over queries and dimensions of Spearman within a query."""
+    return mean_of(list(by_query(row, labels).values()))
+
+
+def mean_of(values: Sequence[float]) -> Interval | None:
+    """A mean over queries, which are resampled; None without any."""
+    if not values:
+        return None
+    each = np.array(values)
+    draws = ratio_draws(each[:, None], np.ones((len(each), 1)), times=2000, seed=0)[:, 0]
+    return interval(float(each.mean()), draws, queries=len(each), level=0.95)
+
+
+def unread(rows: Sequence[Row]) -> dict[str, dict[str, int]]:
+    """How many answers there should be, and how many are missing."""
+    return {row.shown: {"answers": row.asked, "missing": row.unread} for row in rows}
+
+
+def shown_within(study: str, figures: Mapping[str, Any]) -> list[str]:
+    """Spearman / Kendall within queries, with the paper's rows for SummEval."""
+    lines = [f"{SHOWN[study]}: Spearman / Kendall within queries [queries that have one]"]
+    rows = [coefficients(name, told, "within", "kendall") for name, told in figures.items()]
+    if study == "summeval":
+        rows += paper_rows(study)
+    return [*lines, *table(["", *DIMENSIONS[study], "mean"], rows), ""]
+
+
+def shown_pooled(study: str, figures: Mapping[str, Any]) -> list[str]:
+    """Spearman / Pearson over all responses, with the paper's rows."""
+    lines = [f"{SHOWN[study]}: Spearman / Pearson over all responses"]
+    rows = [coefficients(name, told, "pooled", "pearson") for name, told in figures.items()]
+    return [
+        *lines,
+        *table(["", *DIMENSIONS[study], "mean"], [*rows, *paper_rows(study)]),
+        "",
+    ]
+
+
+def coefficients(name: str, told: Mapping[str, Any], where: str, second: str) -> list[str]:
+    """A row of two coefficients a dimension, and their means."""
+    cells, firsts, seconds = [], [], []
+    for each in told.values():
+        one, two = (value(each[where][kind]) for kind in ("spearman", second))
+        firsts.append(one)
+        seconds.append(two)
+        number = f" [{each[where]['n']}]" if where == "within" else ""
+        cells.append("-" if one is None else f"{one:.2f} / {two:.2f}{number}")
+    return [name, *cells, f"{mean(firsts):.2f} / {mean(seconds):.2f}"]
+
+
+def paper_rows(study: str) -> list[list[str]]:
+    """What CheckEval has for its small judges."""
+    rows = []
+    for judge, pairs in PAPER[study].items():
+        one, two = (float(np.mean(side)) for side in zip(*pairs, strict=True))
+        cells = [f"{a:.2f} / {b:.2f}" for a, b in pairs]
+        rows.append([f"paper, {judge}, together", *cells, f"{one:.2f} / {two:.2f}"])
+    return rows
+
+
+def shown_overall(
+    rows: Sequence[Row], overall: Mapping[str, Interval | None], labels: Mapping[str, list[Label]]
+) -> list[str]:
+    """Means over dimensions with intervals, and the difference to the first row's."""
+    first = by_query(rows[0], labels)
+    cells = []
+    for row in rows:
+        own = by_query(row, labels)
+        both = [query for query in own if query in first]
+        gap = "" if row is rows[0] else shown_mean(mean_of([own[q] - first[q] for q in both]))
+        missing = f"{row.unread:,} of {row.asked:,}"
+        told = shown_mean(overall[row.shown])
+        cells.append([row.shown, str(len(row.queries)), told, gap, missing])
+    head = ["mean Spearman within queries", "queries", "mean", "beside the first", "unread"]
+    return [*table(head, cells), ""]
+
+
+def shown_mean(told: Interval | None) -> str:
+    """A mean with its interval."""
+    return "-" if told is None else figure(told, ".2f")
+
+
+def value(told: Mapping[str, float] | None) -> float | None:
+    """A coefficient's value, if there is one."""
+    return None if told is None else told["value"]
+
+
+if __name__ == "__main__":
+    main()
