@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from rocketeval.errors import BenchmarkError
-from rocketeval.grid import ScoreGrid
+from rocketeval.grid import GridBuilder, ScoreGrid
 
 
 def test_from_columns_orders_queries_by_appearance_and_candidates_by_name() -> None:
@@ -56,3 +57,33 @@ def test_columns_of_unequal_length_are_refused() -> None:
     """A lost value cannot shift the others."""
     with pytest.raises(ValueError, match="1 scores for 2 responses"):
         ScoreGrid.from_columns(["q", "q"], ["a", "b"], [1.0])
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7])
+def test_parts_make_the_grid_of_the_whole(size: int) -> None:
+    """Queries keep the order in which they come, candidates are sorted, gaps stay gaps."""
+    queries = ["z", "z", "a", "a", "m", "z", "m"]
+    candidates = ["b", "c", "c", "a", "b", "a", "c"]
+    values = np.array([1.0, 2.0, np.nan, 4.0, 5.0, 6.0, 7.0])
+    builder = GridBuilder()
+    for start in range(0, len(queries), size):
+        part = slice(start, start + size)
+        builder.add(pa.array(queries[part]), pa.array(candidates[part]), values[part])
+    whole = ScoreGrid.from_columns(queries, candidates, values.tolist())
+    made = builder.grid()
+    assert (made.query_ids, made.candidates) == (whole.query_ids, whole.candidates)
+    np.testing.assert_array_equal(made.scores, whole.scores)
+
+
+def test_contradictions_between_parts_are_refused() -> None:
+    """A response scored in two parts is named, too."""
+    builder = GridBuilder()
+    for value in (1.0, 2.0):
+        builder.add(pa.array(["q"]), pa.array(["a"]), np.array([value]))
+    with pytest.raises(BenchmarkError, match=r"'q'.*'a'.*two scores"):
+        builder.grid()
+
+
+def test_no_parts_make_an_empty_grid() -> None:
+    """A run without responses has a grid without cells."""
+    assert GridBuilder().grid().scores.shape == (0, 0)

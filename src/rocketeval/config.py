@@ -239,6 +239,43 @@ class RankingConfig(Section):
     """The rating of the anchor, or the mean rating."""
 
 
+class DistributedConfig(Section):
+    """Where judging runs. Most runs need none of this: one machine feeds dozens of GPUs."""
+
+    cluster: str | None = None
+    """ray (a cluster at $RAY_ADDRESS, else one started here), ray://head:10001, or head:6379 on a
+    machine of the cluster; this process alone when absent. The option --on wins."""
+    staging: str | None = None
+    """Folder that all machines share, or a URI such as s3://bucket/folder, for tasks and what
+    comes of them; `distributed` in the run's directory when absent, which does for one machine."""
+    actors: Annotated[int, Field(gt=0)] | tuple[int, int] = 1
+    """Workers that judge, or the fewest and the most; each keeps `judge.concurrency` responses in
+    flight, or holds a model of its own."""
+    batch: Annotated[int, Field(gt=0)] = 64
+    """Responses that a worker is handed at a time; they become durable together."""
+    calls: Annotated[int, Field(gt=0)] = 2
+    """Batches that a worker has in hand at once, so that it never waits for the next."""
+    cpus: Annotated[float, Field(ge=0)] = 1.0
+    """Ray's CPUs that a worker takes."""
+    gpus: Annotated[float, Field(ge=0)] = 0.0
+    """GPUs that a worker takes, for an engine inside it such as vllm."""
+    replicas: tuple[Annotated[str, AfterValidator(_without_password)], ...] = ()
+    """Base addresses of servers with the same judge, instead of `judge.base_url`; each batch goes
+    to one, and to another if that one is gone."""
+
+    @property
+    def pool(self) -> tuple[int, int]:
+        """The fewest and the most workers."""
+        return (self.actors, self.actors) if isinstance(self.actors, int) else self.actors
+
+    @field_validator("actors")
+    @classmethod
+    def _some_number_fits(cls, actors: int | tuple[int, int]) -> int | tuple[int, int]:
+        if isinstance(actors, tuple) and not 0 < actors[0] <= actors[1]:
+            raise ValueError("give the fewest and the most workers, such as [1, 8].")
+        return actors
+
+
 class RunConfig(Section):
     """Everything one run needs."""
 
@@ -250,6 +287,7 @@ class RunConfig(Section):
     method: MethodConfig = MethodConfig()
     scorer: ScorerConfig = ScorerConfig()
     ranking: RankingConfig = RankingConfig()
+    distributed: DistributedConfig = DistributedConfig()
     output: Path = Path("runs")
     """Directory that holds runs, relative to the config file."""
     cache: Path | None = Path("runs/.cache")
@@ -345,11 +383,19 @@ def _resolve(config: RunConfig, folder: Path) -> RunConfig:
                 }
             ),
             "scorer": config.scorer.model_copy(update={"fitted": absolute(config.scorer.fitted)}),
+            "distributed": config.distributed.model_copy(
+                update={"staging": _shared_folder(config.distributed.staging, folder)}
+            ),
             "output": folder / config.output,
             "cache": absolute(config.cache),
             "prices": absolute(config.prices),
         }
     )
+
+
+def _shared_folder(staging: str | None, folder: Path) -> str | None:
+    """Return a staging folder as an absolute path; a URI stays as it is."""
+    return staging if staging is None or "://" in staging else str(folder / staging)
 
 
 def _with_file(options: dict[str, Any], folder: Path) -> dict[str, Any]:

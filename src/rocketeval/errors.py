@@ -9,6 +9,7 @@ RocketEvalError
 │   ├── EngineUnavailable  it cannot be reached, or stopped answering
 │   ├── EngineRefused      it answered, and will not serve us (key, model, URL)
 │   └── RequestRejected    it will not answer this one request (too long, malformed)
+├── ClusterError           a Ray cluster could not be reached or used
 ├── ArtifactError          a saved scorer is damaged, foreign or does not fit
 ├── EvaluatedOnTraining    scores would be held against the gold they were fitted to
 ├── ExportError            an export was asked for that cannot be made
@@ -77,6 +78,12 @@ class EngineRefused(EngineError):
 
 class RequestRejected(EngineError):
     """The engine will not answer this one request, and asking again will not help."""
+
+
+class ClusterError(RocketEvalError):
+    """A Ray cluster could not be reached or used."""
+
+    exit_code = 4
 
 
 class ArtifactError(RocketEvalError):

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rocketeval.errors import BenchmarkError
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int32]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -51,11 +56,8 @@ class ScoreGrid:
             rows[query] * len(columns) + columns[candidate]
             for query, candidate in zip(query_ids, candidates, strict=True)
         ]
-        flat = np.full(len(rows) * len(columns), np.nan)
         numbers = np.array([np.nan if v is None else v for v in values], dtype=np.float64)
-        _refuse_bad_cells(cells, numbers, tuple(rows), tuple(columns))
-        flat[cells] = numbers
-        return cls(tuple(rows), tuple(columns), flat.reshape(len(rows), len(columns)))
+        return _laid_out(tuple(rows), tuple(columns), np.array(cells, dtype=np.int64), numbers)
 
     @property
     def missing(self) -> int:
@@ -71,13 +73,75 @@ class ScoreGrid:
         return dict(zip(self.candidates, means.tolist(), strict=True))
 
 
-def _refuse_bad_cells(
-    cells: Sequence[int], numbers: Floats, query_ids: Sequence[str], candidates: Sequence[str]
-) -> None:
+class GridBuilder:
+    """Makes a grid of columns that come in parts, and keeps numbers for names meanwhile.
+
+    >>> import pyarrow as pa
+    >>> builder = GridBuilder()
+    >>> builder.add(pa.array(["q", "q"]), pa.array(["b", "a"]), np.array([7.0, np.nan]))
+    >>> builder.grid().candidates, builder.grid().scores.tolist()
+    (('a', 'b'), [[nan, 7.0]])
+    """
+
+    def __init__(self) -> None:
+        self._queries: dict[str, int] = {}
+        self._candidates: dict[str, int] = {}
+        self._parts: list[tuple[Ints, Ints, Floats]] = []
+
+    def add(self, query_ids: pa.Array, candidates: pa.Array, values: Floats) -> None:
+        """Take a part: parallel columns of strings and numbers, NaN where there is no score."""
+        rows = _numbered(query_ids, self._queries)
+        self._parts.append((rows, _numbered(candidates, self._candidates), values))
+
+    def grid(self) -> ScoreGrid:
+        """The grid of all parts: queries in order of first appearance, candidates sorted."""
+        names = sorted(self._candidates)
+        places = np.zeros(len(names), np.int64)
+        for column, name in enumerate(names):
+            places[self._candidates[name]] = column
+        cells = [rows * np.int64(len(names)) + places[columns] for rows, columns, _ in self._parts]
+        numbers = [values for _, _, values in self._parts]
+        return _laid_out(
+            tuple(self._queries),
+            tuple(names),
+            np.concatenate([np.zeros(0, np.int64), *cells]),
+            np.concatenate([np.zeros(0), *numbers]),
+        )
+
+
+def _numbered(column: pa.Array, known: dict[str, int]) -> Ints:
+    """Return the number of each name of the column, new names being added to those known."""
+    encoded = column.dictionary_encode()
+    names = encoded.dictionary.to_pylist()
+    own = np.array([known.setdefault(name, len(known)) for name in names], dtype=np.int32)
+    numbers: Ints = own[encoded.indices.to_numpy()]
+    return numbers
+
+
+def _laid_out(
+    query_ids: tuple[str, ...],
+    candidates: tuple[str, ...],
+    cells: NDArray[np.int64],
+    numbers: Floats,
+) -> ScoreGrid:
+    """Return the grid with each number in its cell; cells are counted row by row."""
     if len(cells) != len(numbers):
         raise ValueError(f"{len(numbers)} scores for {len(cells)} responses")
+    filled = np.zeros(len(query_ids) * len(candidates), dtype=bool)
+    filled[cells] = True
+    if filled.sum() < len(cells) or np.isinf(numbers).any():
+        _refuse_bad_cell(cells, numbers, query_ids, candidates)
+    flat = np.full(len(filled), np.nan)
+    flat[cells] = numbers
+    return ScoreGrid(query_ids, candidates, flat.reshape(len(query_ids), len(candidates)))
+
+
+def _refuse_bad_cell(
+    cells: NDArray[np.int64], numbers: Floats, query_ids: Sequence[str], candidates: Sequence[str]
+) -> None:
+    """Raise BenchmarkError about the first cell with two scores, or with an infinite one."""
     seen: set[int] = set()
-    for cell, infinite in zip(cells, np.isinf(numbers).tolist(), strict=True):
+    for cell, infinite in zip(cells.tolist(), np.isinf(numbers).tolist(), strict=True):
         if cell not in seen and not infinite:
             seen.add(cell)
             continue

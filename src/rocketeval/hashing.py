@@ -23,3 +23,19 @@ def content_hash(*parts: Any) -> bytes:
 def combine(*hashes: bytes) -> bytes:
     """One hash from several of equal length, order kept."""
     return hashlib.blake2b(b"".join(hashes), digest_size=16).digest()
+
+
+def combine_each(first: bytes, middles: bytes, last: bytes) -> bytes:
+    """`combine(first, middle, last)` for each 16 bytes of `middles`, one after the other.
+
+    >>> middles = bytes(range(32))
+    >>> combine_each(b"a", middles, b"b")[16:] == combine(b"a", middles[16:], b"b")
+    True
+    """
+    blake2b = hashlib.blake2b
+    return b"".join(
+        [
+            blake2b(first + middles[place : place + 16] + last, digest_size=16).digest()
+            for place in range(0, len(middles), 16)
+        ]
+    )

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from rocketeval.records import Failure, Judgment, Usage
+from rocketeval.records import Failure, Judgment, Status, Usage
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +63,9 @@ class Observer:
 
     def judged(self, judgment: Judgment) -> None:
         """A judgment was finished and recorded."""
+
+    def counted(self, judgments: int, missing: Mapping[Status, int]) -> None:
+        """So many more judgments were finished on other machines, with answers `missing`."""
 
     def failed(self, failure: Failure) -> None:
         """A task could not be finished."""

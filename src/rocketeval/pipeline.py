@@ -20,6 +20,7 @@ from rocketeval.audit.audit import Audit
 from rocketeval.audit.methods import MethodComparison
 from rocketeval.audit.selection import ScorerComparison
 from rocketeval.budget import Budget
+from rocketeval.capacity import Capacity, Given, plan_capacity
 from rocketeval.certainty.advise import Advice
 from rocketeval.certainty.compare import Comparison
 from rocketeval.checklists.base import AUTHORS
@@ -60,6 +61,7 @@ from rocketeval.stages.explain import (
 from rocketeval.stages.export import export_run
 from rocketeval.stages.export_place import Exported
 from rocketeval.stages.grade import grade_responses
+from rocketeval.stages.grade_on_ray import check_place, grade_on_ray
 from rocketeval.stages.item_gold import ItemGold, hold_against_item_gold
 from rocketeval.stages.judged_runs import JudgedRun, open_run
 from rocketeval.stages.learned import check_learnable
@@ -73,6 +75,7 @@ from rocketeval.stages.methods import (
     variant_scorer,
 )
 from rocketeval.stages.plan import MOST_PROMPTS, Plan, make_plan
+from rocketeval.stages.plan_cluster import measure
 from rocketeval.stages.rank import check_anchor, rank_candidates
 from rocketeval.stages.reliability import JudgeReliability, compare_judges
 from rocketeval.stages.report.stage import write_report
@@ -167,6 +170,16 @@ class Run:
         self.check_config()
         return await make_plan(self.store, self.config, None, rate=rate)
 
+    async def plan_cluster(
+        self, plan: Plan, given: Given | None = None, *, probed: bool = False
+    ) -> Capacity:
+        """Return what the planned run, and more of its kind, would take on many replicas.
+
+        `probed`: the plan's own rate was measured just now, and goes before that of the run.
+        """
+        measured = await measure(self.store, self.config, plan, probed=probed)
+        return plan_capacity(given or Given(), measured)
+
     def load(self) -> Mapping[str, Any]:
         """Snapshot the benchmark into the run, after a look at everything that can be wrong."""
         self.check_config()
@@ -193,6 +206,8 @@ class Run:
 
     async def grade(self) -> Mapping[str, Any]:
         """Let the judge answer every item that is still unanswered."""
+        if self.config.distributed.cluster is not None:
+            return await self._grade_on_ray()
         engine = self._judge or create_engine(self.config.judge, self.store.engine_home("judge"))
         try:
             with self._stage("grade") as facts, self._heeding_stop():
@@ -201,6 +216,12 @@ class Run:
                 )
         finally:
             await engine.aclose()
+        self._go_on(f"{facts['unfinished']} of {facts['tasks']} responses are not judged")
+        return facts
+
+    async def _grade_on_ray(self) -> Mapping[str, Any]:
+        with self._stage("grade") as facts, self._heeding_stop():
+            facts |= await grade_on_ray(self.store, self.config, self.observer, self.stop)
         self._go_on(f"{facts['unfinished']} of {facts['tasks']} responses are not judged")
         return facts
 
@@ -320,7 +341,10 @@ class Run:
         create_scorer(self.config.scorer)
         check_limit(self.config)
         method = create_method(self.config)
-        if self._judge is None:
+        if self.config.distributed.cluster is not None:
+            check_place(self.config, own_engine=self._judge is not None)
+            self.store.refuse_other_judge(self.config.judge.model, method.hash)
+        elif self._judge is None:
             create_engine(self.config.judge)
             self.store.refuse_other_judge(self.config.judge.model, method.hash)
 

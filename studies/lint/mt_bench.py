@@ -22,9 +22,9 @@ from rocketeval.lint.influence import drop_items
 from rocketeval.lint.lint import SAYS_NOTHING, Lint, flagged_items
 from rocketeval.scoring.answers import AnswerTable
 from rocketeval.scoring.mean import MeanScorer
+from rocketeval.stages.answers import read_answers
 from rocketeval.stages.judged_runs import JudgedRun, open_run
 from rocketeval.stages.lint import lint_run
-from rocketeval.stages.score import read_answers
 
 HERE = Path(__file__).parent
 Items = set[tuple[str, int]]

@@ -32,7 +32,7 @@ from rocketeval.ranking.rank import rank
 from rocketeval.records import Gold, Interval, Vote
 from rocketeval.scoring.answers import AnswerTable
 from rocketeval.scoring.crossfit import score_answers
-from rocketeval.stages.score import read_answers
+from rocketeval.stages.answers import read_answers
 from rocketeval.store.run import RunStore
 
 HERE = Path(__file__).parent

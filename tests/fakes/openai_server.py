@@ -240,8 +240,8 @@ empty_choices = answer({"choices": []})
 without_logprobs = answer({"choices": [{"message": {"content": "Yes"}, "logprobs": None}]})
 
 
-async def _serve_for_ever(port: int, log: Path) -> None:
-    async with serving(FakeOpenAI(latency=0.005, log=log), port):
+async def _serve_for_ever(port: int, log: Path, latency: float) -> None:
+    async with serving(FakeOpenAI(latency=latency, log=log), port):
         print("ready", flush=True)  # noqa: T201 - the parent process waits for this line
         await asyncio.Event().wait()
 
@@ -250,5 +250,6 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("--port", type=int, required=True)
     parser.add_argument("--log", type=Path, required=True)
+    parser.add_argument("--latency", type=float, default=0.005)
     told = parser.parse_args()
-    asyncio.run(_serve_for_ever(told.port, told.log))
+    asyncio.run(_serve_for_ever(told.port, told.log, told.latency))

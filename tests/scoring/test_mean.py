@@ -177,6 +177,11 @@ class LooksAtPlaces(Good):
         return np.clip(super().predict(answers) + shift, 1.0, 10.0)
 
 
+class LooksAtOthers(Good):
+    def predict(self, answers: AnswerTable) -> NDArray[np.float64]:
+        return np.clip(super().predict(answers) + len(answers) / 1e6, 1.0, 10.0)
+
+
 BROKEN: dict[type[Scorer], str] = {
     Forgets: r"does not store \['missing'\]",
     LearnsEarly: r"the constructor learned \['weights_'\]",
@@ -191,6 +196,7 @@ BROKEN: dict[type[Scorer], str] = {
     Coarse: "scores are float32",
     Rolls: "two calls of `predict` differ",
     LooksAtPlaces: "a score depends on the order of the queries",
+    LooksAtOthers: "a score depends on the answers to other queries",
 }
 
 

@@ -104,3 +104,33 @@ def test_a_missing_stage_says_what_to_run(tmp_path: Path) -> None:
         inputs.checklists()
     inputs.save_checklists([Checklist("q0", ("Is it?",), "me")])
     assert inputs.checklists() == {"q0": Checklist("q0", ("Is it?",), "me")}
+
+
+@pytest.mark.parametrize("batch", [1, 2, 5, 100])
+@pytest.mark.parametrize("rows", [1, 3, 4, 1000])
+def test_heads_come_in_tables_of_whole_queries(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: int, batch: int
+) -> None:
+    """However files are read, a query is in one table, and nothing is lost or moved."""
+    monkeypatch.setattr(module, "HEAD_ROWS", batch)
+    monkeypatch.setattr(module, "QUERIES_PER_BUCKET", 2)
+    cells = [(f"q{q}", f"c{c}") for q in range(7) for c in range(1 + 2 * (q % 3))]
+    inputs = save(tmp_path, [Response(q, c, f"{q} by {c}") for q, c in cells], queries=7)
+    tables = list(inputs.head_tables(rows))
+    found = [row for table in tables for row in table.to_pylist()]
+    assert [(row["query_id"], row["candidate"]) for row in found] == cells
+    assert [row["hash"] for row in found] == [head.hash.hex() for head in inputs.heads()]
+    queries = [set(table["query_id"].to_pylist()) for table in tables]
+    assert sum(map(len, queries)) == 7
+    assert len(tables) == 1 if rows > len(cells) else len(tables) > 1
+    (some,) = inputs.head_tables(1000, {"q5", "q1", "absent"})
+    assert set(some["query_id"].to_pylist()) == {"q1", "q5"}
+
+
+def test_names_and_lengths_can_be_had_without_texts(tmp_path: Path) -> None:
+    """Of all candidates, and of the responses to a few queries."""
+    inputs = save(tmp_path, [Response(f"q{n}", f"c{n % 2}", "x" * n) for n in range(3)])
+    assert inputs.candidates() == {"c0", "c1"}
+    assert inputs.lengths_of(["q2", "q1"]) == {("q1", "c1"): 1, ("q2", "c0"): 2}
+    (empty,) = save(tmp_path / "none", []).head_tables(10)
+    assert empty.num_rows == 0

@@ -40,7 +40,7 @@ def scored_run(
     }
     if basis is not None:
         columns["basis"] = [basis[candidate] for _, candidate, _ in cells]
-    store.save_scores(pa.table(columns))
+    store.save_scores([pa.table(columns)])
     store.save_json("ranking", {"rows": [{"candidate": name} for name in scores]})
     return config
 

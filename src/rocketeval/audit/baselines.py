@@ -32,11 +32,12 @@ def length_grid(grid: ScoreGrid, lengths: Mapping[tuple[str, str], float]) -> Sc
 
     Use with `LENGTH_TIE_MARGIN`. A cell without a length is missing.
     """
-    values = [
-        [lengths.get((query, candidate), np.nan) for candidate in grid.candidates]
-        for query in grid.query_ids
-    ]
-    scores = np.array(values, dtype=np.float64).reshape(grid.scores.shape)
+    rows = {query: row for row, query in enumerate(grid.query_ids)}
+    columns = {candidate: column for column, candidate in enumerate(grid.candidates)}
+    scores = np.full(grid.scores.shape, np.nan)
+    for (query, candidate), length in lengths.items():
+        if query in rows and candidate in columns:
+            scores[rows[query], columns[candidate]] = length
     same_cells = np.where(np.isnan(grid.scores), np.nan, scores)
     return ScoreGrid(grid.query_ids, grid.candidates, same_cells)
 

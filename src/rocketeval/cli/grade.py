@@ -9,17 +9,18 @@ import click
 
 from rocketeval.cli.bill import show_bill
 from rocketeval.cli.drive import INCOMPLETE, drive
-from rocketeval.cli.options import with_settings
+from rocketeval.cli.options import with_place, with_settings
 from rocketeval.cli.output import Output, with_output
 from rocketeval.cli.plan import show_dry_run
 from rocketeval.cli.progress import make_observer
-from rocketeval.cli.words import failed
+from rocketeval.cli.words import failed, on_ray
 from rocketeval.config import RunConfig
 from rocketeval.pipeline import Run
 
 
 @click.command()
 @with_settings
+@with_place
 @click.option("--dry-run", is_flag=True, help="Say what would be done; contact and write nothing.")
 @with_output
 def command(settings: RunConfig, dry_run: bool, output: Output) -> int:
@@ -44,4 +45,6 @@ def _show(facts: Mapping[str, Any]) -> None:
         f"{facts['judged']} judged now, {facts['finished_earlier']} earlier, "
         f"{facts['from_cache']} from the cache, {facts['unfinished']} left"
     )
+    if "ray" in facts:
+        click.echo(on_ray(facts["ray"]))
     show_bill(facts["bill"])

@@ -37,6 +37,12 @@ _OVERRIDES = (
     click.option("--judge", help="Judge model; overrides the config's."),
     click.option("--base-url", help="The judge's endpoint; overrides the config's."),
 )
+_ON = click.option(
+    "--on",
+    metavar="PLACE",
+    help="Where to judge: local, ray (started here, or at $RAY_ADDRESS), ray://head:10001, "
+    "head:6379; overrides the config's.",
+)
 _SPENDING = (
     click.option(
         "--max-cost",
@@ -69,6 +75,20 @@ def with_settings(verb: Verb) -> Verb:
     for option in reversed(_SPENDING):
         wrapped = option(wrapped)
     return with_config(wrapped)
+
+
+def with_place(verb: Verb) -> Verb:
+    """Let the command line say where judging runs; the verb's settings hold it."""
+
+    @wraps(verb)
+    def command(settings: RunConfig, on: str | None, **own: Any) -> Any:
+        if on is not None:
+            given = {"cluster": None if on == "local" else on}
+            place = settings.distributed.model_copy(update=given)
+            settings = settings.model_copy(update={"distributed": place})
+        return verb(settings, **own)
+
+    return _ON(command)
 
 
 def with_config(verb: Verb) -> Verb:

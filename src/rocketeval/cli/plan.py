@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import click
 
+from rocketeval.capacity.assume import Given
 from rocketeval.cli.options import with_config
 from rocketeval.cli.output import Output, with_output
+from rocketeval.cli.plan_cluster import ClusterPlan, with_cluster
+from rocketeval.cli.show_cluster import show_cluster
 from rocketeval.cli.tables import show_pairs, show_whole
 from rocketeval.cli.words import clock, near, shown_path
 from rocketeval.config import RunConfig
@@ -32,14 +36,21 @@ TITLES = 11
     "--rate",
     type=click.FloatRange(min=0, min_open=True),
     metavar="ITEMS",
-    help="Items per second the judge answers, to tell the time.",
+    help="Items per second the judge answers, to tell the time; with --cluster, of one replica.",
 )
 @click.option(
     "--probe", is_flag=True, help="Measure that rate: asks the judge up to 16 real responses."
 )
+@with_cluster
 @with_output
 def command(
-    settings: RunConfig, offline: bool, exact: bool, rate: float | None, probe: bool, output: Output
+    settings: RunConfig,
+    offline: bool,
+    exact: bool,
+    rate: float | None,
+    probe: bool,
+    cluster: Given | None,
+    output: Output,
 ) -> None:
     """Say what `rocketeval run CONFIG` would ask, cost and take, before it is started.
 
@@ -49,6 +60,14 @@ def command(
     whole queries, evenly spaced, and `estimated` from the bytes where it cannot be asked.
 
     The plan is kept in the run; after the run, the bill is shown beside it.
+
+    \b
+      rocketeval plan --cluster                what a day takes: GPUs, money, bytes
+      rocketeval plan --cluster --hours 6      replicas for a deadline
+      rocketeval plan --cluster --replicas 32  hours with a fleet
+
+    --cluster adds the run on many replicas, and 1e6 to 1e10 answers of its kind, with every number
+    that this rests on and where it comes from.
     """
     if offline and probe:
         raise click.UsageError("--probe asks the judge, --offline does not.")
@@ -59,7 +78,17 @@ def command(
     else:
         plan = asyncio.run(run.plan(most_prompts=most_prompts, rate=rate, probe=probe))
     kept = None if offline else run.store.path / "plan.json"
-    output.give(plan, lambda: show_plan(run.config, plan, kept))
+    if cluster is None:
+        output.give(plan, lambda: show_plan(run.config, plan, kept))
+        return
+    given = replace(cluster, rate=rate)
+    both = ClusterPlan(plan, asyncio.run(run.plan_cluster(plan, given, probed=probe)))
+    output.give(both, lambda: _show_both(run.config, both, kept))
+
+
+def _show_both(config: RunConfig, both: ClusterPlan, kept: Path | None) -> None:
+    show_plan(config, both.plan, kept)
+    show_cluster(both.cluster, both.plan.currency)
 
 
 def show_dry_run(config: RunConfig, output: Output) -> None:

@@ -18,7 +18,7 @@ from rocketeval.cli.terminal import is_live, marks_for
 from rocketeval.cli.words import failed, printable
 from rocketeval.config import PriceConfig, RunConfig
 from rocketeval.observing import Expected, Observer, Pulse
-from rocketeval.records import Failure, Judgment, Usage
+from rocketeval.records import Failure, Judgment, Status, Usage
 
 LINE_SECONDS = 10.0
 """Between two lines of a log."""
@@ -81,6 +81,10 @@ class StageObserver(Observer):
     def judged(self, judgment: Judgment) -> None:
         """Count a judgment."""
         self.tally.add(judgment)
+
+    def counted(self, judgments: int, missing: Mapping[Status, int]) -> None:
+        """Count judgments that were finished elsewhere."""
+        self.tally.add_many(judgments, missing)
 
     def spent(self, usage: Usage) -> None:
         """Remember the cost so far."""

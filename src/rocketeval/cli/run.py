@@ -9,7 +9,7 @@ import click
 from rocketeval.cli.drive import INCOMPLETE, drive
 from rocketeval.cli.missing import missing_in_words
 from rocketeval.cli.next_step import Typed
-from rocketeval.cli.options import with_settings
+from rocketeval.cli.options import with_place, with_settings
 from rocketeval.cli.output import Output, with_output
 from rocketeval.cli.plan import show_dry_run
 from rocketeval.cli.progress import make_observer
@@ -20,6 +20,7 @@ from rocketeval.pipeline import Run
 
 @click.command()
 @with_settings
+@with_place
 @click.option("--dry-run", is_flag=True, help="Say what would be done; contact and write nothing.")
 @with_output
 def command(settings: RunConfig, dry_run: bool, output: Output) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter, deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from rocketeval.observing import Expected, Pulse
 from rocketeval.records import Judgment, Status, Usage
@@ -33,15 +33,15 @@ class Pace:
         self._since = self.started
         """When the last step was finished that is not recent any more."""
 
-    def step(self) -> None:
-        """Count one finished step."""
+    def step(self, steps: int = 1) -> None:
+        """Count finished steps."""
         now = self._clock()
-        self.last, self.steps, self._recent = now, self.steps + 1, self._recent + 1
+        self.last, self.steps, self._recent = now, self.steps + steps, self._recent + steps
         if self._seconds and now - self._seconds[-1][0] < 1.0:
             first, _, count = self._seconds.pop()
-            self._seconds.append((first, now, count + 1))
+            self._seconds.append((first, now, count + steps))
         else:
-            self._seconds.append((now, now, 1))
+            self._seconds.append((now, now, steps))
         self._forget(now)
 
     @property
@@ -119,6 +119,13 @@ class Tally:
         self.step()
         self.spent += judgment.usage
         self.missing.update(answer.status for answer in judgment.answers if answer.p_yes is None)
+
+    def add_many(self, judgments: int, missing: Mapping[Status, int]) -> None:
+        """Count judgments that were finished elsewhere; what they cost is told as a sum."""
+        self.done += judgments
+        self.pace.step(judgments)
+        self.tried.step(judgments)
+        self.missing.update(missing)
 
     def fail(self) -> None:
         """Count a task that was tried in vain."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from rocketeval.records import Failure
 
@@ -55,3 +57,15 @@ def as_argument(path: Path) -> str:
     """Return a path for a command line, where it cannot be taken for an option."""
     text = near(path)
     return f"./{text}" if text.startswith("-") else text
+
+
+def on_ray(facts: Mapping[str, Any]) -> str:
+    """Return what a cluster did beyond its work: what was asked twice, and what was left out."""
+    again = facts["asked_again"]
+    told = f"On Ray ({facts['on']}): {facts['asked']:,} responses asked"
+    if again:
+        told += f", {again:,} of them again ({again / max(1, facts['asked']):.1%})"
+    for name, words in (("duplicates", "double rows left out"), ("torn", "torn files left out")):
+        if facts[name]:
+            told += f", {facts[name]:,} {words}"
+    return told

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 
-from rocketeval.hashing import combine
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from rocketeval.hashing import combine, combine_each
 from rocketeval.prompts.render import Prompt
 from rocketeval.records import Checklist, GradingTask, Query
 from rocketeval.store.inputs import Inputs
+from rocketeval.store.keys import hex_to_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +25,18 @@ class Cell:
     candidate: str
     key: bytes | None
     """None when its query has no checklist."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CellBlock:
+    """Many cells as columns: all responses to some queries, in query order."""
+
+    query_ids: list[str]
+    candidates: list[str]
+    keys: bytes
+    """16 bytes for each cell that has a key, one after the other."""
+    known: NDArray[np.bool_]
+    """Which cells have one: those whose query has a checklist."""
 
 
 class Identities:
@@ -38,6 +56,11 @@ class Identities:
         head = self._heads.get(query_id)
         return None if head is None else combine(head[0], response_hash, head[1])
 
+    def keys(self, query_id: str, response_hashes: bytes) -> bytes | None:
+        """Return the identities of judgments on one query, hashes and they one after the other."""
+        head = self._heads.get(query_id)
+        return None if head is None else combine_each(head[0], response_hashes, head[1])
+
 
 def cells(inputs: Inputs, judge: bytes) -> Iterator[Cell]:
     """Yield every response of the run in query order, with its judgment's identity."""
@@ -45,6 +68,46 @@ def cells(inputs: Inputs, judge: bytes) -> Iterator[Cell]:
     for head in inputs.heads():
         key = identities.key(head.query_id, head.hash)
         yield Cell(head.query_id, head.candidate, key)
+
+
+def cell_blocks(
+    inputs: Inputs, judge: bytes, rows: int, query_ids: Collection[str] | None = None
+) -> Iterator[CellBlock]:
+    """Yield the same cells in blocks of about `rows`, a query's cells always in one block.
+
+    `query_ids` leaves out all other queries. Without cells there is one empty block.
+    """
+    identities = Identities(judge, inputs.queries, inputs.checklists())
+    for table in inputs.head_tables(rows, query_ids):
+        queries = _encoded(table["query_id"])
+        hashes = hex_to_bytes(table["hash"])
+        keys: list[bytes] = []
+        known = np.ones(len(queries), dtype=bool)
+        for query_id, start, stop in _runs(queries):
+            made = identities.keys(query_id, hashes[16 * start : 16 * stop])
+            known[start:stop] = made is not None
+            keys.append(made or b"")
+        candidates = _encoded(table["candidate"])
+        yield CellBlock(_names(queries), _names(candidates), b"".join(keys), known)
+
+
+def _encoded(column: pa.ChunkedArray) -> pa.DictionaryArray:
+    return column.combine_chunks().dictionary_encode()
+
+
+def _names(encoded: pa.DictionaryArray) -> list[str]:
+    """Return the names of a column; a name stands in a million rows, and once in memory."""
+    names = encoded.dictionary.to_pylist()
+    return [names[place] for place in encoded.indices.to_pylist()]
+
+
+def _runs(encoded: pa.DictionaryArray) -> Iterator[tuple[str, int, int]]:
+    """Yield each run of equal names: the name, its first row, the row after its last."""
+    runs = pc.run_end_encode(encoded.indices)
+    names, start = encoded.dictionary.to_pylist(), 0
+    for place, stop in zip(runs.values.to_pylist(), runs.run_ends.to_pylist(), strict=True):
+        yield names[place], start, stop
+        start = stop
 
 
 def unfinished_tasks(

@@ -31,7 +31,10 @@ class Scorer(Protocol):
         ...
 
     def predict(self, answers: AnswerTable) -> NDArray[np.float64]:
-        """Return one score per response; NaN where there is none."""
+        """Return one score per response; NaN where there is none.
+
+        A query's scores rest on the fit and on that query's answers: large runs come in parts.
+        """
         ...
 
 

@@ -27,6 +27,7 @@ def check_scorer(kind: type[Scorer], config: ScorerConfig | None = None) -> None
     scores = _check_purity(scorer, answers)
     _check_values(scores, answers, settings.scale)
     _check_order(scorer, answers, scores)
+    _check_parts(scorer, answers, scores)
 
 
 def _stored_parameters(scorer: Scorer) -> dict[str, Any]:
@@ -76,6 +77,17 @@ def _check_order(scorer: Scorer, answers: AnswerTable, scores: NDArray[np.float6
     _require(
         again.tobytes() == scores[order].tobytes(), "a score depends on the order of the queries"
     )
+
+
+def _check_parts(scorer: Scorer, answers: AnswerTable, scores: NDArray[np.float64]) -> None:
+    """A query on its own gets the same scores, to the last bit: large runs come in parts."""
+    for query_id in dict.fromkeys(answers.query_ids):
+        own = [row for row, name in enumerate(answers.query_ids) if name == query_id]
+        alone = scorer.predict(answers.take(own))
+        _require(
+            alone.tobytes() == scores[own].tobytes(),
+            "a score depends on the answers to other queries",
+        )
 
 
 def _example_answers() -> tuple[AnswerTable, Gold]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from itertools import compress
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,16 +43,24 @@ class Scored:
 
     def counts(self) -> dict[str, int]:
         """How many scores rest on what."""
-        pairs = zip(self.basis, np.isfinite(self.scores).tolist(), strict=True)
-        return dict(sorted(Counter(basis.value for basis, scored in pairs if scored).items()))
+        counted = Counter(compress(self.basis, np.isfinite(self.scores).tolist()))
+        return dict(sorted((basis.value, count) for basis, count in counted.items()))
+
+
+def score_unlearned(answers: AnswerTable, scorer: Scorer, config: ScorerConfig) -> Scored:
+    """Return the scores of a scorer that does not learn: a query's rest on its own answers alone.
+
+    So the answers may be those to some of the queries, and the others come in another call.
+    """
+    scores = scorer.fit(answers, Gold()).predict(answers)
+    return Scored(scores, (Basis.UNSUPERVISED,) * len(answers), config.kind, scorer, None)
 
 
 def score_answers(answers: AnswerTable, gold: Gold, config: ScorerConfig) -> Scored:
     """Return a score for every response, none by a fit that saw that response's gold."""
     scorer = create_scorer(config)
     if not isinstance(scorer, Learner):
-        scores = scorer.fit(answers, Gold()).predict(answers)
-        return Scored(scores, (Basis.UNSUPERVISED,) * len(answers), config.kind, scorer, None)
+        return score_unlearned(answers, scorer, config)
     split = split_gold(gold, set(answers.candidates), config)
     held_out = held_out_scores(config, answers, split.learned)
     seen = held_out.rows

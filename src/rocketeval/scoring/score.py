@@ -29,6 +29,13 @@ def align_answers(
     lists = ledger["p_yes"].combine_chunks().take(rows)
     if isinstance(lists, pa.ChunkedArray):
         lists = lists.combine_chunks()
+    return table_of_lists(query_ids, candidates, lists)
+
+
+def table_of_lists(
+    query_ids: Sequence[str], candidates: Sequence[str], lists: pa.ListArray
+) -> AnswerTable:
+    """Return the answers of cells that have one list each; null is no judgment, or no answer."""
     lengths = pc.fill_null(pc.list_value_length(lists), 0).to_numpy(zero_copy_only=False)
     offsets = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
     p_yes = pc.list_flatten(lists).to_numpy(zero_copy_only=False).astype(np.float64)
@@ -55,7 +62,9 @@ def count_statuses(
     return dict(sorted(counts.items()))
 
 
-def score_table(answers: AnswerTable, scored: Scored, keys: Sequence[str | None]) -> pa.Table:
+def score_table(
+    answers: AnswerTable, scored: Scored, keys: Sequence[str | None] | pa.StringArray
+) -> pa.Table:
     """Return the scores as the table that is written to disk."""
     return pa.table(
         {

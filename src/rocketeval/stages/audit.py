@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict, replace
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from rocketeval.audit.advice import advice
 from rocketeval.audit.audit import Audit, audit
@@ -15,7 +17,8 @@ from rocketeval.config import RunConfig, ScorerConfig
 from rocketeval.grid import ScoreGrid
 from rocketeval.records import Basis, Gold
 from rocketeval.scoring.base import create_scorer
-from rocketeval.stages.score import read_answers, read_grid
+from rocketeval.stages.answers import AnswerReader
+from rocketeval.stages.score import read_grid
 from rocketeval.stages.yes_no import answers_yes_or_no
 from rocketeval.store.run import RunStore
 
@@ -31,7 +34,7 @@ def audit_run(store: RunStore, config: RunConfig) -> Audit:
     grid = read_grid(store)
     found = audit(
         grid,
-        _rivals(store, config) if gold.votes or gold.labels else {},
+        _rivals(store, config, gold, grid) if gold.votes or gold.labels else {},
         _lengths(store, gold, grid, config.ranking.seed),
         ratings,
         gold,
@@ -56,13 +59,13 @@ def _lengths(
 
     Queries with gold are always among them.
     """
-    known = {vote.query_id for vote in gold.votes} | {label.query_id for label in gold.labels}
-    known |= _some_queries(grid, seed)
-    return {
-        (head.query_id, head.candidate): float(head.length)
-        for head in store.inputs.heads()
-        if head.query_id in known
-    }
+    lengths = store.inputs.lengths_of(_queries(gold) | _some_queries(grid, seed))
+    return {cell: float(length) for cell, length in lengths.items()}
+
+
+def _queries(gold: Gold) -> set[str]:
+    """Return the queries with labels or votes."""
+    return {vote.query_id for vote in gold.votes} | {label.query_id for label in gold.labels}
 
 
 def _some_queries(grid: ScoreGrid, seed: int) -> set[str]:
@@ -83,20 +86,27 @@ def _categories(store: RunStore, gold: Gold) -> dict[str, str]:
     return {query.id: query.category for query in queries if query.category}
 
 
-def _rivals(store: RunStore, config: RunConfig) -> dict[str, ScoreGrid]:
-    """Return the same judgments scored by simpler means than the run's scorer."""
-    answers, _ = read_answers(store)
+def _rivals(
+    store: RunStore, config: RunConfig, gold: Gold, grid: ScoreGrid
+) -> dict[str, ScoreGrid]:
+    """Return judgments on queries with gold, scored by simpler means than the run's scorer."""
     scorer = config.scorer
     own = scorer.kind if scorer.fitted is None else None
     kinds = _SIMPLER if answers_yes_or_no(config) else _SIMPLER_GRADES
-    simpler = {name: kind for name, kind in kinds.items() if kind != own}
-
-    def grid(kind: str) -> ScoreGrid:
-        settings = ScorerConfig(kind=kind, scale=scorer.scale, missing=scorer.missing)
-        scores = create_scorer(settings).predict(answers).tolist()
-        return ScoreGrid.from_columns(answers.query_ids, answers.candidates, scores)
-
-    return {name: grid(kind) for name, kind in simpler.items()}
+    scorers = {
+        name: create_scorer(ScorerConfig(kind=kind, scale=scorer.scale, missing=scorer.missing))
+        for name, kind in kinds.items()
+        if kind != own
+    }
+    scores = {name: np.full(grid.scores.shape, np.nan) for name in scorers}
+    rows = {query: row for row, query in enumerate(grid.query_ids)}
+    columns = {candidate: column for column, candidate in enumerate(grid.candidates)}
+    for part in AnswerReader(store).parts(_queries(gold)):
+        own_rows = [rows[query] for query in part.answers.query_ids]
+        own_columns = [columns[candidate] for candidate in part.answers.candidates]
+        for name, simpler in scorers.items():
+            scores[name][own_rows, own_columns] = simpler.predict(part.answers)
+    return {name: ScoreGrid(grid.query_ids, grid.candidates, own) for name, own in scores.items()}
 
 
 def _basis(store: RunStore, gold: Gold) -> dict[tuple[str, str], Basis]:
@@ -104,12 +114,15 @@ def _basis(store: RunStore, gold: Gold) -> dict[tuple[str, str], Basis]:
     cells = gold_cells(gold)
     if not cells:
         return {}
-    columns = map(store.score_names, ("query_id", "candidate", "basis"))
-    return {
-        (query_id, candidate): Basis(basis)
-        for query_id, candidate, basis in zip(*columns, strict=True)
-        if (query_id, candidate) in cells
-    }
+    queries = pa.array(sorted({query_id for query_id, _ in cells}), pa.string())
+    found: dict[tuple[str, str], Basis] = {}
+    for batch in store.score_batches(["query_id", "candidate", "basis"]):
+        chosen = batch.filter(pc.is_in(batch["query_id"], value_set=queries))
+        columns = (chosen[name].to_pylist() for name in ("query_id", "candidate", "basis"))
+        for query_id, candidate, basis in zip(*columns, strict=True):
+            if (query_id, candidate) in cells:
+                found[query_id, candidate] = Basis(basis)
+    return found
 
 
 _SIMPLER_GRADES = {"mean of answers": "mean"}

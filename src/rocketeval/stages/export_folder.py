@@ -25,8 +25,8 @@ from rocketeval.exports.official import (
 from rocketeval.exports.wildbench import score_entry
 from rocketeval.names import counted
 from rocketeval.records import Response
+from rocketeval.stages.answers import read_answers
 from rocketeval.stages.export_place import ABOUT, Exported, filling
-from rocketeval.stages.score import read_answers
 from rocketeval.stages.yes_no import answers_yes_or_no
 from rocketeval.store.files import write_json, write_jsonl
 from rocketeval.store.run import RunStore

@@ -15,7 +15,7 @@ from rocketeval.benchmarks.reading import Row, read_rows
 from rocketeval.config import RunConfig
 from rocketeval.errors import BenchmarkError, ConfigError
 from rocketeval.scoring.answers import AnswerTable
-from rocketeval.stages.score import read_answers
+from rocketeval.stages.answers import read_answers
 from rocketeval.stages.yes_no import answers_yes_or_no
 from rocketeval.store.run import RunStore
 

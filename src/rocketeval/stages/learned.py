@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from typing import Any
+
+import pyarrow as pa
 
 from rocketeval.audit.training import gold_cells
 from rocketeval.config import ScorerConfig
@@ -12,7 +13,7 @@ from rocketeval.errors import ArtifactError
 from rocketeval.records import Basis, Gold
 from rocketeval.scoring.answers import AnswerTable
 from rocketeval.scoring.artifact import load_scorer, save_scorer
-from rocketeval.scoring.base import Learner, Saveable, create_scorer
+from rocketeval.scoring.base import Learner, Saveable, Scorer, create_scorer
 from rocketeval.scoring.crossfit import Scored
 from rocketeval.scoring.labelled import refuse_off_scale
 from rocketeval.scoring.provenance import Provenance
@@ -25,7 +26,7 @@ def check_learnable(store: RunStore, config: ScorerConfig) -> None:
     if config.fitted is not None:
         load_scorer(config.fitted)
     elif isinstance(create_scorer(config), Learner):
-        candidates = {head.candidate for head in store.inputs.heads()}
+        candidates = store.inputs.candidates()
         gold = Gold(store.inputs.labels(), store.inputs.votes())
         refuse_off_scale(split_gold(gold, candidates, config).learned.labels, config.scale)
 
@@ -35,7 +36,7 @@ def keep_scorer(
     config: ScorerConfig,
     scored: Scored,
     answers: AnswerTable,
-    keys: Sequence[str | None],
+    keys: pa.StringArray,
 ) -> None:
     """Write the fitted scorer into the run, if it learned anything."""
     if scored.split is None or not isinstance(scored.scorer, Saveable):
@@ -48,35 +49,45 @@ def keep_scorer(
     save_scorer(scored.scorer, config, store.scorer_path, provenance=provenance)
 
 
-def keep_weights(store: RunStore, scored: Scored) -> None:
+def keep_weights(store: RunStore, scorer: Scorer) -> None:
     """Write the item weights of the run's queries, if the scorer has learned, here or elsewhere."""
-    if not isinstance(scored.scorer, Learner):
+    if not isinstance(scorer, Learner):
         return
     asked = store.inputs.checklists()
-    weights = scored.scorer.item_weights()
+    weights = scorer.item_weights()
     kept = {query: found.tolist() for query, found in weights.items() if query in asked}
     store.save_json("item_weights", kept)
 
 
-def apply_saved(
-    store: RunStore, config: ScorerConfig, answers: AnswerTable, keys: Sequence[str | None]
-) -> Scored:
-    """Return the scores that the saved scorer gives; those it learned from are marked as fitted."""
-    assert config.fitted is not None
-    loaded = load_scorer(config.fitted)
-    loaded.provenance.check_judge(store.judge())
-    loaded.provenance.check_checklists(_checklist_hashes(store))
-    for setting in ("scale", "missing"):
-        theirs, ours = getattr(loaded.config, setting), getattr(config, setting)
-        if theirs != ours:
-            raise ArtifactError(
-                f"{config.fitted} was fitted with `{setting}: {_written(theirs)}`; the run says "
-                f"`{setting}: {_written(ours)}`.",
-                hint=f"Set `scorer.{setting}` to that of the saved scorer.",
-            )
-    fitted = loaded.provenance.learned_from(keys)
-    basis = tuple(Basis.FITTED if seen else Basis.UNSEEN for seen in fitted.tolist())
-    return Scored(loaded.scorer.predict(answers), basis, loaded.config.kind, loaded.scorer, None)
+class SavedScorer:
+    """The scorer that `scorer.fitted` names, if it suits the run; ArtifactError if it does not."""
+
+    def __init__(self, store: RunStore, config: ScorerConfig) -> None:
+        assert config.fitted is not None
+        loaded = load_scorer(config.fitted)
+        loaded.provenance.check_judge(store.judge())
+        loaded.provenance.check_checklists(_checklist_hashes(store))
+        for setting in ("scale", "missing"):
+            theirs, ours = getattr(loaded.config, setting), getattr(config, setting)
+            if theirs != ours:
+                raise ArtifactError(
+                    f"{config.fitted} was fitted with `{setting}: {_written(theirs)}`; the run "
+                    f"says `{setting}: {_written(ours)}`.",
+                    hint=f"Set `scorer.{setting}` to that of the saved scorer.",
+                )
+        self._loaded = loaded
+
+    @property
+    def scorer(self) -> Scorer:
+        """The scorer as it was fitted."""
+        return self._loaded.scorer
+
+    def apply(self, answers: AnswerTable, keys: pa.StringArray) -> Scored:
+        """Return the scores that it gives; those it learned from are marked as fitted."""
+        fitted = self._loaded.provenance.learned_from(keys.to_pylist())
+        basis = tuple(Basis.FITTED if seen else Basis.UNSEEN for seen in fitted.tolist())
+        scores = self.scorer.predict(answers)
+        return Scored(scores, basis, self._loaded.config.kind, self.scorer, None)
 
 
 def learned_facts(scored: Scored) -> dict[str, Any]:
@@ -110,8 +121,9 @@ def _checklist_hashes(store: RunStore) -> dict[str, str]:
     return {query_id: made.content_hash.hex() for query_id, made in checklists.items()}
 
 
-def _learned_keys(gold: Gold, answers: AnswerTable, keys: Sequence[str | None]) -> list[str]:
+def _learned_keys(gold: Gold, answers: AnswerTable, keys: pa.StringArray) -> list[str]:
     """The judgments whose gold was learned from."""
     cells = gold_cells(gold)
-    rows = zip(answers.query_ids, answers.candidates, keys, strict=True)
-    return [key for query, candidate, key in rows if key and (query, candidate) in cells]
+    names = enumerate(zip(answers.query_ids, answers.candidates, strict=True))
+    rows = pa.array([row for row, cell in names if cell in cells], pa.int64())
+    return [key for key in keys.take(rows).to_pylist() if key]

@@ -20,7 +20,7 @@ from rocketeval.lint.static import StaticFindings, check_checklists
 from rocketeval.records import Checklist, Query
 from rocketeval.scoring.labelled import mean_by_response
 from rocketeval.scoring.score import align_answers
-from rocketeval.stages.score import read_answers
+from rocketeval.stages.answers import read_answers
 from rocketeval.stages.yes_no import answers_yes_or_no
 from rocketeval.store.run import RunStore
 

@@ -21,7 +21,7 @@ from rocketeval.hashing import content_hash
 from rocketeval.records import Gold
 from rocketeval.scoring.base import Learner, create_scorer
 from rocketeval.scoring.crossfit import Scored, score_answers
-from rocketeval.stages.score import read_answers
+from rocketeval.stages.answers import read_answers
 from rocketeval.store.run import RunStore
 
 LONGEST_NAME = 80

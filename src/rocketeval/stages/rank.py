@@ -35,8 +35,7 @@ def rank_candidates(store: RunStore, config: RunConfig) -> Ranking:
 def check_anchor(store: RunStore, config: RunConfig) -> None:
     """Raise ConfigError, before anything is paid for, if no candidate is the anchor."""
     if config.ranking.anchor is not None:
-        names = sorted({head.candidate for head in store.inputs.heads()})
-        find_anchor(config.ranking.anchor, names)
+        find_anchor(config.ranking.anchor, sorted(store.inputs.candidates()))
 
 
 def read_ranking(store: RunStore) -> Ranking:

@@ -2,62 +2,94 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
-from rocketeval.config import RunConfig
-from rocketeval.grading.schedule import cells
-from rocketeval.grid import ScoreGrid
+from rocketeval.config import RunConfig, ScorerConfig
+from rocketeval.grid import GridBuilder, ScoreGrid
 from rocketeval.records import Gold
-from rocketeval.scoring.answers import AnswerTable
-from rocketeval.scoring.crossfit import score_answers
-from rocketeval.scoring.score import align_answers, count_statuses, score_table
-from rocketeval.stages.learned import apply_saved, keep_scorer, keep_weights, learned_facts
+from rocketeval.scoring.base import Learner, create_scorer
+from rocketeval.scoring.crossfit import Scored, score_answers, score_unlearned
+from rocketeval.scoring.score import score_table
+from rocketeval.stages.answers import AnsweredPart, AnswerReader
+from rocketeval.stages.learned import SavedScorer, keep_scorer, keep_weights, learned_facts
 from rocketeval.store.run import RunStore
 
 
 def score_responses(store: RunStore, config: RunConfig) -> dict[str, Any]:
     """Write the scores; return how many there are, what they rest on, and how many are missing."""
     store.drop_from("score")
-    answers, keys = read_answers(store)
-    if config.scorer.fitted is None:
-        gold = Gold(store.inputs.labels(), store.inputs.votes())
-        scored = score_answers(answers, gold, config.scorer)
-        keep_scorer(store, config.scorer, scored, answers, keys)
-    else:
-        scored = apply_saved(store, config.scorer, answers, keys)
-    keep_weights(store, scored)
-    store.save_scores(score_table(answers, scored, keys))
+    reader = AnswerReader(store)
+    tally = _Tally()
+    store.save_scores(map(tally.count, _scored_parts(store, config.scorer, reader)))
+    scored = tally.last
+    assert scored is not None
     return {
-        "scores": int(np.isfinite(scored.scores).sum()),
-        "without_score": int(np.isnan(scored.scores).sum()),
-        "answers": int(answers.items.sum()),
-        "missing_answers": int((answers.items - answers.answered).sum()),
-        "statuses": count_statuses(keys, store.judgments(["key"]), store.judgments(["status"])),
+        **tally.counts,
+        "statuses": reader.statuses(),
         "scorer": scored.kind,
-        "basis": scored.counts(),
+        "basis": dict(sorted(tally.basis.items())),
         "learned": learned_facts(scored),
     }
 
 
-def read_answers(store: RunStore) -> tuple[AnswerTable, list[str | None]]:
-    """Return the answers of every response in the run's order, with its judgment's key."""
-    query_ids, candidates, keys = [], [], []
-    known: dict[str, str] = {}
-    for cell in cells(store.inputs, store.judge().digest):
-        # A name stands in a million rows, and once in memory.
-        query_ids.append(known.setdefault(cell.query_id, cell.query_id))
-        candidates.append(known.setdefault(cell.candidate, cell.candidate))
-        keys.append(None if cell.key is None else cell.key.hex())
-    judgments = store.judgments(["key", "p_yes"])
-    return align_answers(query_ids, candidates, keys, judgments), keys
-
-
 def read_grid(store: RunStore) -> ScoreGrid:
     """Return the run's scores as a grid of queries and candidates."""
-    return ScoreGrid.from_columns(
-        store.score_names("query_id"),
-        store.score_names("candidate"),
-        store.scores(["score"])["score"].to_pylist(),
-    )
+    builder = GridBuilder()
+    for batch in store.score_batches(["query_id", "candidate", "score"]):
+        scores = batch["score"].to_numpy(zero_copy_only=False)
+        builder.add(batch["query_id"], batch["candidate"], scores.astype(np.float64))
+    return builder.grid()
+
+
+_Part = tuple[AnsweredPart, Scored]
+
+
+def _scored_parts(store: RunStore, config: ScorerConfig, reader: AnswerReader) -> Iterator[_Part]:
+    """Yield all responses with their scores, at least one part of them.
+
+    A scorer that learns here sees all responses at once; any other gives a query its scores from
+    that query's answers alone.
+    """
+    scorer = None if config.fitted else create_scorer(config)
+    if scorer is None:
+        saved = SavedScorer(store, config)
+        keep_weights(store, saved.scorer)
+        for part in reader.parts():
+            yield part, saved.apply(part.answers, part.keys)
+    elif isinstance(scorer, Learner):
+        part = reader.whole()
+        gold = Gold(store.inputs.labels(), store.inputs.votes())
+        scored = score_answers(part.answers, gold, config)
+        keep_scorer(store, config, scored, part.answers, part.keys)
+        keep_weights(store, scored.scorer)
+        yield part, scored
+    else:
+        for part in reader.parts():
+            yield part, score_unlearned(part.answers, scorer, config)
+
+
+@dataclass
+class _Tally:
+    """What the manifest says of all parts together."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    basis: Counter[str] = field(default_factory=Counter)
+    last: Scored | None = None
+    """Any part tells what the scorer has learned."""
+
+    def count(self, scored_part: _Part) -> pa.Table:
+        """Count a part; return it as the table that is written to disk."""
+        part, self.last = scored_part
+        answers, scores = part.answers, self.last.scores
+        self.counts["scores"] += int(np.isfinite(scores).sum())
+        self.counts["without_score"] += int(np.isnan(scores).sum())
+        self.counts["answers"] += int(answers.items.sum())
+        self.counts["missing_answers"] += int((answers.items - answers.answered).sum())
+        self.basis.update(self.last.counts())
+        return score_table(answers, self.last, part.keys)

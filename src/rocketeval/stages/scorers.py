@@ -11,7 +11,7 @@ from rocketeval.records import Gold
 from rocketeval.scoring.base import Learner, create_scorer
 from rocketeval.scoring.select import DEFAULTS
 from rocketeval.scoring.split import split_gold
-from rocketeval.stages.score import read_answers
+from rocketeval.stages.answers import read_answers
 from rocketeval.store.run import RunStore
 
 

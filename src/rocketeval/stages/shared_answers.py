@@ -9,8 +9,8 @@ import numpy as np
 
 from rocketeval.errors import BenchmarkError
 from rocketeval.scoring.answers import AnswerTable
+from rocketeval.stages.answers import read_answers
 from rocketeval.stages.judged_runs import JudgedRun
-from rocketeval.stages.score import read_answers
 
 Cell = tuple[str, str]
 

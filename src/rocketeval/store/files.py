@@ -14,6 +14,9 @@ import pyarrow.parquet as pq
 
 from rocketeval.errors import StoreError
 
+ROW_GROUP = 1 << 20
+"""Rows that Parquet files hold together."""
+
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
@@ -83,3 +86,19 @@ def write_parquet(path: Path, table: pa.Table) -> None:
     """Write an immutable Parquet part, durably."""
     with replacing(path) as temporary:
         pq.write_table(table, temporary, compression="zstd")
+
+
+def write_parquet_parts(path: Path, parts: Iterable[pa.Table]) -> None:
+    """Write tables, at least one, into one Parquet file: the bytes that all as one would give."""
+    rows = iter(parts)
+    waiting = next(rows)
+    with (
+        replacing(path) as temporary,
+        pq.ParquetWriter(temporary, waiting.schema, compression="zstd") as writer,
+    ):
+        for table in rows:
+            waiting = pa.concat_tables([waiting, table])
+            while waiting.num_rows > ROW_GROUP:
+                writer.write_table(waiting.slice(0, ROW_GROUP).combine_chunks())
+                waiting = waiting.slice(ROW_GROUP)
+        writer.write_table(waiting.combine_chunks(), ROW_GROUP)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import shutil
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
@@ -38,12 +38,14 @@ RESPONSES = pa.schema(
 PROVENANCE = "checklist_provenance.json"
 EARLIER = "earlier_checklists.jsonl"
 """Checklists that others took the place of: their judgments still answer the items they share."""
+_HEAD_COLUMNS = ["query_id", "candidate", "hash"]
 _RESPONSE_COLUMNS = ["query_id", "candidate", "text", "history"]
 QUERIES_PER_BUCKET = 64
 MOST_BUCKETS = 128
 """Each is an open file while responses are read."""
 SPILL_BYTES = 64 << 20
 BATCH_ROWS = 4096
+HEAD_ROWS = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +158,48 @@ class Inputs:
                 bytes.fromhex(row["hash"]),
                 row["length"],
             )
+
+    def head_tables(
+        self, rows: int, query_ids: Collection[str] | None = None
+    ) -> Iterator[pa.Table]:
+        """Yield names and hashes of all responses in the same order, in tables of about `rows`.
+
+        All responses to a query are in one table. Without responses there is one empty table.
+        `query_ids` leaves out all other queries.
+        """
+        chosen = None if query_ids is None else pa.array(sorted(query_ids), pa.string())
+        waiting = RESPONSES.empty_table().select(_HEAD_COLUMNS)
+        for path in self._parts():
+            with pq.ParquetFile(path) as part:
+                for batch in part.iter_batches(HEAD_ROWS, columns=_HEAD_COLUMNS):
+                    heads = pa.Table.from_batches([batch])
+                    if chosen is not None:
+                        heads = heads.filter(pc.is_in(heads["query_id"], value_set=chosen))
+                    waiting = pa.concat_tables([waiting, heads])
+                    cut = _last_query_begins(waiting) if waiting.num_rows >= rows else 0
+                    if cut:
+                        yield waiting.slice(0, cut)
+                        waiting = waiting.slice(cut)
+        yield waiting
+
+    def lengths_of(self, query_ids: Collection[str]) -> dict[tuple[str, str], int]:
+        """Return the characters of every response to the given queries, by query and candidate."""
+        chosen = pc.field("query_id").isin(list(query_ids))
+        found: dict[tuple[str, str], int] = {}
+        for path in self._parts():
+            columns = ["query_id", "candidate", "length"]
+            table = pq.read_table(path, columns=columns, filters=chosen)
+            names = zip(table["query_id"].to_pylist(), table["candidate"].to_pylist(), strict=True)
+            found.update(zip(names, table["length"].to_pylist(), strict=True))
+        return found
+
+    def candidates(self) -> set[str]:
+        """Return the names of all candidates."""
+        found: set[str] = set()
+        for path in self._parts():
+            names = pq.read_table(path, columns=["candidate"])["candidate"]
+            found.update(names.unique().to_pylist())
+        return found
 
     def save_checklists(self, checklists: Iterable[Checklist]) -> bool:
         """Write the checklists the run grades with; return whether they differ from before."""
@@ -293,6 +337,12 @@ class _ResponseSorter:
             names = (table[name].to_pylist() for name in ("query_id", "candidate", "hash"))
             digest = combine(digest, content_hash(*names))
         return digest.hex()
+
+
+def _last_query_begins(heads: pa.Table) -> int:
+    """Return the row at which the last query's responses begin."""
+    query_ids = heads["query_id"]
+    return int(query_ids.index(query_ids[-1]).as_py())
 
 
 def _checklist(row: dict[str, Any]) -> Checklist:

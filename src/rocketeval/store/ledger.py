@@ -81,6 +81,16 @@ class Ledger:
         self.finished.update(map(bytes.fromhex, table["key"].to_pylist()))
         self._start_next()
 
+    def extend(self, table: pa.Table) -> None:
+        """Add judgments that others made for this run, as a part of their own; none may be here."""
+        self._will_change()
+        self.roll()
+        write_parquet(self._part_path, table)
+        if self._mirror:
+            self._mirror.publish(self._part_path)
+        self.finished.update(map(bytes.fromhex, table["key"].to_pylist()))
+        self._start_next()
+
     def roll(self) -> None:
         """Turn the journal into an immutable part."""
         if not self._rows:
@@ -172,16 +182,21 @@ def read_tables(folder: Path, columns: Sequence[str] | None = None) -> Iterator[
     """Yield every judgment in `folder`, part by part, the growing journal included."""
     names = list(columns) if columns is not None else JUDGMENTS.names
     for path in live_files(folder):
-        try:
-            if path.suffix == ".parquet":
-                yield _read_part(path, names)
-            elif path.stat().st_size:
-                yield _read_journal(path).select(names)
-        except FileNotFoundError:
-            # A writer rolled this journal while we read; its part holds the same rows.
-            rolled = path.with_name(path.name.replace("journal-", "part-")).with_suffix(".parquet")
-            if rolled.exists():
-                yield _read_part(rolled, names)
+        table = read_file(path, names)
+        if table is not None:
+            yield table
+
+
+def read_file(path: Path, names: Sequence[str]) -> pa.Table | None:
+    """Return columns of one part or journal as it is now; None where nothing is in it."""
+    try:
+        if path.suffix == ".parquet":
+            return _read_part(path, names)
+        return _read_journal(path).select(names) if path.stat().st_size else None
+    except FileNotFoundError:
+        # A writer rolled this journal while we read; its part holds the same rows.
+        rolled = path.with_name(path.name.replace("journal-", "part-")).with_suffix(".parquet")
+        return _read_part(rolled, names) if rolled.exists() else None
 
 
 def adopt_from_cache(ledger: Ledger, cache: Path, wanted: Mapping[bytes, tuple[str, str]]) -> int:
@@ -279,4 +294,12 @@ def _write_whole(handle: int, line: bytes) -> None:
         )
 
 
-__all__ = ["Ledger", "Mirror", "adopt_from_cache", "count_rows", "live_files", "read_tables"]
+__all__ = [
+    "Ledger",
+    "Mirror",
+    "adopt_from_cache",
+    "count_rows",
+    "live_files",
+    "read_file",
+    "read_tables",
+]

@@ -41,7 +41,7 @@ from rocketeval.store.files import (
     write_bytes,
     write_json,
     write_jsonl,
-    write_parquet,
+    write_parquet_parts,
 )
 from rocketeval.store.inputs import Inputs
 from rocketeval.store.ledger import Ledger, Mirror, count_rows, read_tables
@@ -49,6 +49,8 @@ from rocketeval.store.schema import answers_to_lists, lists_to_answers, row_to_j
 
 JSONL_ROWS = 200_000
 """Scores are also written as JSON lines up to this many rows."""
+SCORE_ROWS = 1 << 18
+"""Scores that are read at a time."""
 
 
 MADE = {
@@ -306,12 +308,23 @@ class RunStore:
             for failure in self.failures()
         }
 
-    def save_scores(self, scores: pa.Table) -> None:
-        """Write the scores; the same scores give the same bytes."""
-        write_parquet(self.path / "scores.parquet", scores)
+    def save_scores(self, parts: Iterable[pa.Table]) -> None:
+        """Write the scores, at least one table of them, in order; the same give the same bytes."""
+        few: list[pa.Table] = []
+        rows = 0
+
+        def passing() -> Iterator[pa.Table]:
+            nonlocal rows
+            for part in parts:
+                rows += part.num_rows
+                if rows <= JSONL_ROWS:
+                    few.append(part)
+                yield part
+
+        write_parquet_parts(self.path / "scores.parquet", passing())
         lines = self.path / "scores.jsonl"
-        if scores.num_rows <= JSONL_ROWS:
-            write_jsonl(lines, scores.to_pylist())
+        if rows <= JSONL_ROWS:
+            write_jsonl(lines, (row for part in few for row in part.to_pylist()))
         else:
             lines.unlink(missing_ok=True)
 
@@ -321,9 +334,16 @@ class RunStore:
         try:
             return pq.read_table(path, columns=columns)
         except pa.ArrowInvalid:
-            raise StoreError(
-                f"{path} cannot be read: it is damaged.", hint="Run `rocketeval score` again."
-            ) from None
+            raise _damaged(path) from None
+
+    def score_batches(self, columns: list[str]) -> Iterator[pa.RecordBatch]:
+        """Yield columns of the scores, some rows at a time; StageMissing before the score stage."""
+        path = self._stage_file("scores.parquet", "score")
+        try:
+            with pq.ParquetFile(path) as scores:
+                yield from scores.iter_batches(SCORE_ROWS, columns=columns)
+        except pa.ArrowInvalid:
+            raise _damaged(path) from None
 
     def score_names(self, column: str) -> list[str]:
         """Return a column of names of the scores; equal names are one string in memory."""
@@ -361,6 +381,12 @@ class RunStore:
                 f"{self.path} has no {name} yet.", hint=f"Run `rocketeval {stage}` first."
             )
         return path
+
+
+def _damaged(path: Path) -> StoreError:
+    return StoreError(
+        f"{path} cannot be read: it is damaged.", hint="Run `rocketeval score` again."
+    )
 
 
 def _keys(folder: Path) -> set[bytes]:

@@ -25,8 +25,8 @@ from rocketeval.scoring.answers import AnswerTable
 from rocketeval.scoring.base import Learner, create_scorer
 from rocketeval.scoring.crossfit import Scored, score_answers
 from rocketeval.scoring.score import count_statuses, score_table
+from rocketeval.stages.answers import read_answers
 from rocketeval.stages.report.stage import Findings, gather, read_findings
-from rocketeval.stages.score import read_answers
 from rocketeval.stages.yes_no import answers_yes_or_no
 from rocketeval.store.run import RunStore
 from rocketeval.store.watch import made_by

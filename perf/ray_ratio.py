@@ -1,0 +1,329 @@
+"""What Ray costs: the same tasks on one machine, on Ray, and through bare Ray Data.
+
+    python perf/ray_ratio.py [--tasks 50000] [--items 8] [--workers 1] [--record NAME]
+
+All three ask the same stub server on loopback, all items of a response in one request, with as
+many requests in flight. The bare row is `read_parquet -> map_batches -> write_parquet` with an
+aiohttp loop in an async actor: no retries, no readout of truncated answers, no checkpoint, no
+ledger. Ours is the whole grading stage, from the run's inputs to its ledger. Ray is started once,
+before the clock; starting its workers is inside it. CPU is that of all processes of ours and Ray's,
+the server's left out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import logging
+import os
+import shutil
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import orjson
+from client_cost import stub_server
+from harness.bare_http import Labels, chat_batch
+from harness.server import VLLMServer
+from harness.table import add_record_option, progress, render, show
+from harness.workload import make_workload
+from pyarrow.dataset import dataset
+
+from rocketeval import Run, RunConfig, parse_config
+from rocketeval.distributed.cluster import connected
+
+TICKS = os.sysconf("SC_CLK_TCK")
+IN_FLIGHT = 64
+BATCH = 64
+PREFIX_TOKENS = 400
+
+
+@dataclass
+class Measured:
+    """One way to grade the tasks."""
+
+    title: str
+    rows: int
+    seconds: float
+    cpu: float
+
+
+def main() -> None:
+    args = parse_arguments()
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        server = stack.enter_context(stub_server())
+        write_benchmark(folder / "benchmark", args.tasks, args.items)
+        progress(f"{args.tasks} tasks written")
+        found = [measure("one machine", args.tasks, local(folder, server, args))]
+        stack.enter_context(connected("ray", args.workers + 3))
+        warm_up()
+        found.append(measure("on Ray", args.tasks, on_ray(folder, server, args)))
+        bare = make_bare(folder, server, args)
+        found.append(measure("bare Ray Data", args.tasks, bare))
+    show([*heading(args), "", *table(found)], args.record)
+
+
+def measure(title: str, rows: int, work: Callable[[], Any]) -> Measured:
+    """Time the work and weigh all processes that are ours."""
+    with CpuSampler() as sampler:
+        started = time.monotonic()
+        work()
+        seconds = time.monotonic() - started
+    progress(f"{title}: {seconds:.1f} s, {sampler.seconds:.1f} s of CPU")
+    return Measured(title, rows, seconds, sampler.seconds)
+
+
+def local(folder: Path, server: VLLMServer, args: argparse.Namespace) -> Callable[[], Any]:
+    """Return the grading stage in this process."""
+    return ready(configure(folder, server, "local", args, None))
+
+
+def on_ray(folder: Path, server: VLLMServer, args: argparse.Namespace) -> Callable[[], Any]:
+    """Return the grading stage on Ray."""
+    return ready(configure(folder, server, "on_ray", args, "ray"))
+
+
+def ready(config: RunConfig) -> Callable[[], Any]:
+    """Return the grading stage of a run whose inputs are loaded."""
+    asyncio.run(Run(config).to_checklists())
+
+    def work() -> None:
+        facts = asyncio.run(Run(config).grade())
+        assert not facts["unfinished"], facts
+
+    return work
+
+
+def configure(
+    folder: Path, server: VLLMServer, name: str, args: argparse.Namespace, on: str | None
+) -> RunConfig:
+    """Return a run of the benchmark."""
+    return parse_config(
+        {
+            "name": name,
+            "benchmark": {"path": str(folder / "benchmark")},
+            "judge": {
+                "model": server.model,
+                "base_url": server.base_url,
+                "transport": "chat_batch",
+                "concurrency": IN_FLIGHT // args.workers if on else IN_FLIGHT,
+            },
+            "output": str(folder / "runs"),
+            "cache": None,
+            "distributed": {"cluster": on, "actors": args.workers, "batch": BATCH},
+        }
+    )
+
+
+class BareJudge:
+    """Asks the items of every row of a batch, and nothing else."""
+
+    def __init__(self, url: str, common: dict[str, Any], labels: Labels, in_flight: int) -> None:
+        self._url = url
+        self._common = common
+        self._labels = labels
+        self._places = asyncio.Semaphore(in_flight)
+        self._session: Any = None
+
+    async def __call__(self, batch: dict[str, Any]) -> dict[str, Any]:
+        import aiohttp
+        import numpy as np
+
+        if self._session is None:
+            self._session = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(limit=0),
+                headers={"Content-Type": "application/json"},
+            )
+        rows = zip(batch["prefix"], batch["suffixes"], strict=True)
+        answers = await asyncio.gather(*(self._ask(prefix, list(s)) for prefix, s in rows))
+        told = np.empty(len(answers), dtype=object)
+        told[:] = answers
+        return {"id": batch["id"], "key": batch["key"], "p_yes": told}
+
+    async def _ask(self, prefix: str, suffixes: list[str]) -> list[float | None]:
+        form = chat_batch()
+        prompts = [prefix + suffix for suffix in suffixes]
+        body = orjson.dumps({**self._common, **form.prompt(prompts)})
+        async with self._places, self._session.post(self._url, data=body) as reply:
+            told = orjson.loads(await reply.read())
+        return [self._labels.share(form.listed(choice)) for choice in told["choices"]]
+
+
+def warm_up() -> None:
+    """Let Ray start its first workers before the clock, for whoever comes first."""
+    import ray.data
+
+    logging.getLogger("ray.data").setLevel(logging.ERROR)
+    ray.data.DataContext.get_current().enable_progress_bars = False
+    ray.data.range(64, override_num_blocks=4).map_batches(lambda batch: batch).materialize()
+
+
+def make_bare(folder: Path, server: VLLMServer, args: argparse.Namespace) -> Callable[[], Any]:
+    """Return bare Ray Data over the tasks, which are laid out before the clock starts."""
+    import ray.data
+    from pyarrow import fs
+
+    from rocketeval.distributed.task_rows import write_tasks
+    from rocketeval.grading.methods.table import create_method
+    from rocketeval.grading.schedule import unfinished_tasks
+
+    run = Run(configure(folder, server, "local", args, None))
+    prompt = create_method(run.config).prompt
+    tasks = unfinished_tasks(run.store.inputs, prompt, run.store.judge().digest, lambda key: False)
+    write_tasks(tasks, {}, fs.LocalFileSystem(), str(folder / "tasks"))
+    plain = make_workload(1, 1, 10).plain()
+    labels = Labels.exact(server, plain["yes"], plain["no"])
+    common = {"model": server.model, "max_tokens": 1, "temperature": 0, **labels.settings}
+
+    def work() -> None:
+        context = ray.data.DataContext.get_current()
+        context.enable_progress_bars = False
+        context.use_datasource_v2 = False
+        shutil.rmtree(folder / "bare", ignore_errors=True)
+        judged = (
+            ray.data.read_parquet(str(folder / "tasks"))
+            .repartition(target_num_rows_per_block=BATCH)
+            .map_batches(
+                BareJudge,
+                fn_constructor_args=(
+                    server.base_url + chat_batch().path,
+                    common,
+                    labels,
+                    IN_FLIGHT // args.workers,
+                ),
+                batch_size=None,
+                compute=ray.data.ActorPoolStrategy(
+                    size=args.workers, max_concurrent_calls_per_actor=2
+                ),
+            )
+        )
+        judged.write_parquet(str(folder / "bare"))
+        written = dataset(folder / "bare").count_rows()
+        assert written == args.tasks, written
+
+    return work
+
+
+def write_benchmark(folder: Path, tasks: int, items: int) -> None:
+    """Write as many responses as there are tasks, ten candidates to a query."""
+    candidates = 10
+    queries = [f"q{number:06d}" for number in range(-(-tasks // candidates))]
+    filler = "The answer names the facts in order and says why each of them matters. " * 20
+    folder.mkdir()
+    with (folder / "queries.jsonl").open("wb") as stream:
+        for q in queries:
+            stream.write(orjson.dumps({"id": q, "text": f"What is {q}?"}) + b"\n")
+    with (folder / "checklists.jsonl").open("wb") as stream:
+        asked = [f"Does the response name fact {number}?" for number in range(items)]
+        for q in queries:
+            stream.write(orjson.dumps({"query_id": q, "items": asked}) + b"\n")
+    (folder / "responses").mkdir()
+    for number in range(candidates):
+        with (folder / "responses" / f"c{number}.jsonl").open("wb") as stream:
+            for place, q in enumerate(queries):
+                if place * candidates + number < tasks:
+                    text = f"c{number} on {q}: {filler[: PREFIX_TOKENS * 4]}"
+                    stream.write(orjson.dumps({"query_id": q, "text": text}) + b"\n")
+
+
+class CpuSampler:
+    """Adds up the CPU time of this process and all of Ray's, also of those that end meanwhile."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+        self._ended = threading.Event()
+        self._before = cpu_times()
+        self._latest = dict(self._before)
+        self._thread = threading.Thread(target=self._sample, daemon=True)
+
+    def __enter__(self) -> CpuSampler:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self._ended.set()
+        self._thread.join()
+        self._latest |= cpu_times()
+        self.seconds = sum(
+            spent - self._before.get(pid, 0.0) for pid, spent in self._latest.items()
+        )
+
+    def _sample(self) -> None:
+        while not self._ended.wait(0.25):
+            self._latest |= cpu_times()
+
+
+def cpu_times() -> dict[int, float]:
+    """Return the CPU seconds of every process that was started from here, by its number."""
+    found = {}
+    for path in Path("/proc").iterdir():
+        if not path.name.isdigit():
+            continue
+        try:
+            ours = MARK in (path / "environ").read_bytes() or int(path.name) == os.getpid()
+            if not ours or b"stub_server" in (path / "cmdline").read_bytes():
+                continue
+            fields = (path / "stat").read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        found[int(path.name)] = (int(fields[11]) + int(fields[12])) / TICKS
+    return found
+
+
+MARK = f"ROCKETEVAL_RAY_RATIO={os.getpid()}".encode()
+
+
+@contextmanager
+def marked() -> Iterator[None]:
+    """Mark every process that is started from here, so that it can be told apart."""
+    name, _, value = MARK.decode().partition("=")
+    os.environ[name] = value
+    yield
+
+
+def heading(args: argparse.Namespace) -> list[str]:
+    """Say what was asked."""
+    return [
+        f"{args.tasks} responses x {args.items} items, prompts of about {PREFIX_TOKENS} tokens, "
+        f"one request a response, {IN_FLIGHT} in flight, Ray workers: {args.workers}, "
+        f"batches of {BATCH}"
+    ]
+
+
+def table(found: list[Measured]) -> list[str]:
+    """Return one line a way, with its share of bare Ray Data."""
+    bare = found[-1]
+    lines = [
+        (
+            one.title,
+            f"{one.seconds:.1f}",
+            f"{one.rows / one.seconds:.0f}",
+            f"{bare.seconds / one.seconds:.2f}",
+            f"{one.cpu / one.rows * 1e6:.0f}",
+            f"{one.cpu / bare.cpu:.2f}",
+        )
+        for one in found
+    ]
+    return render(("", "seconds", "rows/s", "of bare", "CPU us/row", "of bare"), lines)
+
+
+def parse_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--tasks", type=int, default=50_000)
+    parser.add_argument("--items", type=int, default=8)
+    parser.add_argument("--workers", type=int, default=1)
+    add_record_option(parser)
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    with marked():
+        main()

@@ -1,0 +1,174 @@
+"""The connection to Ray: started here, or found where the config says."""
+
+from __future__ import annotations
+
+import logging
+import math
+import os
+import signal
+import socket
+import threading
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from typing import Any
+
+from rocketeval.errors import ClusterError, ConfigError
+
+START_SECONDS = "120"
+"""How long Ray may take to start on a busy machine."""
+REACH_SECONDS = 10.0
+"""How long a cluster's port may take to answer."""
+OBJECT_STORE = 256 << 20
+"""Bytes of shared memory for tasks under way, where Ray is started here."""
+CLIENT = "ray://"
+STARTED_OR_FOUND = ("local", "auto")
+"""Addresses that Ray resolves itself."""
+_log = logging.getLogger(__name__)
+
+
+def need_ray() -> None:
+    """Raise ConfigError unless Ray Data is installed."""
+    if find_spec("ray") is None:
+        raise ConfigError(
+            "Grading on Ray needs Ray, which is not installed.",
+            hint="pip install 'rocketeval[ray]'",
+        )
+
+
+@contextmanager
+def connected(on: str, cpus: float = 0.0) -> Iterator[Any]:
+    """Give Ray, connected to the cluster that `on` names; a cluster started here ends with it.
+
+    One that is started here has room for `cpus`.
+
+    A program that is connected already keeps its connection.
+    """
+    need_ray()
+    os.environ.setdefault("RAY_raylet_start_wait_time_s", START_SECONDS)
+    import ray
+
+    if ray.is_initialized():
+        yield ray
+        return
+    check_address(on)
+    address = cluster_address(on)
+    if address not in STARTED_OR_FOUND:
+        _check_reachable(address)
+    with _notices_logged():
+        with _own_signals(), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            _start(ray, address, cpus)
+        try:
+            yield ray
+        finally:
+            ray.shutdown()
+
+
+def cluster_address(on: str) -> str:
+    """Return the address that Ray itself understands.
+
+    >>> cluster_address("ray://head:10001"), cluster_address("head:6379")
+    ('ray://head:10001', 'head:6379')
+    """
+    if on == "ray":
+        return os.environ.get("RAY_ADDRESS") or "local"
+    return on
+
+
+def check_address(on: str) -> None:
+    """Raise ConfigError unless `on` has the form of an address."""
+    address = cluster_address(on)
+    if address in STARTED_OR_FOUND:
+        return
+    host, port = _host_and_port(address)
+    if not host or not port.isdigit():
+        raise ConfigError(
+            f"{address!r} is no address of a Ray cluster.",
+            hint="Use ray (start one here, or $RAY_ADDRESS), ray://head:10001, or head:6379 on a "
+            "machine of the cluster.",
+        )
+
+
+def _host_and_port(address: str) -> tuple[str, str]:
+    host, _, port = address.removeprefix(CLIENT).partition("/")[0].rpartition(":")
+    return host, port
+
+
+def _start(ray: Any, address: str, cpus: float) -> None:
+    settings: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
+    if address == "local":
+        # Nothing about the user's runs leaves their machine.
+        os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+        # Ray's workers are what the user waits for; it would make them the nicest processes of all.
+        os.environ.setdefault("RAY_worker_niceness", "0")
+        settings |= {
+            "num_cpus": max(math.ceil(cpus), os.cpu_count() or 1),
+            "include_dashboard": False,
+            "object_store_memory": OBJECT_STORE,
+        }
+    try:
+        ray.init(address=address, **settings)
+    except ImportError as error:
+        raise ConfigError(
+            f"Ray's client cannot be used here: {error}.", hint="pip install 'ray[client]'"
+        ) from None
+    except (RuntimeError, ValueError, OSError) as error:
+        where = "started here" if address == "local" else f"reached at {address}"
+        raise ClusterError(
+            f"Ray could not be {where}: {_first_line(error)}",
+            hint="Is it up, and does it run the same versions of Ray and Python as this machine?",
+        ) from None
+
+
+def _check_reachable(address: str) -> None:
+    """Raise ClusterError unless something listens: Ray itself would try for minutes."""
+    host, port = _host_and_port(address)
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), REACH_SECONDS).close()
+    except (OSError, OverflowError) as error:
+        raise ClusterError(
+            f"No Ray cluster answers at {address}: {error}.",
+            hint="Start it (`ray start --head`), or correct --on (`distributed.cluster`).",
+        ) from None
+
+
+@contextmanager
+def _own_signals() -> Iterator[None]:
+    """Keep our own handlers: Ray's would end the run without finishing what is in flight."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    ours = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in ours.items():
+            if handler is not None:
+                signal.signal(number, handler)
+
+
+@contextmanager
+def _notices_logged() -> Iterator[None]:
+    """Let Ray log its notices, which it would print to standard output, beside our own JSON."""
+    from ray._private import worker
+
+    printing = getattr(worker, "print_to_stdstream", None)
+    if printing is None:
+        yield
+        return
+
+    def log(notice: dict[str, Any], ignore_prefix: bool = False) -> None:
+        _log.debug("%s", " ".join(map(str, notice.get("lines", ()))))
+
+    vars(worker)["print_to_stdstream"] = log
+    try:
+        yield
+    finally:
+        vars(worker)["print_to_stdstream"] = printing
+
+
+def _first_line(error: BaseException) -> str:
+    lines = str(error).strip().splitlines()
+    return lines[0] if lines else type(error).__name__

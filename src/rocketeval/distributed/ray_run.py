@@ -1,0 +1,253 @@
+"""The driver: tasks from the staging folder through judges on a cluster back to it.
+
+    read_parquet -> blocks of a few seconds' work -> JudgeBatches actors -> write_parquet
+
+Ray Data keeps a checkpoint of the ids that it wrote: a job whose driver died goes on from there.
+The dataset runs in an actor on the driver's node, also where the driver itself is a Ray client.
+Workers report to the same actor. To end the work, it is ended: all the others are its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from rocketeval._version import __version__
+from rocketeval.config import DistributedConfig
+from rocketeval.distributed.counting import Counting, Progress
+from rocketeval.distributed.judging import JudgeBatches, Terms, identify
+from rocketeval.distributed.staging import Staging
+from rocketeval.distributed.task_rows import ID
+from rocketeval.engines.base import EngineIdentity
+from rocketeval.errors import ClusterError, EngineError, Stopped
+
+LOOK_SECONDS = 0.5
+NOTE_SECONDS = 2.0
+"""Between two notes of how many tasks were asked."""
+CALM_SECONDS = 3.0
+"""After a stop, without a change for so long, all that was in flight is written."""
+FILTER_BYTES = 64 << 20
+"""Memory to reserve for what skips finished ids, unless they need more."""
+THREADS = 4
+"""Of the actor that runs the dataset: one does, the others hear reports."""
+WORKERS_PER_READER = 8
+"""Each reader and writer is a process; one reader keeps many workers busy."""
+HELPERS = 3.0
+"""Ray's CPUs for what is not judging: to read, to cut into batches, to skip and to write."""
+SMALL_TASK = 0.25
+"""Ray's CPUs for reading and writing: they mostly wait."""
+
+
+@dataclass(frozen=True)
+class Flow:
+    """A job as the cluster gets it."""
+
+    staging: Staging
+    terms: Terms
+    settings: DistributedConfig
+
+
+def run_dataset(flow: Flow, counting: Any) -> None:
+    """Grade everything in the staging folder that its checkpoint does not name."""
+    import ray.data
+    from ray.data.checkpoint import CheckpointConfig
+
+    staging, settings = flow.staging, flow.settings
+    context = ray.data.DataContext.get_current()
+    context.enable_progress_bars = False
+    context.print_on_execution_start = False
+    # The newer reader starts a pool of processes to read the footers of a handful of files.
+    context.use_datasource_v2 = False
+    checkpoint = CheckpointConfig(
+        ID,
+        staging.checkpoint,
+        override_filesystem=staging.filesystem,
+        delete_checkpoint_on_success=False,
+    )
+    checkpoint.checkpoint_actor_memory_bytes = FILTER_BYTES
+    context.checkpoint_config = checkpoint
+    least, most = settings.pool
+    tasks = ray.data.read_parquet(
+        staging.tasks,
+        filesystem=staging.filesystem,
+        ray_remote_args={"num_cpus": SMALL_TASK},
+        concurrency=-(-most // WORKERS_PER_READER),
+    )
+    judged = tasks.repartition(target_num_rows_per_block=settings.batch).map_batches(
+        JudgeBatches,
+        fn_constructor_args=(flow.terms, counting),
+        batch_size=None,
+        batch_format="pyarrow",
+        num_cpus=settings.cpus,
+        num_gpus=settings.gpus,
+        compute=ray.data.ActorPoolStrategy(
+            min_size=least,
+            max_size=most,
+            max_concurrent_calls_per_actor=settings.calls,
+            max_tasks_in_flight_per_actor=settings.calls + 1,
+        ),
+    )
+    judged.write_parquet(
+        staging.results,
+        filesystem=staging.filesystem,
+        ray_remote_args={"num_cpus": SMALL_TASK},
+        concurrency=most,
+        compression="zstd",
+    )
+
+
+class Runner(Counting):
+    """Runs a dataset and hears from its workers; runs as a Ray actor with several threads."""
+
+    def run(self, flow: Flow) -> None:
+        """Return when the dataset is finished."""
+        import ray
+
+        run_dataset(flow, ray.get_runtime_context().current_actor)
+
+
+def look_around(judge: Any, replicas: tuple[str, ...]) -> tuple[str, EngineIdentity | EngineError]:
+    """Return our version and the judge's identity, as a worker sees them."""
+    return __version__, identify(judge, replicas)
+
+
+class Cluster:
+    """What the grading stage asks of Ray."""
+
+    def __init__(self, ray: Any, settings: DistributedConfig) -> None:
+        self._ray = ray
+        self._settings = settings
+
+    async def identify(self, judge: Any, stop: asyncio.Event) -> EngineIdentity:
+        """Return the judge's identity, told by a worker with the resources of an actor."""
+        asking = self._ray.remote(look_around).options(
+            num_cpus=self._settings.cpus, num_gpus=self._settings.gpus, max_retries=2
+        )
+        pending = asking.remote(judge, self._settings.replicas)
+        while not await self._ready(pending):
+            if stop.is_set():
+                self._ray.cancel(pending, force=True)
+                raise Stopped("Stopped before the first task.")
+        version, found = await self._get(pending)
+        if version != __version__:
+            raise ClusterError(
+                f"The cluster runs rocketeval {version}, this machine {__version__}.",
+                hint="Install the same version on every machine.",
+            )
+        if isinstance(found, EngineError):
+            raise found
+        return found  # type: ignore[no-any-return]
+
+    def shortage(self) -> str:
+        """Return what the cluster lacks at this moment, in words; empty when it can begin."""
+        there = self._ray.cluster_resources()
+        least, _ = self._settings.pool
+        needed = {"CPU": cpus_needed(self._settings), "GPU": least * self._settings.gpus}
+        return " and ".join(
+            f"{amount:g} {kind}s, of which the cluster has {there.get(kind, 0):g}"
+            for kind, amount in needed.items()
+            if there.get(kind, 0) < amount
+        )
+
+    async def run(
+        self, flow: Flow, stop: asyncio.Event, watch: Callable[[Progress], bool]
+    ) -> Progress:
+        """Run the job to its end and return the last progress, which `watch` is told as it goes.
+
+        It ends early when `stop` is set, after what is in flight, or when `watch` returns False.
+        Raises what made a worker give up.
+        """
+        earlier = flow.staging.asked()
+        with self._runner() as runner:
+            done = runner.run.remote(flow)
+            noted = time.monotonic()
+            calm = Calm()
+            while True:
+                finished = await self._ready(done)
+                progress: Progress = await self._get(runner.look.remote())
+                wanted = watch(progress)
+                if finished or not wanted or progress.error:
+                    break
+                if stop.is_set():
+                    await self._get(runner.stop.remote())
+                    if calm.since(progress) > CALM_SECONDS:
+                        break
+                if time.monotonic() - noted > NOTE_SECONDS:
+                    flow.staging.note_asked(earlier + progress.asked)
+                    noted = time.monotonic()
+            flow.staging.note_asked(earlier + progress.asked)
+            if progress.error:
+                raise progress.error
+            if finished:
+                await self._get(done)
+        return progress
+
+    @contextmanager
+    def _runner(self) -> Iterator[Any]:
+        """Give the actor that runs the dataset, beside the driver; it ends with the block."""
+        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+        here = NodeAffinitySchedulingStrategy(
+            self._ray.get_runtime_context().get_node_id(), soft=False
+        )
+        placed = self._ray.remote(Runner).options(
+            num_cpus=0, max_concurrency=THREADS, scheduling_strategy=here
+        )
+        runner = placed.remote()
+        try:
+            yield runner
+        finally:
+            self._ray.kill(runner)
+
+    async def _ready(self, pending: Any) -> bool:
+        ready, _ = await asyncio.to_thread(self._ray.wait, [pending], timeout=LOOK_SECONDS)
+        return bool(ready)
+
+    async def _get(self, pending: Any) -> Any:
+        """Return what a worker returns; its errors become ours."""
+        try:
+            return await asyncio.to_thread(self._ray.get, pending)
+        except self._ray.exceptions.RayError as error:
+            raise _for_people(error) from None
+
+
+def cpus_needed(settings: DistributedConfig) -> float:
+    """Return how many of Ray's CPUs the fewest workers take, with what serves them.
+
+    Ray's CPUs are places, not cores: judging over HTTP mostly waits.
+    """
+    return settings.pool[0] * settings.cpus + HELPERS
+
+
+class Calm:
+    """Notices when nothing happens any more."""
+
+    def __init__(self) -> None:
+        self._last: tuple[int, int] | None = None
+        self._since = time.monotonic()
+
+    def since(self, progress: Progress) -> float:
+        """Return for how many seconds no task was asked or finished."""
+        now = (progress.asked, progress.judged + progress.failed)
+        if now != self._last:
+            self._last, self._since = now, time.monotonic()
+        return time.monotonic() - self._since
+
+
+def _for_people(error: BaseException) -> ClusterError:
+    text = str(error)
+    if "No module named 'rocketeval'" in text:
+        return ClusterError(
+            "The cluster's machines do not have rocketeval.",
+            hint="Install the same version on every machine: pip install 'rocketeval[ray]'",
+        )
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return ClusterError(
+        f"Ray ended the work: {lines[-1] if lines else type(error).__name__}",
+        hint="Finished judgments are safe: run the same command again to go on. Ray's own logs are "
+        "in /tmp/ray/session_latest/logs of its machines.",
+    )

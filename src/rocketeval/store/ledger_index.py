@@ -1,0 +1,138 @@
+"""Judgments by key, without holding the ledger: where each one lies, in some 20 bytes.
+
+A ledger is read in the order of the responses, not in its own. Judgments finish nearly in the order
+of the responses, so the ones wanted together lie in few files; where they do not, a file is read
+once for each part of the responses, and memory stays the same.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from rocketeval.errors import StoreError
+from rocketeval.store.keys import Keys, hex_to_bytes, to_keys
+from rocketeval.store.ledger import live_files, read_file
+from rocketeval.store.schema import JUDGMENTS
+
+Rows = NDArray[np.int64]
+"""Places in the ledger, counted through all of its files; -1 is nowhere."""
+
+
+class LedgerIndex:
+    """Finds judgments in the files of one ledger as they are now.
+
+    Files only grow, and a journal becomes a part of the same rows: what was indexed can be read
+    while a writer goes on.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._files: list[Path] = []
+        starts, parts = [0], []
+        for path in live_files(folder):
+            table = read_file(path, ["key"])
+            if table is None or not table.num_rows:
+                continue
+            self._files.append(path)
+            starts.append(starts[-1] + table.num_rows)
+            parts.append(to_keys(hex_to_bytes(table["key"])))
+        self._starts = np.array(starts, dtype=np.int64)
+        self._first, self._last, self._order = _sorted(parts)
+        self._asked = np.zeros(len(self._order), dtype=bool)
+
+    def __len__(self) -> int:
+        return len(self._order)
+
+    def find(self, keys: Keys) -> Rows:
+        """Return where the judgment of each key lies: the first of them, should there be two."""
+        rows = np.full(len(keys), -1, dtype=np.int64)
+        if not len(self) or not len(keys):
+            return rows
+        # In sorted order neighbours lie close together, which is several times faster.
+        by_key = np.argsort(keys[:, 0])
+        wanted = keys[by_key]
+        places = np.searchsorted(self._first, wanted[:, 0])
+        while True:
+            inside = np.minimum(places, len(self) - 1)
+            same = (self._first[inside] == wanted[:, 0]) & (places < len(self))
+            other = same & (self._last[inside] != wanted[:, 1])
+            if not other.any():
+                break
+            places[other] += 1
+        rows[by_key[same]] = self._order[inside[same]]
+        self._asked[inside[same]] = True
+        return rows
+
+    def lists(self, rows: Rows, column: str) -> pa.ListArray:
+        """Return a column's lists of the given judgments, in their order; null for -1."""
+        wanted = _distinct(rows[rows >= 0])
+        parts = [pa.array([], JUDGMENTS.field(column).type)]
+        for number, own in self._by_file(wanted):
+            lists = self._read(number, column)
+            whole = len(own) == len(lists)
+            parts.append(lists if whole else lists.take(pa.array(own)))
+        found = pa.concat_arrays(parts)
+        return found.take(pa.array(np.searchsorted(wanted, rows), mask=rows < 0))
+
+    def asked_statuses(self) -> dict[str, int]:
+        """Return how many answers have each status, of the judgments that were found so far."""
+        counts: Counter[str] = Counter()
+        for number, own in self._by_file(self._asked_rows()):
+            statuses = self._read(number, "status")
+            chosen = statuses if len(own) == len(statuses) else statuses.take(pa.array(own))
+            for entry in pc.value_counts(pc.list_flatten(chosen)).to_pylist():
+                counts[entry["values"]] += entry["counts"]
+        return dict(sorted(counts.items()))
+
+    def _asked_rows(self) -> Rows:
+        asked = self._asked.copy()
+        twins = np.flatnonzero(
+            (self._first[1:] == self._first[:-1]) & (self._last[1:] == self._last[:-1])
+        )
+        for place in twins.tolist():
+            asked[place + 1] |= asked[place]
+        return np.sort(self._order[asked]).astype(np.int64)
+
+    def _by_file(self, rows: Rows) -> Iterator[tuple[int, Rows]]:
+        """Yield, for each file that holds any of the sorted rows, its number and its own rows."""
+        bounds = np.searchsorted(rows, self._starts)
+        for number in range(len(self._files)):
+            own = rows[bounds[number] : bounds[number + 1]]
+            if len(own):
+                yield number, own - self._starts[number]
+
+    def _read(self, number: int, column: str) -> pa.ListArray:
+        path, rows = self._files[number], int(np.diff(self._starts)[number])
+        table = read_file(path, [column])
+        if table is None or table.num_rows < rows:
+            raise StoreError(
+                f"{path} has lost judgments while it was read.",
+                hint="Nothing but grading may change a ledger: take it from a copy of the run.",
+            )
+        return table[column].slice(0, rows).combine_chunks()
+
+
+def _distinct(rows: Rows) -> Rows:
+    """Return the rows in order, each once (several times faster here than `np.unique`)."""
+    ascending = np.sort(rows)
+    return ascending[np.diff(ascending, prepend=-1) > 0]
+
+
+def _sorted(parts: list[Keys]) -> tuple[NDArray[np.uint64], NDArray[np.uint64], NDArray[np.int64]]:
+    """Return both halves of all keys in sorted order, and where each key was before."""
+    first = np.concatenate([np.zeros(0, np.uint64), *(part[:, 0] for part in parts)])
+    last = np.concatenate([np.zeros(0, np.uint64), *(part[:, 1] for part in parts)])
+    parts.clear()
+    order = np.argsort(first, kind="stable")
+    ascending = first[order]
+    if (ascending[1:] == ascending[:-1]).any():
+        order = np.lexsort((last, first))
+        ascending = first[order]
+    small = np.int32 if len(order) < 1 << 31 else np.int64
+    return ascending, last[order], order.astype(small)

@@ -1,0 +1,109 @@
+"""A real Ray cluster of several nodes on this machine, and what can be done to it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+STORE = 128 << 20
+WAIT_SECONDS = 120.0
+
+
+class LocalCluster:
+    """A head and nodes beside it, each with its own processes."""
+
+    def __init__(self, *, head_cpus: int = 4, node_cpus: int = 2) -> None:
+        from ray.cluster_utils import Cluster
+
+        self._node_cpus = node_cpus
+        self._cluster = Cluster(
+            initialize_head=True,
+            head_node_args={
+                "num_cpus": head_cpus,
+                "object_store_memory": STORE,
+                "include_dashboard": False,
+            },
+        )
+        self.nodes: list[Any] = []
+
+    @property
+    def address(self) -> str:
+        """Where a driver on this machine connects."""
+        return str(self._cluster.address)
+
+    def add_node(self) -> None:
+        """Start another node; it joins when it is ready."""
+        node = self._cluster.add_node(
+            wait=False, num_cpus=self._node_cpus, object_store_memory=STORE
+        )
+        self.nodes.append(node)
+
+    def remove_node(self) -> None:
+        """Kill all processes of the last node, without a word to the head."""
+        self._cluster.remove_node(self.nodes.pop(), allow_graceful=False)
+
+    def judges(self, node: Any | None = None) -> list[int]:
+        """Return the processes that judge, on one node or on all."""
+        found = [pid for pid in map(_number, Path("/proc").iterdir()) if _judges(pid)]
+        if node is None:
+            return found
+        raylets = {info.process.pid for info in node.all_processes["raylet"]}
+        return [pid for pid in found if _parent(pid) in raylets]
+
+    def shutdown(self) -> None:
+        """End every process."""
+        self._cluster.shutdown()
+
+
+@contextmanager
+def local_cluster(nodes: int = 1) -> Iterator[LocalCluster]:
+    """Give a cluster of a head and so many nodes; nothing of it is left afterwards."""
+    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    os.environ["RAY_raylet_start_wait_time_s"] = "120"  # noqa: SIM112 - as Ray spells it
+    os.environ["RAY_worker_niceness"] = "0"  # noqa: SIM112
+    cluster = LocalCluster()
+    try:
+        for _ in range(nodes):
+            cluster.add_node()
+        yield cluster
+    finally:
+        cluster.shutdown()
+
+
+def wait_until(true: Callable[[], bool], what: str) -> None:
+    """Wait for something to become true; TimeoutError says what did not."""
+    until = time.monotonic() + WAIT_SECONDS
+    while not true():
+        if time.monotonic() > until:
+            raise TimeoutError(what)
+        time.sleep(0.05)
+
+
+def kill(pid: int) -> None:
+    """Kill a process like a power cut would."""
+    os.kill(pid, signal.SIGKILL)
+
+
+def _number(path: Path) -> int:
+    return int(path.name) if path.name.isdigit() else 0
+
+
+def _judges(pid: int) -> bool:
+    try:
+        title = (Path("/proc") / str(pid) / "cmdline").read_bytes() if pid else b""
+    except OSError:
+        return False
+    return title.startswith(b"ray::") and b"JudgeBatches" in title
+
+
+def _parent(pid: int) -> int:
+    try:
+        status = (Path("/proc") / str(pid) / "stat").read_text()
+    except OSError:
+        return 0
+    return int(status.rpartition(")")[2].split()[1])

@@ -1,0 +1,326 @@
+"""Break a Ray cluster in the middle of a run, again and again, and count what is lost or doubled.
+
+    python studies/robustness/ray_faults.py [--times 10] [--faults NAME ...] [--record]
+
+A head and a second node run on this machine, two workers judge through real HTTP servers on
+loopback, and every prompt that a server answers is written down. After each fault the run must
+have every judgment once, and scores byte-identical to a run on one machine that nothing happened
+to. The re-sent share is counted by the servers: answered prompts beyond the first, of the first.
+
+    actor      kill -9 of a worker that judges
+    driver     kill -9 of the command; the same command is run again
+    server     kill -9 of the judge's only server, which comes back after two seconds
+    replica    kill -9 of one of two servers, for good
+    node       all processes of a node killed; another node joins
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import fmean
+
+import yaml
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from robustness.ray_cluster import LocalCluster, kill, local_cluster, wait_until
+
+from rocketeval.store.run import RunStore
+
+SERVER = Path(__file__).parents[2] / "tests" / "fakes" / "openai_server.py"
+RECORDED = Path(__file__).parent / "recorded" / "ray_faults.txt"
+ITEMS = 3
+SAME = ("scores.parquet", "scores.jsonl", "ranking.csv")
+
+
+class Server:
+    """A judge's server as a process that can be killed and come back."""
+
+    def __init__(self, log: Path, latency: float) -> None:
+        self.log = log
+        self._latency = latency
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = free.getsockname()[1]
+        self.url = f"http://127.0.0.1:{self.port}/v1"
+        self.start()
+
+    def start(self) -> None:
+        command = [sys.executable, str(SERVER), "--port", str(self.port)]
+        command += ["--log", str(self.log), "--latency", str(self._latency)]
+        self._process = subprocess.Popen(command, stdout=subprocess.PIPE)
+        assert self._process.stdout is not None
+        assert self._process.stdout.readline() == b"ready\n"
+
+    def kill(self) -> None:
+        self._process.kill()
+        self._process.wait(30)
+
+
+@dataclass
+class Scene:
+    """One run, the servers that judge it and the cluster it runs on."""
+
+    folder: Path
+    cluster: LocalCluster
+    servers: list[Server]
+    tasks: int
+    command: subprocess.Popen[bytes] | None = None
+
+    @property
+    def store(self) -> RunStore:
+        return RunStore(self.folder / "runs" / "broken")
+
+    def start(self) -> None:
+        """Run the command in a process of its own."""
+        command = [sys.executable, "-m", "rocketeval.cli.main", "run", "broken.yaml"]
+        log = (self.folder / "command.txt").open("ab")
+        environment = {**os.environ, "RAY_ADDRESS": self.cluster.address}
+        self.command = subprocess.Popen(
+            command, cwd=self.folder, stdout=log, stderr=log, env=environment
+        )
+
+    def prompts(self) -> Counter[str]:
+        """Return every prompt that was answered, with how often."""
+        lines = [
+            json.loads(line)
+            for server in self.servers
+            if server.log.exists()
+            for line in server.log.read_text().splitlines()
+            if line.endswith('"')
+        ]
+        return Counter(lines)
+
+    def wait_for(self, share: float) -> None:
+        """Wait until so much is answered."""
+        goal = share * self.tasks * ITEMS
+        wait_until(lambda: self._ended() or len(self.prompts()) >= goal, "the first answers")
+
+    def _ended(self) -> bool:
+        return self.command is not None and self.command.poll() is not None
+
+    def finish(self) -> None:
+        assert self.command is not None
+        code = self.command.wait(600)
+        if code:
+            sys.exit(f"exit code {code}:\n" + (self.folder / "command.txt").read_text())
+
+
+def kill_actor(scene: Scene, rng: random.Random) -> None:
+    kill(rng.choice(scene.cluster.judges()))
+
+
+def kill_driver(scene: Scene, rng: random.Random) -> None:
+    assert scene.command is not None
+    scene.command.send_signal(signal.SIGKILL)
+    scene.command.wait(30)
+    # The cluster notices on its own; what it still writes is found by the next command.
+    wait_until(lambda: not scene.cluster.judges(), "the end of the killed driver's workers")
+    scene.start()
+
+
+def restart_server(scene: Scene, rng: random.Random) -> None:
+    scene.servers[0].kill()
+    time.sleep(2)
+    scene.servers[0].start()
+
+
+def kill_replica(scene: Scene, rng: random.Random) -> None:
+    rng.choice(scene.servers).kill()
+
+
+def replace_node(scene: Scene, rng: random.Random) -> None:
+    scene.cluster.remove_node()
+    scene.cluster.add_node()
+
+
+FAULTS: dict[str, Callable[[Scene, random.Random], None]] = {
+    "actor": kill_actor,
+    "driver": kill_driver,
+    "server": restart_server,
+    "replica": kill_replica,
+    "node": replace_node,
+}
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What one fault did."""
+
+    lost: int
+    doubled: int
+    differ: int
+    resent: float
+    """By the servers' count."""
+    told: float
+    """By the product's own count, of responses."""
+    duplicates: int
+    torn: int
+    seconds: float
+
+
+def write_benchmark(folder: Path, queries: int, candidates: int) -> None:
+    """Write queries, responses and checklists."""
+
+    def rows(path: Path, content: Iterator[dict[str, object]]) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("".join(json.dumps(row) + "\n" for row in content))
+
+    names = [f"q{number:04d}" for number in range(queries)]
+    items = ["Is it right?", "Is it clear?", "Is it short?"][:ITEMS]
+    rows(folder / "queries.jsonl", ({"id": q, "text": f"What is {q}?"} for q in names))
+    rows(folder / "checklists.jsonl", ({"query_id": q, "items": items} for q in names))
+    for number in range(candidates):
+        rows(
+            folder / "responses" / f"c{number}.jsonl",
+            ({"query_id": q, "text": f"c{number} says {q}."} for q in names),
+        )
+
+
+def write_config(folder: Path, name: str, servers: list[Server], on: str | None) -> None:
+    """Write the config of a run."""
+    config = {
+        "name": name,
+        "benchmark": {"path": "benchmark"},
+        "judge": {
+            "model": "fake-judge",
+            "base_url": servers[0].url,
+            "concurrency": 4,
+            "patience": 8,
+        },
+        "ranking": {"bootstrap": 50},
+        "cache": None,
+        "distributed": {"cluster": on, "actors": 2, "batch": 8},
+    }
+    if len(servers) > 1:
+        config["distributed"]["replicas"] = [server.url for server in servers]  # type: ignore[index]
+    (folder / f"{name}.yaml").write_text(yaml.safe_dump(config))
+
+
+@contextmanager
+def scene(
+    folder: Path, cluster: LocalCluster, args: argparse.Namespace, servers: int
+) -> Iterator[Scene]:
+    folder.mkdir()
+    write_benchmark(folder / "benchmark", args.queries, args.candidates)
+    started = [Server(folder / f"server{n}.jsonl", args.latency) for n in range(servers)]
+    try:
+        yield Scene(folder, cluster, started, args.queries * args.candidates)
+    finally:
+        for server in started:
+            server.kill()
+
+
+def reference(folder: Path, cluster: LocalCluster, args: argparse.Namespace) -> Path:
+    """Return the run of one machine that nothing happened to."""
+    with scene(folder, cluster, args, servers=1) as whole:
+        write_config(folder, "whole", whole.servers, None)
+        command = [sys.executable, "-m", "rocketeval.cli.main", "run", "whole.yaml", "--quiet"]
+        subprocess.run(command, cwd=folder, check=True, stdout=subprocess.DEVNULL)
+    return folder / "runs" / "whole"
+
+
+def break_once(
+    name: str, folder: Path, cluster: LocalCluster, whole: Path, args: argparse.Namespace
+) -> Finding:
+    """Run, break, wait for the end and count."""
+    rng = random.Random(f"{args.seed} {folder.name}")
+    with scene(folder, cluster, args, servers=2 if name == "replica" else 1) as broken:
+        write_config(folder, "broken", broken.servers, "ray")
+        started = time.monotonic()
+        broken.start()
+        broken.wait_for(rng.uniform(0.15, 0.6))
+        if broken.command is None or broken.command.poll() is not None:
+            sys.exit("the run ended before the fault:\n" + (folder / "command.txt").read_text())
+        FAULTS[name](broken, rng)
+        broken.finish()
+        seconds = time.monotonic() - started
+        keys: Counter[str] = Counter()
+        for table in broken.store.judgments(["key"]):
+            keys.update(table["key"].to_pylist())
+        told = broken.store.manifest()["stages"]["grade"]["ray"]
+        prompts = broken.prompts()
+        return Finding(
+            lost=broken.tasks - len(keys),
+            doubled=sum(keys.values()) - len(keys),
+            differ=sum(
+                (broken.store.path / file).read_bytes() != (whole / file).read_bytes()
+                for file in SAME
+            ),
+            resent=prompts.total() / len(prompts) - 1,
+            told=told["asked_again"] / broken.tasks,
+            duplicates=told["duplicates"],
+            torn=told["torn"],
+            seconds=seconds,
+        )
+
+
+def table(found: dict[str, list[Finding]], args: argparse.Namespace) -> list[str]:
+    """Return one line a fault."""
+    lines = [
+        f"{args.queries * args.candidates} responses x {ITEMS} items, two workers on two nodes, "
+        f"4 responses in flight each, {args.latency:g} s a request, batches of 8",
+        "",
+        f"{'fault':<9}{'times':>6}{'lost':>6}{'doubled':>9}{'files that differ':>19}"
+        f"{'re-sent (max)':>17}{'own count':>11}{'torn':>6}{'seconds':>9}",
+    ]
+    for name, rows in found.items():
+        resent = [row.resent for row in rows]
+        lines.append(
+            f"{name:<9}{len(rows):>6}{sum(r.lost for r in rows):>6}"
+            f"{sum(r.doubled for r in rows):>9}{sum(r.differ for r in rows):>19}"
+            f"{f'{fmean(resent):.1%} ({max(resent):.1%})':>17}"
+            f"{fmean(r.told for r in rows):>11.1%}{sum(r.torn for r in rows):>6}"
+            f"{fmean(r.seconds for r in rows):>9.0f}"
+        )
+    return lines
+
+
+def main() -> None:
+    args = parse_arguments()
+    found: dict[str, list[Finding]] = {}
+    with tempfile.TemporaryDirectory() as scratch, local_cluster(nodes=1) as cluster:
+        whole = reference(Path(scratch) / "whole", cluster, args)
+        for name in args.faults:
+            for number in range(args.times):
+                folder = Path(scratch) / f"{name}-{number}"
+                finding = break_once(name, folder, cluster, whole, args)
+                found.setdefault(name, []).append(finding)
+                print(f"{name} {number + 1}: {finding}", file=sys.stderr, flush=True)
+    lines = table(found, args)
+    print("\n".join(lines))
+    if args.record:
+        RECORDED.write_text("\n".join(lines) + "\n")
+    rows = [row for several in found.values() for row in several]
+    sys.exit(any(row.lost or row.doubled or row.differ for row in rows))
+
+
+def parse_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--times", type=int, default=10)
+    parser.add_argument("--faults", nargs="+", choices=FAULTS, default=list(FAULTS))
+    parser.add_argument("--queries", type=int, default=60)
+    parser.add_argument("--candidates", type=int, default=8)
+    parser.add_argument("--latency", type=float, default=0.1, help="seconds a request takes")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--record", action="store_true", help="keep the table in recorded/")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()

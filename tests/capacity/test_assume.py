@@ -1,0 +1,51 @@
+"""Every number says where it comes from."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+
+from rocketeval.capacity import Assumptions, Figure, Given, Measured, assume
+from rocketeval.cli.show_cluster import TITLES
+
+SEEN = Figure(12.0, "measured", "seen")
+
+
+def test_given_goes_before_measured_before_default() -> None:
+    """The nearest source wins, and is named."""
+    assert assume(Given(rate=7.0), Measured(rate=SEEN)).rate == Figure(7.0, "given")
+    assert assume(Given(), Measured(rate=SEEN)).rate == SEEN
+    default = assume(Given(), Measured()).rate
+    assert (default.source, round(default.value, 1)) == ("paper", 49.6)
+    assert "not your judge" in default.note
+
+
+def test_a_loss_rate_of_zero_is_given_not_missing() -> None:
+    """0 is an answer."""
+    assert assume(Given(losses=0.0), Measured()).losses == Figure(0.0, "given")
+
+
+def test_every_default_says_what_it_stands_for() -> None:
+    """Nobody has to guess what was assumed, and every figure has a line that is printed."""
+    assumed = assume(Given(), Measured())
+    figures = {
+        field.name: getattr(assumed, field.name)
+        for field in fields(Assumptions)
+        if isinstance(getattr(assumed, field.name), Figure)
+    }
+    assert set(figures) == set(TITLES)
+    assert all(figure.note for figure in figures.values())
+
+
+def test_routing_follows_what_keeps_items_together() -> None:
+    """Nothing keeps them together: random, and why; what is given wins."""
+    apart = assume(Given(), Measured(together=False, routed_by="no header"))
+    assert (apart.routing, apart.routed_by) == ("random", "no header")
+    assert assume(Given(routing="round-robin"), Measured()).routing == "round-robin"
+
+
+def test_client_cost_is_that_of_the_two_measured_clients() -> None:
+    """One item a call costs 314 us an answer, eight a call 78, and Ray's part of a row."""
+    alone = assume(Given(), Measured())
+    assert round(alone.client_us - 130 / 8) == 314
+    together = assume(Given(), Measured(calls=Figure(1 / 8, "measured")))
+    assert round(together.client_us - 130 / 8) == 78

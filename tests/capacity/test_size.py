@@ -1,0 +1,122 @@
+"""Sizes: replicas, hours, money and bytes of an amount of work."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rocketeval.capacity import Given, Measured, assume, plan_capacity
+from rocketeval.capacity.scatter import ROUTINGS, Routing
+from rocketeval.capacity.size import Size, size_for
+from rocketeval.capacity.storage import store
+
+SAFE = Given(losses=0)
+
+
+def size(answers: float, given: Given = SAFE) -> Size:
+    return size_for(
+        assume(given, Measured()), answers, replicas=given.replicas, deadline=given.hours
+    )
+
+
+def test_the_papers_figures_come_out() -> None:
+    """8M answers are 44.8 GPU hours and 16 dollars; a thousand million in a day take 234 GPUs."""
+    small = size(8e6, replace(SAFE, replicas=1))
+    assert (round(small.gpu_hours, 1), round(small.money)) == (44.8, 16)
+    large = size(1e9, replace(SAFE, hours=24))
+    assert (large.replicas, round(large.gpu_hours)) == (234, 5595)
+
+
+@given(st.floats(1, 1e10), st.floats(2, 50), st.integers(1, 5000))
+def test_hours_money_and_bytes_are_linear_in_the_work(
+    answers: float, times: float, replicas: int
+) -> None:
+    """So many times the answers take so many times as long, as much and as many."""
+    one, many = (size(n, replace(SAFE, replicas=replicas)) for n in (answers, times * answers))
+    for field in ("hours", "gpu_hours", "money", "responses"):
+        assert getattr(many, field) == pytest.approx(times * getattr(one, field))
+    for field in ("task_bytes", "ledger_bytes", "score_bytes", "disk_bytes"):
+        found = getattr(many.storage, field)
+        assert found == pytest.approx(times * getattr(one.storage, field))
+    assert many.client_cores == pytest.approx(one.client_cores)
+
+
+@given(st.floats(1, 1e4), st.floats(1.01, 10), st.floats(0.1, 100))
+def test_a_faster_judge_needs_no_more(rate: float, times: float, hours: float) -> None:
+    """With a higher rate: no more replicas for a deadline, fewer hours with a fleet, less money."""
+    slow, fast = (size(1e8, replace(SAFE, rate=r, hours=hours)) for r in (rate, times * rate))
+    assert fast.replicas <= slow.replicas
+    slow, fast = (size(1e8, replace(SAFE, rate=r, replicas=7)) for r in (rate, times * rate))
+    assert fast.hours < slow.hours
+    assert fast.money < slow.money
+
+
+@given(st.sampled_from(ROUTINGS), st.floats(1e3, 1e10), st.floats(0.1, 1000))
+def test_proposed_replicas_meet_the_deadline_and_one_less_does_not(
+    routing: Routing, answers: float, hours: float
+) -> None:
+    """Without losses the fleet is the smallest that does, however the items are routed."""
+    found = size(answers, replace(SAFE, routing=routing, hours=hours))
+    assert found.deadline_met == (found.hours <= hours)
+    if found.replicas < found.responses:
+        assert found.deadline_met
+    if found.replicas > 1:
+        fewer = replace(SAFE, routing=routing, replicas=found.replicas - 1)
+        assert size(answers, fewer).hours > hours
+
+
+@settings(max_examples=10, deadline=None)
+@given(st.floats(1e5, 1e8), st.floats(1, 48), st.floats(0.01, 0.5))
+def test_the_deadline_holds_with_losses_too(answers: float, hours: float, losses: float) -> None:
+    """95 % of the simulated runs are in time with the replicas proposed."""
+    found = size(answers, Given(hours=hours, losses=losses, restart_minutes=10))
+    assert found.deadline_met
+    assert found.rework.hours_95 <= hours
+    assert found.replicas >= size(answers, replace(SAFE, hours=hours)).replicas
+
+
+def test_a_deadline_that_cannot_be_met_is_not_said_to_be() -> None:
+    """More replicas than responses are no help: one each, and late."""
+    found = size(16, Given(hours=1e-6, losses=0))
+    assert (found.replicas, found.deadline_met) == (2, False)
+
+
+def test_scatter_costs_hours_and_money() -> None:
+    """The same fleet takes as many times as long as tokens are computed again."""
+    together, apart = (
+        size(1e8, replace(SAFE, replicas=8, routing=routing)) for routing in ROUTINGS[:2]
+    )
+    assert apart.money == pytest.approx(together.money * apart.scatter)
+    assert apart.scatter == pytest.approx(3.9, rel=0.02)
+
+
+def test_losses_are_paid_for() -> None:
+    """The money more is that of all replicas in the hours more."""
+    found = size(1e7, Given(replicas=4, losses=0.5, gpu_hour=2.0, gpus=2))
+    assert found.extra_money == pytest.approx(found.extra_hours * 4 * 2 * 2.0)
+    assert 0 < found.extra_hours < found.extra_hours_95
+
+
+def test_objects_written_are_counted_one_by_one() -> None:
+    """130 responses in batches of 64: 3 blocks, 3 checkpoints, a task file, a part, the scores."""
+    found = store(130, per_task=10, per_judgment=2, per_score=1, batch=64)
+    assert found.puts == 3 + 3 + 1 + 1 + 1
+    assert found.disk_bytes == 130 * (10 + 2 * 2 + 1)
+
+
+def test_the_round_amounts_and_the_run_stand_side_by_side() -> None:
+    """1e6 to 1e10 answers, and the run itself unless it has nothing left to ask."""
+    found = plan_capacity(SAFE, Measured(answers=800, responses=100))
+    assert [row.answers for row in found.sizes] == [1e6, 1e7, 1e8, 1e9, 1e10]
+    assert found.this_run is not None
+    assert (found.this_run.answers, found.this_run.responses) == (800, 100)
+    assert (found.deadline, found.deadline_given) == (24.0, False)
+    assert plan_capacity(SAFE, Measured()).this_run is None
+
+
+def test_a_plan_with_losses_is_the_same_twice() -> None:
+    """The simulation is seeded: a plan can be quoted."""
+    assert plan_capacity(Given(), Measured()) == plan_capacity(Given(), Measured())

@@ -1,0 +1,139 @@
+"""`plan --cluster` as a person sees it, and what it learns from a real run."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cli.test_cli import CONFIG, cli
+from support.make import write_benchmark, write_jsonl
+
+ON = ("plan", "--cluster", "--losses", "0")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    write_benchmark(tmp_path / "benchmark")
+    (tmp_path / "rocketeval.yaml").write_text(CONFIG)
+    return tmp_path
+
+
+def planned(folder: Path, *options: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(cli(folder, *ON, "--json", *options).stdout)["cluster"]
+    return found
+
+
+def test_every_table_and_every_source_is_shown(folder: Path) -> None:
+    """The plan, work, what lies around it, scatter, and each number with where it comes from."""
+    shown = cli(folder, "plan", "--cluster", "--gpu-hour", "0.5").stdout
+    for text in (
+        "3 queries, 2 candidates, 6 responses",
+        "Work: replicas for 24 hours, losses included",
+        "this run: 12",
+        "1e10",
+        "Replicas lost",
+        "client cores",
+        "round-robin",
+        "Qwen2.5-1.5B on an A5000",
+        "prompts of 6 of its responses",
+        "the header x-session-id is sent; the router must heed it",
+        "The deadline of a day is assumed",
+        "seed 0",
+        "Not counted:",
+    ):
+        assert text in shown
+    assert "\x1b" not in shown
+
+
+def test_without_losses_nothing_is_said_to_be_simulated(folder: Path) -> None:
+    """--losses 0 leaves the simulation out."""
+    shown = cli(folder, *ON).stdout
+    assert "simulated" not in shown
+    assert "Replicas lost" not in shown
+
+
+def test_as_json_plan_and_cluster_stand_side_by_side(folder: Path) -> None:
+    """One document; what is given is in it as given, and numbers fit each other."""
+    found = json.loads(cli(folder, *ON, "--json", "--rate", "100", "--hours", "10").stdout)
+    assert found["plan"]["items"] == 12
+    cluster = found["cluster"]
+    assert cluster["assumed"]["rate"] == {"value": 100.0, "source": "given", "note": ""}
+    assert cluster["this_run"]["answers"] == 12
+    [large] = [size for size in cluster["sizes"] if size["answers"] == 1e8]
+    assert large["replicas"] == 28
+    assert large["hours"] == pytest.approx(1e8 / 100 / 3600 / 28)
+
+
+def test_replicas_give_hours(folder: Path) -> None:
+    """The other way round: no deadline, so many replicas."""
+    found = planned(folder, "--replicas", "10", "--rate", "100", "--gpus", "2", "--gpu-hour", "3")
+    size = found["sizes"][0]
+    assert found["deadline"] is None
+    assert size["money"] == pytest.approx(size["hours"] * 10 * 2 * 3)
+
+
+def test_what_a_finished_run_tells_goes_before_defaults(folder: Path) -> None:
+    """Its own rate on the clock, and the weight of its own ledger and scores."""
+    names = [f"q{number}" for number in range(600)]
+    write_jsonl(folder / "benchmark" / "queries.jsonl", [{"id": q, "text": q} for q in names])
+    items = ["Is it right?", "Is it clear?"]
+    checklists = [{"query_id": q, "items": items} for q in names]
+    write_jsonl(folder / "benchmark" / "checklists.jsonl", checklists)
+    for name in ("left", "right"):
+        rows = [{"query_id": q, "text": f"{name} on {q}"} for q in names]
+        write_jsonl(folder / "benchmark" / "responses" / f"{name}.jsonl", rows)
+    (folder / "benchmark" / "votes.jsonl").unlink()
+    cli(folder, "grade")
+    cli(folder, "score")
+    assumed = planned(folder)["assumed"]
+    manifest = json.loads((folder / "runs" / "demo" / "manifest.json").read_text())
+    seconds = manifest["stages"]["grade"]["seconds"]
+    assert assumed["rate"]["value"] == pytest.approx(2400 / seconds)
+    assert assumed["rate"]["note"].startswith("1,200 judgments in ")
+    ledger = (folder / "runs" / "demo" / "ledger").glob("*.parquet")
+    size = sum(path.stat().st_size for path in ledger)
+    assert assumed["ledger_bytes"]["value"] == pytest.approx(size / 1200)
+    assert {assumed[name]["source"] for name in ("rate", "ledger_bytes", "score_bytes")} == {
+        "measured"
+    }
+    assert "nothing left to ask" in cli(folder, *ON).stdout
+
+
+def test_without_a_header_items_go_anywhere(folder: Path) -> None:
+    """A config that sends no session header, and one item a call, is planned as scattered."""
+    config = CONFIG.replace("model: scripted}", "model: scripted, session_header: null}")
+    (folder / "rocketeval.yaml").write_text(config)
+    assumed = planned(folder, "--offline")["assumed"]
+    assert assumed["routing"] == "random"
+    assert "session_header" in assumed["routed_by"]
+
+
+def test_offline_leaves_no_trace(folder: Path) -> None:
+    """Nothing is contacted or written."""
+    assert planned(folder, "--offline")["assumed"]["prefix_tokens"]["source"] == "estimated"
+    assert not (folder / "runs").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (("--hours", "3"), "for --cluster: --hours"),
+        (("--cluster", "--hours", "3", "--replicas", "2"), "give one"),
+        (("--cluster", "--losses", "1000", "--restart-minutes", "60"), "lost so often"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(folder: Path, options: tuple[str, ...], told: str) -> None:
+    """Exit code 2, and why."""
+    assert told in cli(folder, "plan", "--offline", *options, code=2).stderr
+
+
+def test_no_cluster_is_needed_to_plan_one() -> None:
+    """The model is numpy alone: planning imports no Ray."""
+    code = "import sys, rocketeval.cli.plan; print('ray' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"

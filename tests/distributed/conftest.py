@@ -1,0 +1,28 @@
+"""One real Ray cluster of two nodes for all tests of this folder that need it."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Iterator
+from importlib.util import find_spec
+
+import pytest
+from robustness.ray_cluster import LocalCluster, local_cluster
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Iterator[LocalCluster]:
+    """A head and a node, to which this process is connected."""
+    if find_spec("ray") is None:
+        if os.environ.get("CI"):
+            pytest.fail("ray is not installed (in CI these tests must run)", pytrace=False)
+        pytest.skip("no ray here: pip install 'rocketeval[ray]'")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        import ray
+
+        with local_cluster(nodes=1) as started:
+            ray.init(address=started.address, log_to_driver=False, logging_level="ERROR")
+            yield started
+            ray.shutdown()

@@ -1,0 +1,107 @@
+"""What a cluster left behind becomes part of the run, each judgment once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyarrow import fs
+
+from rocketeval.distributed.collect import collect
+from rocketeval.distributed.staging import Job, Staging, open_staging
+from rocketeval.distributed.task_rows import RESULTS, failed_row, judged_row
+from rocketeval.engines.scripted import exact_answer
+from rocketeval.errors import ConfigError
+from rocketeval.records import Answer, Failure, Status
+from rocketeval.store.ledger import Ledger, Mirror, count_rows, read_tables
+from rocketeval.store.schema import JUDGMENTS, row_to_judgment
+from support.make import judgment, key
+
+JUDGE = b"j" * 16
+
+
+@pytest.fixture
+def staging(tmp_path: Path) -> Staging:
+    return Staging(fs.LocalFileSystem(), str(tmp_path / "staging"))
+
+
+def wrote(staging: Staging, name: str, rows: list[dict[str, Any]]) -> Path:
+    """Write a file of results, as a cluster would."""
+    path = Path(staging.results) / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(pa.Table.from_pylist(rows, schema=RESULTS), path)
+    return path
+
+
+def test_judgments_come_once_however_often_they_were_made(staging: Staging, tmp_path: Path) -> None:
+    """Rows with one id, in one file or in two, are one judgment; the others are counted."""
+    made = [judged_row(n, judgment(str(n), 0.5), JUDGE.hex()) for n in range(4)]
+    wrote(staging, "a.parquet", [made[0], made[1], made[1]])
+    wrote(staging, "b.parquet", [made[1], made[2]])
+    ledger = Ledger(tmp_path / "ledger", JUDGE)
+    ledger.append(judgment("0", 0.5))
+    found = collect(staging, 4, ledger, {key(str(n)) for n in range(4)})
+    ledger.close()
+    assert (found.judged, found.rows, found.duplicates, found.torn) == (2, 3, 2, 0)
+    rows = [row for table in read_tables(tmp_path / "ledger") for row in table.to_pylist()]
+    assert sorted(map(row_to_judgment, rows), key=lambda j: j.query_id) == [
+        judgment(str(n), 0.5) for n in range(3)
+    ]
+    for part in (tmp_path / "ledger").glob("part-*.parquet"):
+        assert pq.read_schema(part).equals(JUDGMENTS)
+
+
+def test_failures_keep_their_answers(staging: Staging, tmp_path: Path) -> None:
+    """A failed task is no judgment, and what it was answered is not lost."""
+    failure = Failure(key("0"), "q", "c", "too long", (exact_answer(0.5), Answer(Status.ERROR)))
+    wrote(staging, "a.parquet", [failed_row(0, failure, JUDGE.hex())])
+    ledger = Ledger(tmp_path / "ledger", JUDGE)
+    found = collect(staging, 1, ledger, {key("0")})
+    ledger.close()
+    assert found.failures == {key("0"): failure}
+    assert (found.judged, count_rows(tmp_path / "ledger")) == (0, 0)
+
+
+def test_a_torn_file_and_strangers_are_left_out(staging: Staging, tmp_path: Path) -> None:
+    """Half a file is counted and skipped; judgments that the run does not want stay out."""
+    whole = wrote(staging, "a.parquet", [judged_row(0, judgment("0"), JUDGE.hex())])
+    wrote(staging, "b.parquet", [judged_row(1, judgment("unwanted"), JUDGE.hex())])
+    (whole.parent / "c.parquet").write_bytes(whole.read_bytes()[:-20])
+    (whole.parent / "d.parquet").write_bytes(b"")
+    ledger = Ledger(tmp_path / "ledger", JUDGE)
+    found = collect(staging, 3, ledger, {key("0")})
+    ledger.close()
+    assert (found.judged, found.torn) == (1, 2)
+
+
+def test_what_a_cluster_judged_is_shared_with_other_runs(staging: Staging, tmp_path: Path) -> None:
+    """Judgments from a cluster are in the cache like any others."""
+    wrote(staging, "a.parquet", [judged_row(0, judgment("0"), JUDGE.hex())])
+    mirror = Mirror(tmp_path / "cache", "owner")
+    ledger = Ledger(tmp_path / "ledger", JUDGE, mirror=mirror)
+    collect(staging, 1, ledger, {key("0")})
+    ledger.close()
+    assert count_rows(tmp_path / "cache") == 1
+
+
+def test_half_a_job_is_none(staging: Staging) -> None:
+    """A job exists from the moment it is declared until it is cleared."""
+    assert staging.job() is None
+    staging.begin(Job("tasks", 3))
+    staging.note_asked(5)
+    assert (staging.job(), staging.asked()) == (Job("tasks", 3), 5)
+    staging.clear()
+    assert (staging.job(), staging.asked()) == (None, 0)
+
+
+def test_runs_that_share_a_place_do_not_meet(tmp_path: Path) -> None:
+    """Each run has a folder of its own, in a folder or at a URI."""
+    run = tmp_path / "runs" / "mine"
+    assert open_staging(None, run, "id").root == str(run / "distributed")
+    assert open_staging(str(tmp_path / "shared"), run, "id").root == str(tmp_path / "shared" / "id")
+    assert open_staging(f"file://{tmp_path}/shared", run, "id").root == f"{tmp_path}/shared/id"
+    with pytest.raises(ConfigError, match=r"distributed\.staging"):
+        open_staging("nosuch://bucket", run, "id")

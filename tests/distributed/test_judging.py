@@ -1,0 +1,182 @@
+"""A worker grades its batches like one machine does, whatever happens to its servers."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from types import SimpleNamespace
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from fakes.openai_server import MODEL, FakeOpenAI, serving, status
+from rocketeval.config import JudgeConfig
+from rocketeval.distributed import judging
+from rocketeval.distributed.counting import Counting, Report
+from rocketeval.distributed.judging import JudgeBatches, Terms
+from rocketeval.distributed.task_rows import RESULTS, TASKS
+from rocketeval.engines.base import create_engine
+from rocketeval.errors import EngineRefused, EngineUnavailable
+from rocketeval.grading.methods.base import each_item_alone
+from support.make import key
+
+SCRIPTED = JudgeConfig(engine="scripted", model="scripted")
+
+
+class Handle:
+    """Calls a counter as if it were an actor."""
+
+    def __init__(self) -> None:
+        self.counting = Counting()
+
+    def __getattr__(self, name: str) -> Any:
+        method = getattr(self.counting, name)
+
+        async def call(*args: Any) -> Any:
+            return method(*args)
+
+        return SimpleNamespace(remote=call)
+
+
+def batch(count: int, first: int = 0) -> pa.Table:
+    """So many tasks of two items."""
+    rows = [
+        {
+            "id": number,
+            "key": key(str(number)),
+            "query_id": f"q{number // 4}",
+            "candidate": f"c{number % 4}",
+            "prefix": f"response {number}: ",
+            "suffixes": ["one", "two"],
+            "neutralised": 0,
+        }
+        for number in range(first, first + count)
+    ]
+    return pa.Table.from_pylist(rows, schema=TASKS)
+
+
+async def terms(judge: JudgeConfig, *replicas: str) -> Terms:
+    """The terms of the judge that answers now."""
+    engine = create_engine(judge)
+    try:
+        return Terms(judge, each_item_alone, await engine.identify(), "digest", replicas)
+    finally:
+        await engine.aclose()
+
+
+def judge_at(server: FakeOpenAI, **changes: Any) -> JudgeConfig:
+    return JudgeConfig(
+        **{"model": MODEL, "base_url": server.base_url, "patience": 0, "timeout": 1, **changes}
+    )
+
+
+@asynccontextmanager
+async def working(known: Terms, handle: Handle) -> AsyncIterator[JudgeBatches]:
+    """A worker that leaves nothing open."""
+    worker = JudgeBatches(known, handle)
+    try:
+        yield worker
+    finally:
+        await worker.aclose()
+
+
+async def test_every_task_becomes_a_row() -> None:
+    """All tasks of a batch come back judged, in the schema of the results, and are counted."""
+    handle = Handle()
+    worker = JudgeBatches(await terms(SCRIPTED), handle)
+    table = await worker(batch(10))
+    assert table.schema.equals(RESULTS)
+    assert sorted(table["id"].to_pylist()) == list(range(10))
+    assert table["failure"].null_count == 10
+    assert set(table["judge"].to_pylist()) == {"digest"}
+    progress = handle.counting.look()
+    assert (progress.asked, progress.judged, progress.failed) == (10, 10, 0)
+    assert progress.usage.requests == 20
+
+
+async def test_a_failed_task_is_a_row_that_says_why() -> None:
+    """A task that the judge cannot answer takes nothing from the others."""
+    judge = SCRIPTED.model_copy(update={"options": {"fail_on": "response 3"}})
+    handle = Handle()
+    table = await JudgeBatches(await terms(judge), handle)(batch(6))
+    failed = [row for row in table.to_pylist() if row["failure"]]
+    assert [(row["id"], row["failure"]) for row in failed] == [(3, "item 1: scripted to fail")]
+    progress = handle.counting.look()
+    assert (progress.judged, progress.failed) == (5, 1)
+    assert [failure.key for failure in progress.failures] == [key("3")]
+    assert handle.counting.look().failures == ()
+
+
+async def test_calls_at_once_keep_to_the_places_of_one_judge() -> None:
+    """Several batches at once have no more requests in flight than one machine would."""
+    async with serving(FakeOpenAI(latency=0.01)) as server:
+        known = await terms(judge_at(server, concurrency=2))
+        async with working(known, Handle()) as worker:
+            await asyncio.gather(worker(batch(6)), worker(batch(6, 6)), worker(batch(6, 12)))
+        assert len(server.chats) == 36
+        assert server.most_in_flight <= 2 * 2
+
+
+async def test_another_replica_takes_over() -> None:
+    """A replica that dies in the middle of a batch costs nothing but time."""
+    async with AsyncExitStack() as stack:
+        alive = await stack.enter_async_context(serving(FakeOpenAI()))
+        async with serving(FakeOpenAI()) as dying:
+            known = await terms(judge_at(dying), dying.base_url, alive.base_url)
+            worker = await stack.enter_async_context(working(known, Handle()))
+            first = await worker(batch(4))
+            assert dying.chats
+            assert not alive.chats
+        second = await worker(batch(4, 4))
+        third = await worker(batch(4, 8))
+        ids = [n for table in (first, second, third) for n in table["id"].to_pylist()]
+        assert sorted(ids) == list(range(12))
+        assert not any(t["failure"].null_count < 4 for t in (first, second, third))
+
+
+async def test_without_a_judge_the_worker_gives_up() -> None:
+    """When no replica answers, the driver hears why, and no task counts as failed."""
+    async with serving(FakeOpenAI()) as server:
+        known = await terms(judge_at(server, concurrency=4))
+        server.always("/v1/chat/completions", status(503))
+        handle = Handle()
+        async with working(known, handle) as worker:
+            with pytest.raises(EngineUnavailable, match="The judge is gone"):
+                await worker(batch(4))
+    progress = handle.counting.look()
+    assert isinstance(progress.error, EngineUnavailable)
+    assert (progress.judged, progress.failed) == (0, 0)
+
+
+async def test_another_judge_is_refused() -> None:
+    """A replica with another model or version never mixes its answers in."""
+    async with serving(FakeOpenAI()) as server:
+        known = await terms(judge_at(server))
+        server.always("/version", status(404))
+        handle = Handle()
+        with pytest.raises(EngineRefused, match="is another judge"):
+            await JudgeBatches(known, handle)(batch(4))
+    assert isinstance(handle.counting.look().error, EngineRefused)
+
+
+async def test_a_stop_keeps_what_is_finished(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once the driver stops, tasks in flight are kept and no others are started."""
+    monkeypatch.setattr(judging, "REPORT_SECONDS", 0.01)
+    judge = SCRIPTED.model_copy(update={"options": {"delay": 0.05}, "concurrency": 2})
+    handle = Handle()
+    worker = JudgeBatches(await terms(judge), handle)
+    handle.counting.stop()
+    table = await worker(batch(10))
+    assert 2 <= table.num_rows <= 4
+    assert (await worker(batch(10, 10))).num_rows == 0
+
+
+def test_a_batch_that_is_done_again_counts_once() -> None:
+    """A worker that died after its report does not make the run look further than it is."""
+    counting = Counting()
+    counting.report(Report(asked=5, batches={0: (5, 0), 8: (1, 1)}))
+    counting.report(Report(asked=8, batches={0: (8, 0)}))
+    progress = counting.look()
+    assert (progress.asked, progress.judged, progress.failed) == (13, 9, 1)

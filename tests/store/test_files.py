@@ -1,0 +1,61 @@
+"""Files that are whole or absent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from rocketeval.store import files
+from rocketeval.store.files import write_parquet_parts
+
+
+def rows(start: int, stop: int) -> pa.Table:
+    """Rows of a table with names, gaps and numbers."""
+    numbers = range(start, stop)
+    return pa.table(
+        {
+            "name": pa.array([f"name {n % 4}" for n in numbers], pa.string()),
+            "value": pa.array([None if n % 5 == 0 else n / 7 for n in numbers], pa.float64()),
+        }
+    )
+
+
+@pytest.mark.parametrize("group", [1, 4, 10, 11, 100])
+@pytest.mark.parametrize("step", [1, 3, 10, 11, 40])
+@pytest.mark.parametrize("count", [0, 1, 10, 33, 40])
+def test_parts_give_the_bytes_of_one_table(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, group: int, step: int, count: int
+) -> None:
+    """However the rows come, the file is the same: scores have a content hash."""
+    monkeypatch.setattr(files, "ROW_GROUP", group)
+    parts = [rows(start, min(start + step, count)) for start in range(0, count, step)]
+    write_parquet_parts(tmp_path / "parts", parts or [rows(0, 0)])
+    pq.write_table(rows(0, count), tmp_path / "whole", compression="zstd", row_group_size=group)
+    assert (tmp_path / "parts").read_bytes() == (tmp_path / "whole").read_bytes()
+
+
+def test_row_groups_are_those_of_pyarrow(tmp_path: Path) -> None:
+    """A file in parts is cut where `pq.write_table` cuts a table that is not in parts."""
+    numbers = pa.table({"n": pa.array(range(files.ROW_GROUP + 5), pa.int32())})
+    pq.write_table(numbers, tmp_path / "whole", compression="zstd")
+    write_parquet_parts(tmp_path / "parts", [numbers.slice(0, 9), numbers.slice(9)])
+    assert (tmp_path / "parts").read_bytes() == (tmp_path / "whole").read_bytes()
+
+
+def test_a_part_that_fails_leaves_the_old_file(tmp_path: Path) -> None:
+    """Nothing is replaced before everything is there, and nothing half-made stays."""
+    path = tmp_path / "scores"
+    path.write_bytes(b"before")
+
+    def parts() -> Iterator[pa.Table]:
+        yield rows(0, 3)
+        raise RuntimeError("out of answers")
+
+    with pytest.raises(RuntimeError, match="out of answers"):
+        write_parquet_parts(path, parts())
+    assert [each.name for each in tmp_path.iterdir()] == ["scores"]
+    assert path.read_bytes() == b"before"
