@@ -34,11 +34,11 @@ ALONE, TOGETHER = "checklist", "multi_item"
 WORK: dict[tuple[str, str, str], int] = {
     ("summeval", "ours", ALONE): 12,
     ("topical_chat", "ours", ALONE): 24,
-    ("summeval", "ours", TOGETHER): 12,
-    ("topical_chat", "ours", TOGETHER): 24,
-    ("topical_chat", "official", TOGETHER): 24,
+    ("topical_chat", "ours", TOGETHER): 12,
+    ("topical_chat", "official", TOGETHER): 12,
+    ("summeval", "ours", TOGETHER): 6,
     ("summeval", "official", TOGETHER): 6,
-    ("topical_chat", "grown", ALONE): 12,
+    ("topical_chat", "grown", ALONE): 6,
     ("summeval", "grown", ALONE): 6,
 }
 """By study, question set and method: how many queries of the order that prepare.py draws."""
