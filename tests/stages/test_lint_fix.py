@@ -302,7 +302,7 @@ async def test_every_kind_of_author_can_be_mended(tmp_path: Path, kind: str) -> 
     def writes(prompt: str) -> str:
         if "# The whole checklist" in prompt:
             return good(prompt)
-        return "1. What about it?\n2. Is the sky named?\n3. Is the sea named?"
+        return "1. Does it fail to name the sun?\n2. Is the sky named?\n3. Is the sea named?"
 
     async with serving(RewritingServer(rule=writes)) as server:
         given = {"kind": kind, "options": options[kind]}

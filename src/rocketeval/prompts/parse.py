@@ -10,6 +10,8 @@ _NUMBERED = re.compile(r"(\d{1,9})[.)]\s+(.*\S)")
 _FENCE = re.compile(r"```\w*")
 _QUESTION_MARKS = ("?", "\uff1f", "\u061f")
 """As most languages, Chinese and Japanese, and Arabic write it."""
+_OPEN = re.compile(r"(?:what|how|why|which|whose|whom?)\b", re.IGNORECASE)
+"""How an English question begins that nobody can answer by yes or no."""
 
 
 def parse_checklist(text: str, *, min_items: int, max_items: int) -> tuple[str, ...]:
@@ -52,6 +54,11 @@ def _item(line: str, number: int, expected: int) -> str:
     if not is_question(question):
         raise Unreadable(
             "an item is not a question", f"item {expected} is not a question: {quoted(question)}."
+        )
+    if _OPEN.match(question):
+        raise Unreadable(
+            "an item is not a yes/no question",
+            f"item {expected} cannot be answered by Yes or No: {quoted(question)}.",
         )
     return question
 
