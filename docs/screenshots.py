@@ -1,11 +1,14 @@
-"""Remake the pictures of the report in docs/images, in a real browser.
+r"""Remake the pictures of the report in docs/images, in a real browser.
 
     python docs/screenshots.py REPORT.html NAME [ROUTE ...]
 
-One picture of the first screen at 1440 and 390 pixels, light and dark, and one of every route
-given after it (such as `#/compare`) at 1440 pixels, light. The pictures in the docs are of a run on
-MT-Bench (studies/mt_bench/labelled.yaml) for the first screen, which shows no text of the
-benchmark, and of the demo (`rocketeval init`) for the views that show texts.
+Without a route, pictures of the first screen at 1440 and 390 pixels, light and dark; with routes
+(such as `#/compare`), one picture of each at 1440 pixels, light. The pictures in the docs are of a
+run on MT-Bench (studies/mt_bench/labelled.yaml) for the first screen, which shows no text of the
+benchmark, and of the demo (`rocketeval init`) for the views that show texts:
+
+    python docs/screenshots.py demo/runs/quickstart/report.html demo \
+        '#/query/hike-list' '#/compare/careful/solid' '#/items' '#/charts'
 """
 
 from __future__ import annotations
@@ -43,7 +46,7 @@ def main() -> None:
         browser = playwright.chromium.launch(
             executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-quic"]
         )
-        for suffix, size in SIZES.items():
+        for suffix, size in () if routes else SIZES.items():
             for scheme in ("light", "dark"):
                 shoot(browser, address, IMAGES / f"{name}-{scheme}{suffix}.png", size, scheme)
         for route in routes:

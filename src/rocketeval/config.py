@@ -168,14 +168,17 @@ class AuthorConfig(Section):
     engine: EngineConfig | None = None
     """The author LLM; needed by kind instance, and by the steps of kind dimension."""
     template: Path | None = None
-    """Your own author prompt; the packaged one when absent."""
+    """Your own author prompt; the packaged one when absent. It shows {{history}}, {{query}} and
+    {{reference}}, and may name {{least}} and {{most}}, how many items it asks for."""
     min_items: Annotated[int, Field(ge=1)] = 3
-    """A shorter checklist is refused; the packaged prompt asks for 5 to 10 items. For kind
-    dimension, each list that the author adds."""
+    """A shorter checklist is refused. The packaged prompt asks for 5 to 10 items as far as
+    `min_items` and `max_items` accept these, else for all they accept. For kind dimension, each
+    list that the author adds."""
     max_items: Annotated[int, Field(ge=1)] = 12
     """A longer checklist is refused."""
     attempts: Annotated[int, Field(ge=1)] = 3
-    """How often a checklist is asked for at most, when it cannot be read."""
+    """How often a checklist is asked for at most, when it cannot be read; the author is shown what
+    it wrote and what is wrong with it."""
     price: PriceConfig | None = None
     options: dict[str, Any] = {}
     """Settings of this kind of author. A `file` (.yaml, .csv) is relative to the config file."""

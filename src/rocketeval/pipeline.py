@@ -37,6 +37,7 @@ from rocketeval.errors import (
 from rocketeval.explain.candidate import CandidateExplanation
 from rocketeval.exports.formats import make_request
 from rocketeval.grading.methods.table import create_method, with_method
+from rocketeval.lint.fixes import Fixes
 from rocketeval.lint.lint import Lint
 from rocketeval.observing import Observer
 from rocketeval.prices import check_limit, currency, with_prices
@@ -66,6 +67,7 @@ from rocketeval.stages.item_gold import ItemGold, hold_against_item_gold
 from rocketeval.stages.judged_runs import JudgedRun, open_run
 from rocketeval.stages.learned import check_learnable
 from rocketeval.stages.lint import lint_run
+from rocketeval.stages.lint_fix import check_fixable, propose_fixes
 from rocketeval.stages.load import load_inputs
 from rocketeval.stages.methods import (
     check_references,
@@ -203,6 +205,37 @@ class Run:
     def lint(self) -> Lint:
         """Say what is wrong with checklist items, by words and answers; writes nothing."""
         return lint_run(self.store, self.config)
+
+    async def propose_fixes(
+        self,
+        path: Path | None = None,
+        *,
+        kinds: Sequence[str] = (),
+        query_id: str | None = None,
+        force: bool = False,
+    ) -> Fixes:
+        """Let the author LLM propose other items for those that lint flags; the run stays as it is.
+
+        All checklists, with what is proposed, are written to `path` (.yaml or .csv), ready for
+        `author.kind: file`. `kinds` and `query_id` narrow what is rewritten. What was paid for is
+        kept beside authored checklists, and never asked for again.
+        """
+        check_fixable(self.store, self._as_given(), path, force=force)
+        with self.store.locked(), self._heeding_stop():
+            fixes = await propose_fixes(
+                self.store,
+                self._as_given(),
+                self.observer,
+                self.stop,
+                self.budget,
+                path=path,
+                force=force,
+                kinds=kinds,
+                query_id=query_id,
+            )
+        if fixes.unasked:
+            self._go_on(f"{fixes.unasked} checklists are not rewritten")
+        return fixes
 
     async def grade(self) -> Mapping[str, Any]:
         """Let the judge answer every item that is still unanswered."""

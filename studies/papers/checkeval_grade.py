@@ -34,11 +34,11 @@ ALONE, TOGETHER = "checklist", "multi_item"
 WORK: dict[tuple[str, str, str], int] = {
     ("summeval", "ours", ALONE): 12,
     ("topical_chat", "ours", ALONE): 24,
-    ("summeval", "ours", TOGETHER): 12,
-    ("topical_chat", "ours", TOGETHER): 24,
-    ("topical_chat", "official", TOGETHER): 24,
-    ("summeval", "official", TOGETHER): 6,
-    ("topical_chat", "grown", ALONE): 12,
+    ("topical_chat", "ours", TOGETHER): 12,
+    ("summeval", "ours", TOGETHER): 6,
+    ("topical_chat", "official", TOGETHER): 6,
+    ("summeval", "official", TOGETHER): 3,
+    ("topical_chat", "grown", ALONE): 6,
     ("summeval", "grown", ALONE): 6,
 }
 """By study, question set and method: how many queries of the order that prepare.py draws."""
@@ -103,7 +103,11 @@ def checkeval_config(
         {
             "name": f"checkeval-{study}-{questions}-{method}{which}-{judge}{small}",
             "benchmark": {"path": RUNS / "data" / study, "limit": queries},
-            "judge": {"model": judge, "concurrency": 8 if method == ALONE else 16},
+            "judge": {
+                "model": judge,
+                "concurrency": 8 if method == ALONE else 16,
+                "timeout": 900,
+            },
             "author": {"kind": "dimension", "min_items": 1, "max_items": 10, "options": options},
             "method": {"kind": method},
             "output": RUNS,

@@ -182,7 +182,7 @@ async def test_a_question_in_the_same_words_is_dropped_before_anybody_is_asked(
 @pytest.mark.parametrize(
     ("kind", "bad", "told"),
     [
-        ("diversify", "Sorry.", "the line 'Sorry.' is not a numbered question"),
+        ("diversify", "Sorry.", "line 1, 'Sorry.', is not a numbered question"),
         ("elaborate", "1. It is.", "item 1 is not a question"),
         ("filter", "{oops", "it is not JSON"),
         ("filter", "[]", "there are 0 verdicts"),
@@ -199,9 +199,12 @@ async def test_a_bad_answer_is_asked_for_again_with_the_mistake_named(
         ),
     )
     assert await work.compose()
-    again = [prompt for prompt in work.prompts if "Your last list was refused" in prompt]
+    again = [prompt for prompt in work.prompts if "# Your last answer" in prompt]
     assert len(again) == {"diversify": 3, "elaborate": 4, "filter": 2}[kind]
-    assert all(told in prompt for prompt in again)
+    assert all(told in prompt and f"<<<your last turn>>>\n{bad}\n" in prompt for prompt in again)
+    refusals = work.author.refusals()
+    assert (refusals["refused_at_first"], refusals["lists"]) == (len(again), AUGMENTING + FILTERING)
+    assert sum(refusals["mistakes"].values()) == len(again)
     assert work.author.usage.requests == AUGMENTING + FILTERING + len(again)
 
 
@@ -253,6 +256,7 @@ async def test_skip_goes_on_without_a_step_and_stays_with_that(tmp_path: Path) -
     assert again.author.foresee(again.journal.known()) is None
     assert (await again.author.write(QUERY)).items == first.items
     assert list(again.author.summary()["failed_steps"]) == ["diversify warmth: tone"]
+    assert again.author.provenance() == work.author.provenance()
     strict = Work(tmp_path, steps=["diversify"])
     assert await strict.compose()
     assert len(strict.prompts) == 1
@@ -327,7 +331,7 @@ async def test_the_plan_holds_the_bill(tmp_path: Path) -> None:
     assert most is not None
     await work.compose()
     assert most.prompt_tokens >= sum(len(prompt.encode()) for prompt in work.prompts)
-    filters = [key for key, (_, lines) in work.journal.known().items() if lines[0].startswith("{")]
+    filters = [key for key, paid in work.journal.known().items() if paid.items[0][0] == "{"]
     known = {key: paid for key, paid in work.journal.known().items() if key not in filters}
     left = Work(tmp_path).author.foresee(known)
     assert left is not None

@@ -23,6 +23,7 @@ HOSTILE = (
     "\t-1?",
     "a,b;c?",
     "two\nlines\r\nthree?",
+    "next\x85line\u2028and\u2029paragraph?",
     "\x1b[2J?",
     "no",
     "1",

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import json
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from rocketeval.checklists.instance import InstanceAuthor
+from rocketeval.checklists.trace import count_refusals
 from rocketeval.checklists.write import Authoring, authoring_key, write_checklists
 from rocketeval.config import AuthorConfig
 from rocketeval.engines.scripted import ScriptedEngine
 from rocketeval.errors import EngineUnavailable
-from rocketeval.records import Checklist, Query, Turn
-from rocketeval.store.authored import AuthoredJournal
+from rocketeval.records import Checklist, Query, Turn, Usage
+from rocketeval.store.authored import AuthoredJournal, Effort, Paid, Refusal
 
 QUERIES = [Query(f"q{number}", f"Question {number}?") for number in range(6)]
 
@@ -21,14 +24,19 @@ QUERIES = [Query(f"q{number}", f"Question {number}?") for number in range(6)]
 class Asked:
     """An author, and the prompts it was sent."""
 
-    def __init__(self, *, fail_on: str | None = None, bad_on: str | None = None) -> None:
+    def __init__(
+        self, *, fail_on: str | None = None, bad_on: str | None = None, mends: bool = False
+    ) -> None:
         self.prompts: list[str] = []
+        self.mends = mends
         self.bad_on = bad_on
         engine = ScriptedEngine(text=self._text, fail_on=fail_on)
         self.author = InstanceAuthor(AuthorConfig(), engine, "big")
 
     def _text(self, prompt: str) -> str:
         self.prompts.append(prompt)
+        if self.mends and "# Your last answer" not in prompt:
+            return "Sorry."
         if self.bad_on is not None and self.bad_on in prompt:
             return "Sorry."
         return "\n".join(f"{n}. Is point {n} of {len(prompt)} made?" for n in range(1, 13))
@@ -40,16 +48,18 @@ async def write(
     queries: list[Query] = QUERIES,
     stop: asyncio.Event | None = None,
     concurrency: int = 3,
+    run: str | None = None,
 ) -> Authoring:
     """Run the stage, with a journal if one is given."""
     return await write_checklists(
         asked.author,
         queries,
         known=journal.known() if journal else {},
-        record=journal.append if journal else None,
+        record=partial(journal.append, run=run) if journal else None,
         advance=lambda: None,
         concurrency=concurrency,
         stop=stop or asyncio.Event(),
+        run=run,
     )
 
 
@@ -157,8 +167,46 @@ def test_the_journal_gives_back_what_was_appended(journal: AuthoredJournal) -> N
     """Author and items, also with line ends and other scripts inside."""
     made = Checklist("q", ("Is it \n new\u2028line?", "天?"), "big")
     assert journal.known() == {}
-    journal.append(b"\x01" * 16, made)
-    assert journal.known() == {b"\x01" * 16: ("big", made.items)}
+    effort = Effort(2, (Refusal("too few items", "there are 0 items."),), Usage(2, 30, 0, 4, 0.5))
+    journal.append(b"\x01" * 16, made, effort, run="r1")
+    assert journal.known() == {b"\x01" * 16: Paid("big", made.items, effort, "r1")}
+
+
+def test_a_journal_of_an_earlier_version_is_read(journal: AuthoredJournal) -> None:
+    """What it did not keep is not known; what it paid for is not paid again."""
+    journal.path.parent.mkdir()
+    row = {"key": "01" * 16, "query_id": "q", "author": "big", "items": ["A?"]}
+    journal.path.write_text(json.dumps(row) + "\n")
+    assert journal.known() == {b"\x01" * 16: Paid("big", ("A?",), None, None)}
+
+
+async def test_how_each_list_came_about_is_the_same_when_it_is_taken_over(
+    journal: AuthoredJournal,
+) -> None:
+    """Attempts, mistakes, tokens and the run that paid, from the journal as from the author."""
+    asked = Asked(mends=True)
+    first = await write(asked, journal, run="one")
+    second = await write(Asked(), journal, run="two")
+    assert second.traces == first.traces
+    row = first.traces["q0"].row()
+    assert (row["items"], row["attempts"], row["run"], row["failure"]) == (12, 2, "one", None)
+    assert row["refused"][0]["mistake"] == "a line is not a numbered question"
+    assert row["usage"]["requests"] == 2
+    assert count_refusals(first.traces.values()) == {
+        "lists": 6,
+        "refused_at_first": 6,
+        "refusals": 6,
+        "mistakes": {"a line is not a numbered question": 6},
+        "untold": 0,
+    }
+
+
+async def test_what_failed_has_its_mistakes_too() -> None:
+    """Every attempt is there, and why there is no list."""
+    authoring = await write(Asked(bad_on="Question 3"))
+    row = authoring.traces["q3"].row()
+    assert (row["items"], row["attempts"], len(row["refused"])) == (None, 3, 3)
+    assert row["failure"] == authoring.failures["q3"]
 
 
 @pytest.mark.parametrize("cut", [1, 10, 60])

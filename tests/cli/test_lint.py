@@ -13,6 +13,12 @@ from support.make import QUERIES, write_benchmark, write_jsonl
 
 GOOD = "Does the response name the cause?"
 BAD = "Does the response fail to name the [red]\x1b[31mcause?"
+SHARED = ["Is the tone polite?", BAD, "is the tone polite?"]
+
+
+def bad(query: str) -> str:
+    """The bad item of one query."""
+    return BAD.replace("cause", f"cause of the {query}")
 
 
 @pytest.fixture(scope="module")
@@ -20,7 +26,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A finished run of checklists with a bad item that could redraw a terminal."""
     folder = tmp_path_factory.mktemp("lint")
     write_benchmark(folder / "benchmark")
-    rows = [{"query_id": query, "items": [GOOD, BAD]} for query in QUERIES]
+    rows = [{"query_id": query, "items": [GOOD, bad(query)]} for query in QUERIES]
     write_jsonl(folder / "benchmark" / "checklists.jsonl", rows)
     run_scripted(folder, "first")
     return folder
@@ -34,7 +40,7 @@ def test_a_run_is_linted_by_words_and_answers(folder: Path) -> None:
     assert "Ranking by mean scores without all flagged items" in shown
     assert "Yes would be the worse answer ('fail')" in shown
     assert "\x1b" not in shown
-    assert "[red]\ufffd[31mcause?" in shown
+    assert "[red]\ufffd[31mcause of the sky?" in shown
     assert cli(folder, "lint", "runs/first").stdout.count("\n") == shown.count("\n")
 
 
@@ -43,7 +49,7 @@ def test_programs_get_everything(folder: Path) -> None:
     found = json.loads(cli(folder, "lint", "runs/first", "--json").stdout)
     one = next(each for each in found["findings"] if each["kind"] == "yes_is_worse")
     assert (one["query_id"], one["item"], one["severity"]) == ("sky", 2, "error")
-    assert one["text"] == BAD
+    assert one["text"] == bad("sky")
     assert len(found["behaviour"]["figures"]) == 6
     assert found["errors"] == 3
 
@@ -92,6 +98,42 @@ def test_a_config_before_its_run(folder: Path) -> None:
     shown = cli(folder, "lint", "first.yaml", "--name", "later").stdout
     assert "Words only" in shown
     assert not (folder / "runs" / "later").exists()
+
+
+def test_a_shared_checklist_is_told_once(tmp_path: Path) -> None:
+    """Items, findings and shares count once; programs get every query's id."""
+    write_benchmark(tmp_path / "benchmark")
+    rows = [{"query_id": query, "items": SHARED} for query in QUERIES]
+    write_jsonl(tmp_path / "benchmark" / "checklists.jsonl", rows)
+    shown = cli(tmp_path, "lint", "benchmark").stdout
+    assert (
+        "3 items in 1 checklist that 3 queries share; 2 flagged (66.7%, 2 with an error)" in shown
+    )
+    assert "all 3 queries, item 2: " in shown
+    assert shown.count("Yes would be the worse answer") == 1
+    found = json.loads(cli(tmp_path, "lint", "benchmark", "--query", "sea", "--json").stdout)
+    assert (found["items"], found["checklists"], found["flagged"]) == (3, 1, 2)
+    assert [(row["query_id"], row["query_ids"]) for row in found["findings"]] == [
+        ("sky", list(QUERIES))
+    ] * 2
+    assert {row["kind"]: row["items"] for row in found["kinds"]} == {
+        "yes_is_worse": 1,
+        "duplicate": 1,
+    }
+
+
+def test_a_judged_shared_checklist(tmp_path: Path) -> None:
+    """The ranking is told without what is flagged, in each query; figures stay by query."""
+    write_benchmark(tmp_path / "benchmark")
+    rows = [{"query_id": query, "items": SHARED} for query in QUERIES]
+    write_jsonl(tmp_path / "benchmark" / "checklists.jsonl", rows)
+    run_scripted(tmp_path, "first")
+    assert "to 3 items (9 over all queries)" in cli(tmp_path, "lint", "first.yaml").stdout
+    found = json.loads(cli(tmp_path, "lint", "first.yaml", "--json").stdout)
+    assert len(found["behaviour"]["figures"]) == 9
+    flagged = {(query, row["item"]) for row in found["findings"] for query in row["query_ids"]}
+    without = found["behaviour"]["without_flagged"]
+    assert without["dropped"] + without["kept_after_all"] == len(flagged)
 
 
 def test_what_cannot_be_linted_says_so(tmp_path: Path) -> None:

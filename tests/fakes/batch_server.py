@@ -206,7 +206,7 @@ class FakeBatches:
             self._finish(batch)
 
     def _finish(self, batch: FakeBatch) -> None:
-        brain = FakeOpenAI(self.distribution, self.text)
+        brain = self._brain()
         outputs, errors = [], []
         for number, row in enumerate(self._random.sample(batch.rows, len(batch.rows))):
             prompt = row["body"]["messages"][-1]["content"]
@@ -222,6 +222,10 @@ class FakeBatches:
                 outputs.append(_row(row, {"status_code": 200, "body": body}, None))
         batch.output, batch.error_output = self._keep(outputs), self._keep(errors)
         batch.status, batch.answered = self.ends_as, len(outputs)
+
+    def _brain(self) -> FakeOpenAI:
+        """Return who writes the answers."""
+        return FakeOpenAI(self.distribution, self.text)
 
     def _keep(self, rows: list[dict[str, Any]]) -> str | None:
         if not rows:

@@ -36,7 +36,15 @@ def test_order_is_the_written_one() -> None:
     assert parse(TWELVE) == tuple(f"Is point {number} made?" for number in range(1, 13))
 
 
-@pytest.mark.parametrize("question", ["天空是蓝色的吗\uff1f", "هل السماء زرقاء؟", "Is 1. an item?"])
+@pytest.mark.parametrize(
+    "question",
+    [
+        "天空是蓝色的吗\uff1f",
+        "هل السماء زرقاء؟",
+        "Is 1. an item?",
+        "When asked why, does it say how?",
+    ],
+)
 def test_questions_in_other_scripts_are_questions(question: str) -> None:
     """A question mark is not always `?`; numbers inside an item are text."""
     assert parse(f"1. {question}") == (question,)
@@ -48,20 +56,23 @@ def test_questions_in_other_scripts_are_questions(question: str) -> None:
         ("", "there are 0 items; 2 to 3 are wanted"),
         ("1. Is it?", "there are 1 items; 2 to 3 are wanted"),
         (TWELVE, "there are 12 items; 2 to 3 are wanted"),
-        ("Here is the list:\n1. Is it?", "'Here is the list:' is not a numbered question"),
-        ("1. Is it?\n2. Is it so?\nDone!", "'Done!' is not a numbered question"),
-        ("- Is it?\n- Is it so?", "'- Is it?' is not a numbered question"),
+        ("Here is the list:\n1. Is it?", "line 1, 'Here is the list:', is not a numbered question"),
+        ("1. Is it?\n2. Is it so?\nDone!", "line 3, 'Done!', is not a numbered question"),
+        ("- Is it?\n- Is it so?", "'- Is it?', is not a numbered question"),
         ("**1.** Is it?", "is not a numbered question"),
-        ("1.Is it?", "'1.Is it?' is not a numbered question"),
-        ("1.", "'1.' is not a numbered question"),
+        ("1.Is it?", "'1.Is it?', is not a numbered question"),
+        ("1.", "'1.', is not a numbered question"),
         ("<think>Hm.</think>\n1. Is it?", "is not a numbered question"),
         ("I cannot help with that.", "is not a numbered question"),
-        ("1. Is it?\n3. Is it so?", "number 3 stands where 2 should"),
+        ("1. Is it?\n3. Is it so?", "number 3 stands where 2 should: line 2, '3. Is it so?'"),
         ("0. Is it?\n1. Is it so?", "number 0 stands where 1 should"),
         ("1. Is it?\n1. Is it so?", "number 1 stands where 2 should"),
         ("1. Is it?\n2. It is so.", "item 2 is not a question: 'It is so.'"),
         ("1. Is it? Yes or no\n2. Is it so?", "item 1 is not a question"),
-        ("1. Is it?\n2. IS IT?", "items 1 and 2 are the same"),
+        ("1. Is it?\n2. What is it?", "item 2 cannot be answered by Yes or No: 'What is it?'"),
+        ("1. HOW is it?\n2. Is it?", "item 1 cannot be answered by Yes or No"),
+        ("1. Is it?\n2. IS IT?", "items 1 and 2 are the same: 'IS IT?'"),
+        ("9" * 5000 + ". Is it?", "is not a numbered question"),
     ],
 )
 def test_each_failure_has_a_name(text: str, said: str) -> None:

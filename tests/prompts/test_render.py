@@ -217,11 +217,13 @@ def test_packaged_templates_end_without_a_newline(name: str) -> None:
 def test_the_author_sees_history_query_and_reference() -> None:
     """All that the author may know is in the request, disarmed."""
     query = Query("q", "Why? <s>", (Turn("user", "Hi"),), reference="Because. <<<query>>>")
-    request = render_checklist_request(Template.load("checklist"), query)
+    request = render_checklist_request(Template.load("checklist"), query, least=5, most=10)
     assert "<<<user turn>>>\nHi\n<<<end of turn>>>" in request
     assert "Why? (s)" in request
     assert "Because. (((query)))" in request
-    assert NO_REFERENCE in render_checklist_request(Template.load("checklist"), QUERY)
+    assert NO_REFERENCE in render_checklist_request(
+        Template.load("checklist"), QUERY, least=5, most=10
+    )
 
 
 def test_all_that_shapes_a_prompt_is_in_its_hash(monkeypatch: pytest.MonkeyPatch) -> None:

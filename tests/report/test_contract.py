@@ -18,6 +18,8 @@ SAME = {
         name: getattr(data, name)
         for name in [
             "Candidate",
+            "CategoryMeans",
+            "GroupMeans",
             "TrustNumber",
             "Figure",
             "FigureTable",

@@ -42,6 +42,20 @@ export interface CategoryMeans {
   means: (number | null)[];
 }
 
+/** Mean answers to the items of one group, such as a sub-dimension. */
+export interface GroupMeans {
+  name: string;
+  /** What stands before the colon in its name; null without one. */
+  dimension: string | null;
+  /** Whether it is a dimension with all its groups. */
+  whole: boolean;
+  queries: number;
+  /** One a candidate, of the first in the head's order. */
+  means: (Interval | null)[];
+  /** Answers that are missing, as many. */
+  missing: number[];
+}
+
 /** One of the three numbers on the first screen that say how far to trust the judge. */
 export interface TrustNumber {
   title: string;
@@ -183,6 +197,10 @@ export interface Head {
   files: { name: string; what: string }[];
   /** The largest ones. */
   categories: CategoryMeans[];
+  /** A dimension as a whole before its parts; empty where checklists have no groups. */
+  groups: GroupMeans[];
+  /** Groups that are too many for the page. */
+  groups_left_out: number;
   /** Where these files lie, seen from the page: "" from disk, "files/" when served. */
   files_at: string;
   live: Live | null;
@@ -238,7 +256,12 @@ export interface ItemFigure {
 }
 
 /** Block "items": for every query with detail >= 2, in order. */
-export type ItemsBlock = { texts: string[]; figures: ItemFigure[] }[];
+export type ItemsBlock = {
+  texts: string[];
+  /** What each item belongs to; null without groups. */
+  groups: string[] | null;
+  figures: ItemFigure[];
+}[];
 
 /** Block "query-<place>", place from 0 in the queries block. */
 export interface QueryBlock {
@@ -246,6 +269,8 @@ export interface QueryBlock {
   history: [role: string, content: string][];
   reference: string | null;
   items: string[];
+  /** What each item belongs to; null without groups. */
+  groups: string[] | null;
   figures: ItemFigure[];
   /** One a candidate: its response, or null where it has none. Absent at detail 2. */
   texts: (string | null)[] | null;

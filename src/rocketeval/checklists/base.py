@@ -12,9 +12,10 @@ from rocketeval.budget import Purse
 from rocketeval.config import AuthorConfig
 from rocketeval.records import Checklist, Query, Usage
 from rocketeval.registry import Registry
+from rocketeval.store.authored import Effort, Paid
 
-Paid = tuple[str, tuple[str, ...]]
-"""What the journal keeps of paid work: who did it, and the items or lines that came of it."""
+Record = Callable[[bytes, Checklist, Effort | None], None]
+"""Keeps a finished piece of work under its identity, and what it took."""
 
 
 class Author(Protocol):
@@ -75,7 +76,7 @@ class Desk:
 
     known: Mapping[bytes, Paid]
     """Work that was paid for earlier, by its identity."""
-    record: Callable[[bytes, Checklist], None]
+    record: Record
     """Keeps a finished piece of work at once."""
     failed: Callable[[str, str], None]
     """Hears the name of what could not be done, and why."""
@@ -85,6 +86,21 @@ class Desk:
     """Set when nothing new shall be begun."""
     purse: Purse | None = None
     """The money there is; None without a limit."""
+    run: str | None = None
+    """The id of the run that pays."""
+
+
+@runtime_checkable
+class TracedAuthor(Author, Protocol):
+    """An author that can tell what each of its lists took."""
+
+    def about(self) -> Mapping[str, Any]:
+        """Return who it is and how it asks."""
+        ...
+
+    def effort(self, query_id: str) -> Effort | None:
+        """Return what the list for a query took, also one that failed; None if it was not asked."""
+        ...
 
 
 @runtime_checkable
@@ -111,6 +127,10 @@ class SharedAuthor(Author, Protocol):
 
     def summary(self) -> Mapping[str, Any]:
         """Return the counts of the same, and the steps that failed by name."""
+        ...
+
+    def refusals(self) -> Mapping[str, Any]:
+        """Return how many of its steps were refused at first, and why."""
         ...
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from rocketeval.checklists.asking import MAX_TOKENS, Writer
-from rocketeval.checklists.base import Desk, Paid
+from rocketeval.checklists.base import Desk
 from rocketeval.checklists.dimension_file import DimensionFile, load_dimensions
 from rocketeval.checklists.dimension_options import DimensionOptions
 from rocketeval.checklists.dimension_steps import StepMaker
@@ -34,12 +34,14 @@ from rocketeval.checklists.steps import (
     do_steps,
     verdicts_in,
 )
+from rocketeval.checklists.trace import count_refusals
 from rocketeval.config import AuthorConfig, parse_options
 from rocketeval.engines.base import Engine, create_engine, pulse_of
 from rocketeval.errors import ChecklistError, ConfigError
 from rocketeval.hashing import content_hash
 from rocketeval.observing import Pulse
 from rocketeval.records import Checklist, Query, Usage
+from rocketeval.store.authored import Paid
 
 _ORIGINS = {"diversify": Origin.DIVERSIFIED, "elaborate": Origin.ELABORATED}
 NUMBERING_TOKENS = 100
@@ -182,6 +184,7 @@ class DimensionAuthor:
         """Return every question that was considered, where it came from and what became of it."""
         fates = self._composed()
         return {
+            "kind": "dimension",
             "author": self._model,
             "file": self._options.file,
             "steps": list(self._options.steps),
@@ -191,6 +194,9 @@ class DimensionAuthor:
                 name: told.model_dump(mode="json") for name, told in self._dimensions.items()
             },
             "failed_steps": self._failed_steps(),
+            "asked": [
+                {"step": step.name, **self._done.traces[step].row()} for step in self._all_steps()
+            ],
             "counts": count_rows(fates, self._groups()),
             "questions": question_rows(fates),
         }
@@ -203,6 +209,15 @@ class DimensionAuthor:
             "reused_steps": self._done.reused,
             "failed_steps": self._failed_steps(),
         }
+
+    def refusals(self) -> dict[str, Any]:
+        """Return how many of its steps were refused at first, and why."""
+        return count_refusals(self._done.traces.values())
+
+    def _all_steps(self) -> list[Step]:
+        """Return every step that was done or tried, in an order its speed does not change."""
+        filters = self._steps.filtering(self._pools(self._done)[0])
+        return [step for step in (*self._augmenting, *filters) if step in self._done.traces]
 
     def _composed(self) -> list[Fate]:
         if self._fates is None:

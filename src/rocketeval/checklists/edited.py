@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import difflib
+from collections.abc import Collection, Mapping
 from pathlib import Path
+from typing import Protocol, runtime_checkable
 
 from rocketeval.checklists.sheet import Sheet, read_sheet
 from rocketeval.config import AuthorConfig, Section, parse_options
 from rocketeval.errors import ChecklistError
 from rocketeval.hashing import content_hash
 from rocketeval.records import Checklist, Query, Usage
+
+MOST_GUESSED = 20
+"""Unknown ids for which the nearest known one is looked for."""
+
+
+@runtime_checkable
+class FiledAuthor(Protocol):
+    """An author whose checklists lie ready under the ids of their queries."""
+
+    def unknown(self, query_ids: Collection[str]) -> Mapping[str, str | None]:
+        """Return the ids of no query, each with the id that may have been meant."""
+        ...
 
 
 class FileOptions(Section):
@@ -53,6 +67,19 @@ class FileAuthor:
         if entry is None:
             raise ChecklistError("the file has no checklist for it.")
         return entry.checklist(query.id)
+
+    def unknown(self, query_ids: Collection[str]) -> dict[str, str | None]:
+        """Return the file's ids of no query, each with the id that may have been meant.
+
+        What is meant has no checklist of its own, and is looked for by the first ids only.
+        """
+        known = set(query_ids)
+        strange = [name for name in self._sheet.queries if name not in known]
+        without = [name for name in query_ids if name not in self._sheet.queries]
+        guessed: dict[str, str | None] = dict.fromkeys(strange)
+        for name in strange[:MOST_GUESSED]:
+            guessed[name] = next(iter(difflib.get_close_matches(name, without, n=1)), None)
+        return guessed
 
     async def aclose(self) -> None:
         """Do nothing."""

@@ -9,11 +9,13 @@ from typing import Literal
 import orjson
 
 from rocketeval.checklists.asking import MAX_TOKENS, Writer
-from rocketeval.checklists.base import Desk, Paid
+from rocketeval.checklists.base import Desk
+from rocketeval.checklists.trace import Trace
 from rocketeval.errors import ChecklistError
 from rocketeval.prompts.parse import parse_checklist
 from rocketeval.prompts.read_verdicts import Verdict, read_verdicts
 from rocketeval.records import Checklist, Usage
+from rocketeval.store.authored import Paid
 from rocketeval.workers import run_workers
 
 Kind = Literal["diversify", "elaborate", "filter"]
@@ -51,7 +53,7 @@ class Step:
 
     def paid_for(self, known: Mapping[bytes, Paid]) -> tuple[str, ...] | None:
         """Return what an earlier run was given; None when there is nothing that can be read."""
-        lines = known[self.key][1] if self.key in known else ()
+        lines = known[self.key].items if self.key in known else ()
         if not lines:
             return None
         if self.kind != "filter":
@@ -63,7 +65,7 @@ class Step:
 
     def was_skipped(self, known: Mapping[bytes, Paid]) -> bool:
         """Whether an earlier run went on without it, which the journal keeps as no lines at all."""
-        return self.key in known and not known[self.key][1]
+        return self.key in known and not known[self.key].items
 
 
 @dataclass
@@ -74,6 +76,8 @@ class Done:
     """What the author wrote, by step."""
     failed: dict[Step, str] = field(default_factory=dict)
     """Why others brought nothing."""
+    traces: dict[Step, Trace] = field(default_factory=dict)
+    """How either came about."""
     reused: int = 0
     """Steps that an earlier run had paid for."""
     usage: Usage = field(default_factory=Usage)
@@ -88,10 +92,15 @@ class Done:
         for step in steps:
             lines = step.paid_for(known)
             if lines is not None:
+                paid = known[step.key]
                 self.lines[step] = lines
+                self.traces[step] = Trace(len(lines), paid.effort, paid.run)
                 self.reused += 1
             elif skip and step.was_skipped(known):
-                self.failed[step] = FAILED_EARLIER
+                paid = known[step.key]
+                reason = (paid.effort and paid.effort.failure) or FAILED_EARLIER
+                self.failed[step] = reason
+                self.traces[step] = Trace(None, paid.effort, paid.run, reason)
             else:
                 left.append(step)
         return left
@@ -148,12 +157,14 @@ async def _do(
         lines = await writer.write(step.asked, step.read, step.max_tokens)
     except ChecklistError as error:
         done.failed[step] = error.message
+        done.traces[step] = Trace(None, writer.effort, desk.run, error.message)
         desk.failed(step.name, error.message)
         if skip:
-            desk.record(step.key, Checklist(step.name, (), author))
+            desk.record(step.key, Checklist(step.name, (), author), writer.effort)
         return
-    desk.record(step.key, Checklist(step.name, lines, author))
+    desk.record(step.key, Checklist(step.name, lines, author), writer.effort)
     done.lines[step] = lines
+    done.traces[step] = Trace(len(lines), writer.effort, desk.run)
 
 
 def reads_questions(least: int, most: int) -> Callable[[str], tuple[str, ...]]:

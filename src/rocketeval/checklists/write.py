@@ -7,10 +7,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from rocketeval.budget import Purse
-from rocketeval.checklists.base import Author, Desk, Paid, SharedAuthor
+from rocketeval.checklists.base import Author, Desk, Record, SharedAuthor, TracedAuthor
+from rocketeval.checklists.trace import Trace
 from rocketeval.errors import ChecklistError
 from rocketeval.hashing import content_hash
 from rocketeval.records import Checklist, Query, Usage
+from rocketeval.store.authored import Paid
 from rocketeval.workers import run_workers
 
 
@@ -21,6 +23,8 @@ class Authoring:
     checklists: dict[str, Checklist] = field(default_factory=dict)
     failures: dict[str, str] = field(default_factory=dict)
     """Reason by query id."""
+    traces: dict[str, Trace] = field(default_factory=dict)
+    """How each came about, by query id; of authors that tell."""
     usage: Usage = field(default_factory=Usage)
     lost: int = 0
     """Requests that brought no answer."""
@@ -38,16 +42,18 @@ async def write_checklists(
     queries: Iterable[Query],
     *,
     known: Mapping[bytes, Paid],
-    record: Callable[[bytes, Checklist], None] | None,
+    record: Record | None,
     advance: Callable[[], None],
     failed: Callable[[str, str], None] | None = None,
     concurrency: int,
     stop: asyncio.Event,
     purse: Purse | None = None,
+    run: str | None = None,
 ) -> Authoring:
-    """Return a checklist per query; `known` maps keys to (author, items) paid for earlier.
+    """Return a checklist per query; `known` holds what was paid for earlier, by identity.
 
-    Checklists that do not fit into the `purse` are not asked for.
+    Checklists that do not fit into the `purse` are not asked for. `run` is the id of the one that
+    pays for the others.
     """
     authoring = Authoring()
     remaining = iter(queries)
@@ -58,8 +64,9 @@ async def write_checklists(
                 return
             key = authoring_key(author, query)
             if key in known:
-                author_name, items = known[key]
-                authoring.checklists[query.id] = Checklist(query.id, items, author_name)
+                paid = known[key]
+                authoring.checklists[query.id] = Checklist(query.id, paid.items, paid.author)
+                authoring.traces[query.id] = Trace(len(paid.items), paid.effort, paid.run)
                 authoring.reused += 1
             else:
                 reserved = await purse.reserve(author.most(query)) if purse else 0.0
@@ -68,7 +75,7 @@ async def write_checklists(
                 if purse and stop.is_set():
                     purse.settle(reserved, Usage())
                     return
-                await _write_one(author, query, key, authoring, record)
+                await _write_one(author, query, key, authoring, record, run)
                 if failed and query.id in authoring.failures:
                     failed(query.id, authoring.failures[query.id])
                 if purse:
@@ -109,13 +116,21 @@ async def _write_one(
     query: Query,
     key: bytes,
     authoring: Authoring,
-    record: Callable[[bytes, Checklist], None] | None,
+    record: Record | None,
+    run: str | None,
 ) -> None:
+    traced = author if isinstance(author, TracedAuthor) else None
     try:
         checklist = await author.write(query)
     except ChecklistError as error:
         authoring.failures[query.id] = error.message
+        if traced:
+            effort = traced.effort(query.id)
+            authoring.traces[query.id] = Trace(None, effort, run, error.message)
         return
+    effort = traced.effort(query.id) if traced else None
     if record is not None:
-        record(key, checklist)
+        record(key, checklist, effort)
     authoring.checklists[query.id] = checklist
+    if traced:
+        authoring.traces[query.id] = Trace(len(checklist.items), effort, run)

@@ -9,10 +9,12 @@ from typing import Any
 import click
 
 from rocketeval.cli.drive import INCOMPLETE, drive
+from rocketeval.cli.missing import unknown_in_words
 from rocketeval.cli.options import with_settings
 from rocketeval.cli.output import Output, with_output
 from rocketeval.cli.progress import make_observer
 from rocketeval.cli.show_composition import show_composition
+from rocketeval.cli.show_refusals import told_refusals
 from rocketeval.cli.words import printable, shown_path
 from rocketeval.config import RunConfig
 from rocketeval.pipeline import Run
@@ -48,6 +50,8 @@ def command(settings: RunConfig, export: Path | None, force: bool, output: Outpu
     output.give(told, lambda: _show(facts, path, export))
     for query_id, reason in facts["failures"].items():
         click.echo(printable(f"no checklist for {query_id}: {reason}"), err=True)
+    for words in unknown_in_words(facts):
+        click.echo(words, err=True)
     failed = facts.get("composition", {}).get("failed_steps", {})
     for step, reason in failed.items():
         click.echo(printable(f"went on without {step}: {reason}"), err=True)
@@ -58,9 +62,14 @@ def _show(facts: Mapping[str, Any], path: Path, export: Path | None) -> None:
     composition = facts.get("composition")
     if composition is not None:
         show_composition(composition)
+    refusals = facts.get("refusals")
+    for line in told_refusals(refusals, steps=composition is not None) if refusals else ():
+        click.echo(line)
     click.echo(f"{facts['checklists']} checklists with {facts['items']} items: {shown_path(path)}")
+    provenance = shown_path(path.with_name("checklist_provenance.json"))
     if composition is not None:
-        provenance = path.with_name("checklist_provenance.json")
-        click.echo(f"Where each question is from: {shown_path(provenance)}")
+        click.echo(f"Where each question is from: {provenance}")
+    elif refusals is not None:
+        click.echo(f"How each list came about: {provenance}")
     if export is not None:
         click.echo(f"To be edited: {shown_path(export)}")

@@ -35,7 +35,8 @@ def command(run: Run, candidate: str | None, query: str | None, most: int, outpu
     A candidate is compared, item by item, with its nearest neighbours in the ranking: which items
     cost it points that they get. A query shows what each of its items adds, and which tell nobody
     apart. Without --candidate and --query, all candidates are explained in explain.json, which the
-    report shows.
+    report shows; where checklists have groups, such as dimensions, with every candidate's mean in
+    each group.
     """
     if candidate is not None and query is not None:
         raise click.UsageError("Give --candidate or --query, not both.")

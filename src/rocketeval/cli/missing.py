@@ -8,7 +8,7 @@ from typing import Any
 
 from rocketeval.cli.progress_words import MISSING
 from rocketeval.cli.words import printable
-from rocketeval.names import counted
+from rocketeval.names import counted, listed
 from rocketeval.records import Status
 from rocketeval.stages.load import absent_responses
 
@@ -79,6 +79,21 @@ def missing_in_words(missing: Missing, stages: Mapping[str, Any]) -> Iterator[st
         yield f"{counted(missing.responses_empty, 'response is', 'responses are')} empty"
     if missing.responses_absent:
         yield f"{counted(missing.responses_absent, 'response is', 'responses are')} absent"
+    yield from unknown_in_words(stages.get("checklist", {}))
+
+
+def unknown_in_words(checklist: Mapping[str, Any]) -> Iterator[str]:
+    """Yield a line about ids in a checklist file that no query has, if there are any."""
+    unknown = checklist.get("unknown") or {}
+    if unknown:
+        named = listed((_meant(*pair) for pair in unknown.items()), most=MOST_NAMED)
+        some = counted(len(unknown), "id", "ids")
+        are = "is no query" if len(unknown) == 1 else "are no queries"
+        yield printable(f"{some} in the checklist file {are} and passed over: {named}")
+
+
+def _meant(name: str, nearest: str | None) -> str:
+    return repr(name) if nearest is None else f"{name!r} (did you mean {nearest!r}?)"
 
 
 def _unjudged(grade: Mapping[str, Any]) -> int:

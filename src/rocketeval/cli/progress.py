@@ -40,7 +40,12 @@ class StageObserver(Observer):
     ) -> None:
         self._prices: dict[str, PriceConfig | None] = {}
         if config is not None:
-            self._prices = {"grade": config.judge.price, "checklist": config.author.price}
+            author = config.author.price
+            self._prices = {
+                "grade": config.judge.price,
+                "checklist": author,
+                "rewrite": author,
+            }
         self._clock = clock
         self._part = ""
         self.tally = Tally(clock=clock)

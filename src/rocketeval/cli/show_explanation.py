@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from rich.text import Text
 
+from rocketeval.cli.show_groups import show_groups
 from rocketeval.cli.tables import figure, make_console, make_table
 from rocketeval.cli.words import printable
 from rocketeval.explain.candidate import CandidateExplanation, ItemGap
@@ -17,7 +18,7 @@ from rocketeval.stages.explain import Explanation, QueryExplanation
 
 
 def show_overview(found: Explanation) -> None:
-    """Print each candidate's points lost a query, and its largest loss."""
+    """Print each candidate's points lost a query, its largest loss, and its means by group."""
     table = make_table(f"Against up to {found.neighbours} neighbours in the ranking")
     table.add_column("place", justify="right")
     table.add_column("candidate", overflow="fold")
@@ -33,6 +34,7 @@ def show_overview(found: Explanation) -> None:
         )
     console = make_console()
     console.print(table)
+    show_groups(found.groups, found.groups_left_out)
     for why, count in sorted(found.dead.items()):
         console.print(
             f"{count:,} of {counted(found.items, 'item', 'items')} tell no two responses apart: "
@@ -90,6 +92,7 @@ def show_candidate(found: CandidateExplanation) -> None:
 def show_query(found: QueryExplanation) -> None:
     """Print what each item of a query adds."""
     learned = any(item.learned_weight is not None for item in found.items)
+    grouped = any(item.group is not None for item in found.items)
     table = make_table("Items over " + counted(found.responses, "response", "responses"))
     table.add_column("item", justify="right")
     table.add_column("weight", justify="right")
@@ -97,6 +100,8 @@ def show_query(found: QueryExplanation) -> None:
         table.add_column("equal", justify="right")
     for name in ("mean yes", "lowest", "highest", "spread", "with score"):
         table.add_column(name, justify="right")
+    if grouped:
+        table.add_column("group", overflow="fold")
     table.add_column("question", overflow="fold")
     table.add_column("")
     for item in found.items:
@@ -106,6 +111,7 @@ def show_query(found: QueryExplanation) -> None:
             f"{weight:.2f}",
             *([f"{item.equal_weight:.2f}"] if learned else []),
             *map(_two_places, _figures(item)),
+            *([Text(printable(item.group or "-"))] if grouped else []),
             Text(printable(item.text)),
             Text(item.dead or "", style="yellow"),
         )

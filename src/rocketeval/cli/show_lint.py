@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from itertools import groupby
 
 from rich.text import Text
 
 from rocketeval.cli.tables import make_console, make_table
 from rocketeval.cli.words import printable
-from rocketeval.lint.finding import Finding
 from rocketeval.lint.influence import Without
 from rocketeval.lint.lint import Behaviour, Lint
 from rocketeval.names import counted
@@ -22,6 +20,8 @@ def show_lint(found: Lint, most: int) -> None:
     console = make_console()
     items = counted(found.items, "item", "items")
     where = f"{items} in {counted(found.checklists, 'checklist', 'checklists')}"
+    if _is_shared(found):
+        where += f" that {len(found.query_ids):,} queries share"
     _say(f"{printable(found.source)}: {where}; {found.flagged:,} flagged ({_part(found)})")
     if found.kinds:
         table = make_table("Kinds of findings")
@@ -40,14 +40,21 @@ def show_lint(found: Lint, most: int) -> None:
     if found.behaviour is None:
         _say(f"Words only: {found.no_behaviour}.")
     else:
-        _show_behaviour(found.behaviour)
-    _show_items(found.findings, most)
+        _show_behaviour(found.behaviour, found.items if _is_shared(found) else None)
+    if found.in_few_queries:
+        some = counted(found.in_few_queries, "finding", "findings")
+        _say(f"{some} about answers left out: each holds in fewer than half of the queries.")
+    _show_items(found, most)
 
 
-def _show_behaviour(behaviour: Behaviour) -> None:
+def _show_behaviour(behaviour: Behaviour, shared: int | None) -> None:
     labels = f", {counted(behaviour.labels, 'label', 'labels')}" if behaviour.labels else ""
+    if shared is None:
+        items = counted(behaviour.items, "item", "items")
+    else:
+        items = f"{counted(shared, 'item', 'items')} ({behaviour.items:,} over all queries)"
     _say(
-        f"Answers of {printable(behaviour.judge)} to {behaviour.items:,} items, over "
+        f"Answers of {printable(behaviour.judge)} to {items}, over "
         f"{counted(behaviour.responses, 'response', 'responses')}{labels}."
     )
     _say(
@@ -79,14 +86,17 @@ def _moves(without: Without) -> str:
     )
 
 
-def _show_items(findings: Sequence[Finding], most: int) -> None:
-    by_item = [list(own) for _, own in groupby(findings, key=lambda one: (one.query_id, one.item))]
+def _show_items(found: Lint, most: int) -> None:
+    by_item = [
+        list(own) for _, own in groupby(found.findings, key=lambda one: (one.query_id, one.item))
+    ]
     console = make_console()
     for own in by_item[:most]:
         first = own[0]
+        whose = in_queries(len(found.query_ids)) if _is_shared(found) else first.query_id
         console.print()
         console.print(
-            Text(printable(f"{first.query_id}, item {first.item}: {first.text}"), style="bold"),
+            Text(printable(f"{whose}, item {first.item}: {first.text}"), style="bold"),
             highlight=False,
         )
         for each in own:
@@ -96,6 +106,15 @@ def _show_items(findings: Sequence[Finding], most: int) -> None:
             console.print(line, highlight=False)
     if len(by_item) > most:
         _say(f"\n{counted(len(by_item) - most, 'more item', 'more items')}: --most, or --json.")
+
+
+def in_queries(count: int) -> str:
+    """Return the name of a checklist that all queries share."""
+    return f"all {count:,} queries"
+
+
+def _is_shared(found: Lint) -> bool:
+    return len(found.query_ids) > found.checklists
 
 
 def _part(found: Lint) -> str:

@@ -44,6 +44,8 @@ class ItemFigure:
     """Correlation of `p_yes` with the response's score; None where either does not vary."""
     dead: str | None
     """Why it tells nobody apart (`yes to all`, `no to all`, `same for all`); None if it does."""
+    group: str | None = None
+    """What it belongs to, such as a sub-dimension; None without groups."""
 
 
 def item_figures(

@@ -15,6 +15,8 @@ WHATS: Mapping[str, str] = {
     "judgments": "one row an answer, with its item's text",
     "audit": "the figures of the audit, with intervals",
     "wins": "who wins against whom",
+    "groups": "one row a candidate and group of items, such as a sub-dimension",
+    "group_scores": "one row a response and group of items",
 }
 """What a run holds that has the form of a table."""
 
@@ -39,9 +41,9 @@ class Format:
         return self.ending is None
 
 
-_TABLES = ("ranking", "scores", "judgments", "audit", "wins")
-_ROWS = ("scores", "judgments", "ranking", "audit", "wins")
-_SHOWN = ("ranking", "audit", "wins")
+_TABLES = ("ranking", "scores", "judgments", "audit", "wins", "groups", "group_scores")
+_ROWS = ("scores", "judgments", "ranking", "audit", "wins", "groups", "group_scores")
+_SHOWN = ("ranking", "audit", "wins", "groups")
 
 FORMATS: Mapping[str, Format] = {
     format_.name: format_

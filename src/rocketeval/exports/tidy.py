@@ -34,6 +34,7 @@ JUDGMENTS = pa.schema(
         ("judge", pa.string()),
         ("item", pa.int32()),
         ("item_text", pa.string()),
+        ("group", pa.string()),
         *((name, pa.float64()) for name in _ANSWERS),
         ("status", pa.string()),
         ("text", pa.string()),
@@ -91,7 +92,7 @@ def _exploded(cells: pa.Table, part: pa.Table, items: _Items, names: Names) -> p
         **{name: cells[name] for name in cells.column_names},
         "judge": pa.repeat(pa.scalar(names.judge, pa.string()), len(rows)),
         "item": pa.array(within + 1, pa.int32()),
-        "item_text": items.texts(cells["query_id"], within),
+        **items.named(cells["query_id"], within),
         **{name: pc.list_flatten(part[name]) for name in (*_ANSWERS, "status")},
         "text": _texts(part["text"], lengths),
     }
@@ -115,13 +116,16 @@ class _Items:
         self._counts = np.array([len(each.items) for each in lists], np.int64)
         self._starts = np.cumsum(self._counts) - self._counts
         self._texts = pa.array([item for each in lists for item in each.items], pa.string())
+        groups = (each.groups or (None,) * len(each.items) for each in lists)
+        self._groups = pa.array([group for own in groups for group in own], pa.string())
 
-    def texts(self, query_ids: pa.ChunkedArray, within: np.ndarray) -> pa.Array:
-        """Return each answer's item; missing where the checklist has no such item."""
+    def named(self, query_ids: pa.ChunkedArray, within: np.ndarray) -> dict[str, pa.Array]:
+        """Return each answer's item and its group; missing where the checklist has no such item."""
         queries = _one_array(pc.index_in(query_ids, value_set=self._queries))
         rows = queries.fill_null(0).to_numpy(zero_copy_only=False)
         known = queries.is_valid().to_numpy(zero_copy_only=False) & (within < self._counts[rows])
-        return self._texts.take(pa.array(self._starts[rows] + within, mask=~known))
+        places = pa.array(self._starts[rows] + within, mask=~known)
+        return {"item_text": self._texts.take(places), "group": self._groups.take(places)}
 
 
 def _one_array(values: pa.Array | pa.ChunkedArray) -> pa.Array:

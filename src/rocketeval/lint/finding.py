@@ -20,6 +20,7 @@ class Finding:
     """One thing that is wrong with one item: also what an author is told who rewrites it."""
 
     query_id: str
+    """The query; the first one where all queries share one checklist."""
     item: int
     """Its number in the checklist, from 1."""
     text: str
@@ -28,6 +29,8 @@ class Finding:
     severity: Severity
     why: str
     """What is wrong, and what to do."""
+    query_ids: tuple[str, ...]
+    """Every query in which it was found: several where they share one checklist."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,4 +84,4 @@ ORDER = {kind: place for place, kind in enumerate(KINDS)}
 
 def make_finding(query_id: str, item: int, text: str, kind: str, why: str) -> Finding:
     """Return a finding with the severity of its kind."""
-    return Finding(query_id, item, text, kind, KINDS[kind].severity, why)
+    return Finding(query_id, item, text, kind, KINDS[kind].severity, why, (query_id,))

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
 
+from rocketeval.errors import ConfigError
 from rocketeval.lint.behaviour import ItemBehaviour
 from rocketeval.lint.finding import KINDS, ORDER, Finding, Severity
 from rocketeval.lint.influence import ItemInfluence, Without
+from rocketeval.lint.shared import is_shared, merge_shared
 from rocketeval.lint.static import StaticFindings
+from rocketeval.names import did_you_mean
+from rocketeval.records import Checklist
 
 SAYS_NOTHING = ("always_yes", "never_yes", "same_for_all", "redundant")
 """Kinds of items whose loss should cost a ranking nothing."""
@@ -52,9 +56,11 @@ class Lint:
     source: str
     """What was looked at."""
     query_ids: tuple[str, ...]
-    """Of every checklist."""
+    """Of every query that has a checklist."""
     checklists: int
+    """One where all queries share it."""
     items: int
+    """Of these checklists; those of a shared one count once."""
     flagged: int
     """Items with any finding."""
     errors: int
@@ -69,37 +75,69 @@ class Lint:
     """None where there are no judgments."""
     no_behaviour: str | None
     """Why there is none."""
+    in_few_queries: int = 0
+    """Findings about the answers to shared items that hold in fewer than half of the queries; they
+    are not among `findings`."""
 
 
 def make_lint(
     source: str,
-    query_ids: Iterable[str],
+    checklists: Sequence[Checklist],
     static: StaticFindings,
     behavioural: Sequence[Finding] = (),
     behaviour: Behaviour | None = None,
     no_behaviour: str | None = None,
 ) -> Lint:
-    """Return the findings in order, with their counts."""
-    findings = worst_first([*static.findings, *behavioural])
-    named = tuple(query_ids)
+    """Return the findings in order, with their counts; those of a shared checklist once."""
+    every, left_out = [*static.findings, *behavioural], 0
+    named = tuple(checklist.query_id for checklist in checklists)
+    answered, times = behaviour.items if behaviour else 0, 1
+    if is_shared(checklists):
+        times = len(checklists)
+        every, left_out = merge_shared(every, named)
+        answered = len({figures.item for figures in behaviour.figures}) if behaviour else 0
+    findings = worst_first(every)
+    items = static.items // times
     return Lint(
         source=source,
         query_ids=named,
-        checklists=len(named),
-        items=static.items,
+        checklists=len(checklists) // times,
+        items=items,
         flagged=len(flagged_items(findings)),
         errors=len(flagged_items(f for f in findings if f.severity is Severity.ERROR)),
-        not_english=static.not_english,
-        kinds=_counts(findings, static.items, behaviour.items if behaviour else 0),
+        not_english=static.not_english // times,
+        kinds=_counts(findings, items, answered),
         findings=tuple(findings),
         behaviour=behaviour,
         no_behaviour=no_behaviour,
+        in_few_queries=left_out,
     )
+
+
+def narrow(found: Lint, query_id: str | None, kinds: Collection[str]) -> Lint:
+    """Return the findings of one query, or of some kinds; the table of kinds stays as it is."""
+    if query_id is not None and query_id not in found.query_ids:
+        raise ConfigError(
+            f"There is no checklist for query {query_id!r} in {found.source}.",
+            hint=did_you_mean(query_id, list(found.query_ids)),
+        )
+    findings = tuple(
+        each
+        for each in found.findings
+        if (query_id is None or query_id in each.query_ids) and (not kinds or each.kind in kinds)
+    )
+    errors = flagged_items(each for each in findings if each.severity is Severity.ERROR)
+    return replace(found, findings=findings, errors=len(errors))
 
 
 def flagged_items(findings: Iterable[Finding]) -> set[tuple[str, int]]:
     """Return the items that findings are about."""
     return {(found.query_id, found.item) for found in findings}
+
+
+def answers_to(findings: Iterable[Finding]) -> set[tuple[str, int]]:
+    """Return the same once for every query in which it was found: which answers to leave out."""
+    return {(query_id, found.item) for found in findings for query_id in found.query_ids}
 
 
 def worst_first(findings: Iterable[Finding]) -> list[Finding]:

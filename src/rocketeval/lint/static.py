@@ -73,8 +73,7 @@ def check_checklists(
     found: list[Finding] = []
     items = not_english = 0
     for checklist in checklists:
-        query = (queries or {}).get(checklist.query_id)
-        context = Context("" if query is None else _whole(query), candidates)
+        context = context_of((queries or {}).get(checklist.query_id), candidates)
         texts = [ItemText(text) for text in checklist.items]
         items += len(texts)
         not_english += sum(bool(text.written) and not text.english for text in texts)
@@ -120,5 +119,8 @@ def _of_checklist(
             yield make_finding(checklist.query_id, place + 1, text.raw, kind, why)
 
 
-def _whole(query: Query) -> str:
-    return "\n".join([*(turn.content for turn in query.history), query.text])
+def context_of(query: Query | None, candidates: Collection[str] = ()) -> Context:
+    """Return what an item's words are read with; None for a query that is not known."""
+    if query is None:
+        return Context("", candidates)
+    return Context("\n".join([*(turn.content for turn in query.history), query.text]), candidates)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 
-from rocketeval.errors import ChecklistError
+from rocketeval.prompts.unreadable import Unreadable, quoted
 
-_NUMBERED = re.compile(r"(\d+)[.)]\s+(.*\S)")
+_NUMBERED = re.compile(r"(\d{1,9})[.)]\s+(.*\S)")
 _FENCE = re.compile(r"```\w*")
 _QUESTION_MARKS = ("?", "\uff1f", "\u061f")
 """As most languages, Chinese and Japanese, and Arabic write it."""
+_OPEN = re.compile(r"(?:what|how|why|which|whose|whom?)\b", re.IGNORECASE)
+"""How an English question begins that nobody can answer by yes or no."""
 
 
 def parse_checklist(text: str, *, min_items: int, max_items: int) -> tuple[str, ...]:
@@ -19,10 +21,9 @@ def parse_checklist(text: str, *, min_items: int, max_items: int) -> tuple[str, 
     ('Is it short?', 'Is it right?')
     """
     items: list[str] = []
-    for line in (line.strip() for line in text.strip().splitlines()):
-        if not line or _FENCE.fullmatch(line):
-            continue
-        items.append(_item(line, len(items) + 1))
+    for number, line in enumerate(map(str.strip, text.strip().splitlines()), 1):
+        if line and not _FENCE.fullmatch(line):
+            items.append(_item(line, number, len(items) + 1))
     _check_count(items, min_items, max_items)
     _check_distinct(items)
     return tuple(items)
@@ -37,21 +38,37 @@ def is_question(text: str) -> bool:
     return text.endswith(_QUESTION_MARKS)
 
 
-def _item(line: str, expected: int) -> str:
+def _item(line: str, number: int, expected: int) -> str:
     numbered = _NUMBERED.fullmatch(line)
     if numbered is None:
-        raise ChecklistError(f"the line {line[:60]!r} is not a numbered question.")
+        raise Unreadable(
+            "a line is not a numbered question",
+            f"line {number}, {quoted(line)}, is not a numbered question.",
+        )
     if int(numbered[1]) != expected:
-        raise ChecklistError(f"number {numbered[1]} stands where {expected} should.")
+        raise Unreadable(
+            "numbers out of order",
+            f"number {numbered[1]} stands where {expected} should: line {number}, {quoted(line)}.",
+        )
     question = numbered[2]
     if not is_question(question):
-        raise ChecklistError(f"item {expected} is not a question: {question[:60]!r}.")
+        raise Unreadable(
+            "an item is not a question", f"item {expected} is not a question: {quoted(question)}."
+        )
+    if _OPEN.match(question):
+        raise Unreadable(
+            "an item is not a yes/no question",
+            f"item {expected} cannot be answered by Yes or No: {quoted(question)}.",
+        )
     return question
 
 
 def _check_count(items: list[str], least: int, most: int) -> None:
     if not least <= len(items) <= most:
-        raise ChecklistError(f"there are {len(items)} items; {least} to {most} are wanted.")
+        raise Unreadable(
+            "too few items" if len(items) < least else "too many items",
+            f"there are {len(items)} items; {least} to {most} are wanted.",
+        )
 
 
 def _check_distinct(items: list[str]) -> None:
@@ -59,5 +76,8 @@ def _check_distinct(items: list[str]) -> None:
     for number, item in enumerate(items, 1):
         folded = item.casefold()
         if folded in seen:
-            raise ChecklistError(f"items {seen[folded]} and {number} are the same.")
+            raise Unreadable(
+                "two items are the same",
+                f"items {seen[folded]} and {number} are the same: {quoted(item)}.",
+            )
         seen[folded] = number

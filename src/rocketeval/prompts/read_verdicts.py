@@ -8,7 +8,7 @@ from typing import Any
 
 import orjson
 
-from rocketeval.errors import ChecklistError
+from rocketeval.prompts.unreadable import Unreadable, quoted
 
 _FENCED = re.compile(r"```\w*\n(.*)\n```", re.DOTALL)
 _FIELDS = ("question", "yes_is_better", "fits", "repeats")
@@ -37,29 +37,40 @@ def read_verdicts(text: str, count: int) -> tuple[Verdict, ...]:
     try:
         rows = orjson.loads(fenced[1] if fenced else text)
     except orjson.JSONDecodeError as error:
-        raise ChecklistError(f"it is not JSON ({error}): {text.strip()[:60]!r}.") from None
+        raise Unreadable("not JSON", f"it is not JSON ({error}): {quoted(text.strip())}.") from None
     if not isinstance(rows, list):
-        raise ChecklistError("it is not a JSON list of objects.")
+        raise Unreadable("not a JSON list", "it is not a JSON list of objects.")
     if len(rows) != count:
-        raise ChecklistError(f"there are {len(rows)} verdicts; {count} questions were given.")
+        raise Unreadable(
+            "too few verdicts" if len(rows) < count else "too many verdicts",
+            f"there are {len(rows)} verdicts; {count} questions were given.",
+        )
     return tuple(_verdict(row, number) for number, row in enumerate(rows, 1))
 
 
 def _verdict(row: Any, number: int) -> Verdict:
     if not isinstance(row, dict) or set(row) != set(_FIELDS):
-        raise ChecklistError(
-            f"verdict {number} is not an object with exactly {', '.join(_FIELDS)}."
+        raise Unreadable(
+            "a verdict with other fields",
+            f"verdict {number} is not an object with exactly {', '.join(_FIELDS)}: "
+            f"{quoted(str(row))}.",
         )
     if row["question"] is True or row["question"] != number:
-        raise ChecklistError(
-            f"the verdict on question {str(row['question'])[:60]!r} stands where {number} should."
+        raise Unreadable(
+            "verdicts out of order",
+            f"the verdict on question {quoted(str(row['question']))} stands where {number} should.",
         )
     for name in ("yes_is_better", "fits"):
         if not isinstance(row[name], bool):
-            raise ChecklistError(f"{name} of question {number} is neither true nor false.")
+            raise _wrong_value(f"{name} of question {number} is neither true nor false", row[name])
     earlier = row["repeats"]
     if earlier is not None and not (type(earlier) is int and 1 <= earlier < number):
-        raise ChecklistError(
-            f"repeats of question {number} is neither null nor the number of an earlier question."
+        raise _wrong_value(
+            f"repeats of question {number} is neither null nor the number of an earlier question",
+            earlier,
         )
     return Verdict(row["yes_is_better"], row["fits"], earlier)
+
+
+def _wrong_value(told: str, value: Any) -> Unreadable:
+    return Unreadable("a wrong value in a verdict", f"{told}: {quoted(str(value))}.")

@@ -234,10 +234,16 @@ def render_history(turns: Sequence[Turn]) -> tuple[str, int]:
     return "\n".join(blocks), count
 
 
-def render_checklist_request(template: Template, query: Query) -> str:
-    """Return the prompt that asks an author for a checklist for `query`."""
+def render_checklist_request(template: Template, query: Query, *, least: int, most: int) -> str:
+    """Return the prompt that asks an author for a checklist of so many items for `query`."""
     history, _ = render_history(query.history)
     reference = NO_REFERENCE if query.reference is None else neutralise(query.reference).text
     return template.fill(
-        {"history": history, "query": neutralise(query.text).text, "reference": reference}
+        {
+            "history": history,
+            "query": neutralise(query.text).text,
+            "reference": reference,
+            "least": str(least),
+            "most": str(most),
+        }
     )

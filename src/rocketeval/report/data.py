@@ -88,6 +88,22 @@ class CategoryMeans:
 
 
 @dataclass(frozen=True, slots=True)
+class GroupMeans:
+    """Mean answers to the items of one group, such as a sub-dimension."""
+
+    name: str
+    dimension: str | None
+    """What stands before the colon in its name; None without one."""
+    whole: bool
+    """Whether it is a dimension with all its groups."""
+    queries: int
+    means: tuple[Interval | None, ...]
+    """One a candidate, of the first in the head's order."""
+    missing: tuple[int, ...]
+    """Answers that are missing, as many."""
+
+
+@dataclass(frozen=True, slots=True)
 class Beside:
     """What a figure must be seen beside."""
 
@@ -297,6 +313,10 @@ class ReportHead:
     """Those that hold the rows behind the figures."""
     categories: tuple[CategoryMeans, ...] = ()
     """The largest ones."""
+    groups: tuple[GroupMeans, ...] = ()
+    """A dimension as a whole before its parts; empty where checklists have no groups."""
+    groups_left_out: int = 0
+    """Groups that are too many for the page."""
     files_at: str = ""
     """Where they lie, seen from the page."""
     live: Live | None = None

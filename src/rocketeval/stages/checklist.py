@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Any
 
 from rocketeval.benchmarks.base import open_benchmark
 from rocketeval.benchmarks.load import imported_checklists
 from rocketeval.budget import Budget, Purse
-from rocketeval.checklists.base import Desk, SharedAuthor, create_author
+from rocketeval.checklists.base import Author, Desk, SharedAuthor, TracedAuthor, create_author
+from rocketeval.checklists.edited import FiledAuthor
+from rocketeval.checklists.trace import count_refusals
 from rocketeval.checklists.write import (
     Authoring,
     authoring_key,
@@ -25,6 +27,9 @@ from rocketeval.observing import Expected, Observer
 from rocketeval.records import Query
 from rocketeval.stages.bill import same_price
 from rocketeval.store.run import RunStore
+
+SHOWN_FAILURES = 3
+"""Queries whose failure is told when no query has a checklist."""
 
 
 async def make_checklists(
@@ -43,6 +48,8 @@ async def make_checklists(
         config.author, imported_checklists(benchmark), store.engine_home("author")
     )
     journal = store.authored(config.cache)
+    run = store.manifest()["run_id"]
+    record = partial(journal.append, run=run)
     known = journal.known() if author.costly else {}
     observer.watched(partial(pulse_of, author))
     shared = author if isinstance(author, SharedAuthor) else None
@@ -62,29 +69,32 @@ async def make_checklists(
     purse = Purse(budget, price) if budget and price else None
     try:
         if shared:
-            desk = Desk(known, journal.append, observer.unwritten, observer.spent, stop, purse)
+            desk = Desk(known, record, observer.unwritten, observer.spent, stop, purse, run)
             authoring = await share_checklist(shared, list(queries.values()), desk, advance=advance)
         else:
             authoring = await write_checklists(
                 author,
                 queries.values(),
                 known=known,
-                record=journal.append if author.costly else None,
+                record=record if author.costly else None,
                 advance=advance,
                 failed=observer.unwritten,
                 concurrency=author.in_flight,
                 stop=stop,
                 purse=purse,
+                run=run,
             )
     finally:
         await author.aclose()
     left = len(queries) - len(authoring.checklists) - len(authoring.failures)
     if not left:
-        store.inputs.save_provenance(shared.provenance() if shared else None)
         _save(store, queries, authoring)
+        store.inputs.save_provenance(_provenance(author, queries, authoring))
     composed = {"composition": shared.summary()} if shared and not left else {}
     return {
         **composed,
+        **_refusals(author, authoring),
+        **({"unknown": author.unknown(queries)} if isinstance(author, FiledAuthor) else {}),
         "checklists": len(authoring.checklists),
         "items": sum(len(made.items) for made in authoring.checklists.values()),
         "reused": authoring.reused,
@@ -105,11 +115,40 @@ def _expected(
     return Expected(None, plan["author_cost"], at_most=True)
 
 
+def _provenance(
+    author: Author, queries: Iterable[str], authoring: Authoring
+) -> Mapping[str, Any] | None:
+    """Return where the checklists came from; None when the author does not tell."""
+    if isinstance(author, SharedAuthor):
+        return author.provenance()
+    if not isinstance(author, TracedAuthor):
+        return None
+    return {
+        **author.about(),
+        "refusals": count_refusals(authoring.traces.values()),
+        "queries": [{"query_id": query, **authoring.traces[query].row()} for query in queries],
+    }
+
+
+def _refusals(author: Author, authoring: Authoring) -> dict[str, Any]:
+    """Return how often its lists were refused, for an author that can tell."""
+    if not author.costly:
+        return {}
+    if isinstance(author, SharedAuthor):
+        return {"refusals": author.refusals()}
+    if isinstance(author, TracedAuthor):
+        return {"refusals": count_refusals(authoring.traces.values())}
+    return {}
+
+
 def _save(store: RunStore, queries: Mapping[str, Query], authoring: Authoring) -> None:
     if not authoring.checklists:
-        query_id, reason = next(iter(authoring.failures.items()))
+        named = [f"Query {query!r}: {why}" for query, why in authoring.failures.items()]
+        more = len(named) - SHOWN_FAILURES
         raise ChecklistError(
-            f"No query has a checklist. Query {query_id!r}: {reason}",
+            "No query has a checklist. "
+            + "\n".join(named[:SHOWN_FAILURES])
+            + (f"\nand {more:,} more." if more > 0 else ""),
             hint="See the author's settings in the config.",
         )
     made = authoring.checklists

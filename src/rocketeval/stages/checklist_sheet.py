@@ -21,6 +21,15 @@ HEAD = """\
 #   author: {kind: file, options: {file: THIS FILE}}
 # Only items that are new are asked again.
 """
+NEVER_FOLD = 1 << 30
+
+
+def check_place(path: Path, *, force: bool) -> None:
+    """Raise ExportError unless checklists can be written to `path`."""
+    if path.suffix not in (".yaml", ".yml", ".csv"):
+        raise ExportError(f"{path} ends in neither .yaml nor .csv.", hint="Name it so.")
+    if path.exists() and not force:
+        raise ExportError(f"{path} exists already.", hint="Give another path, or --force.")
 
 
 def export_checklists(store: RunStore, path: Path, *, force: bool = False) -> int:
@@ -28,17 +37,14 @@ def export_checklists(store: RunStore, path: Path, *, force: bool = False) -> in
 
     A checklist that all queries share is written once.
     """
-    if path.suffix not in (".yaml", ".yml", ".csv"):
-        raise ExportError(f"{path} ends in neither .yaml nor .csv.", hint="Name it so.")
-    if path.exists() and not force:
-        raise ExportError(f"{path} exists already.", hint="Give another path, or --force.")
+    check_place(path, force=force)
     checklists, queries = store.inputs.checklists(), store.inputs.queries
     shared = len(checklists) > 1 and len({c.content_hash for c in checklists.values()}) == 1
     if shared and len(checklists) == len(queries):
         shown = {"": next(iter(checklists.values()))}
     else:
         shown = checklists
-    made = _sheet(shown, queries) if path.suffix == ".csv" else _yaml(shown, queries)
+    made = csv_sheet(shown, queries) if path.suffix == ".csv" else _yaml(shown, queries)
     write_bytes(path, made.encode())
     return len(shown)
 
@@ -48,7 +54,7 @@ def _yaml(checklists: Mapping[str, Checklist], queries: Mapping[str, Query]) -> 
         query_id: _entry(made, queries.get(query_id)) for query_id, made in checklists.items()
     }
     content = {"for_all": entries[""]} if "" in entries else {"queries": entries}
-    return HEAD + yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=1000)
+    return HEAD + dump_yaml(content)
 
 
 def _entry(checklist: Checklist, query: Query | None) -> dict[str, Any]:
@@ -62,7 +68,8 @@ def _entry(checklist: Checklist, query: Query | None) -> dict[str, Any]:
     return {**told, "groups": groups}
 
 
-def _sheet(checklists: Mapping[str, Checklist], queries: Mapping[str, Query]) -> str:
+def csv_sheet(checklists: Mapping[str, Checklist], queries: Mapping[str, Query]) -> str:
+    """Return checklists as a sheet, one row an item."""
     return csv_line(COLUMNS) + "".join(
         csv_line(map(_cell, row)) for row in _rows(checklists, queries)
     )
@@ -82,3 +89,21 @@ def _cell(text: str) -> str:
     """Return a cell that is not computed, and from which `checklists.sheet` gets the text back."""
     safe = disarm(text)
     return csv_cell(f"'{text}" if safe == text and text.startswith("'") else safe, raw=True)
+
+
+class _Dumper(yaml.SafeDumper):
+    """Writes line ends of other kinds than ours as escapes, which come back as they were."""
+
+
+def _text(dumper: _Dumper, text: str) -> yaml.ScalarNode:
+    style = '"' if _OTHER_ENDS & set(text) else None
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style)
+
+
+_Dumper.add_representer(str, _text)
+_OTHER_ENDS = frozenset("\r\x85\u2028\u2029")
+
+
+def dump_yaml(content: object) -> str:
+    """Return YAML that gives every text back as it was, also one with line ends of other kinds."""
+    return yaml.dump(content, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=NEVER_FOLD)

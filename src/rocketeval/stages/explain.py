@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from rocketeval.config import RunConfig
 from rocketeval.errors import ConfigError
 from rocketeval.explain.candidate import NEIGHBOURS, CandidateExplanation, explain_candidates
 from rocketeval.explain.graded import Graded
+from rocketeval.explain.groups import GroupScore, score_groups
 from rocketeval.explain.items import ItemFigure, item_figures, why_dead
 from rocketeval.names import did_you_mean
 from rocketeval.scoring.score import align_answers
@@ -53,6 +54,10 @@ class Explanation:
     """How many items tell nobody apart, by why."""
     dead_items: tuple[DeadItem, ...]
     """The first of them."""
+    groups: tuple[GroupScore, ...] = ()
+    """What candidates got in each group of items, where checklists have groups."""
+    groups_left_out: int = 0
+    """Groups that are not summed up, because there are too many."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +77,13 @@ def explain_run(store: RunStore, config: RunConfig) -> Explanation:
     graded = read_graded(store, config)
     most = max(1, min(MOST, MOST_KEPT // max(1, len(graded.ranked))))
     dead = _dead_items(graded)
+    groups, left_out = score_groups(
+        graded.answers,
+        graded.checklists,
+        graded.ranked,
+        bootstrap=config.ranking.bootstrap,
+        seed=config.ranking.seed,
+    )
     found = Explanation(
         candidates=tuple(_explain(graded, graded.ranked, most, config)),
         neighbours=NEIGHBOURS,
@@ -81,6 +93,8 @@ def explain_run(store: RunStore, config: RunConfig) -> Explanation:
         items=sum(len(checklist.items) for checklist in graded.checklists.values()),
         dead=dict(Counter(item.why for item in dead)),
         dead_items=tuple(dead[:MOST_DEAD]),
+        groups=groups,
+        groups_left_out=left_out,
     )
     before = store.json_if_made("explain")
     store.save_json("explain", asdict(found))
@@ -119,16 +133,19 @@ def explain_query(store: RunStore, config: RunConfig, query_id: str) -> QueryExp
         )
     rows = [row for row, own in enumerate(graded.answers.query_ids) if own == query_id]
     scores = graded.scores[rows]
-    texts = graded.checklists[query_id].items
+    checklist = graded.checklists[query_id]
+    texts = checklist.items
     p_yes = np.full((len(rows), len(texts)), np.nan)
     for block in graded.answers.take(rows).blocks():
         p_yes[:, : block.p_yes.shape[1]] = block.p_yes
+    items = item_figures(texts, p_yes, scores, graded.weights.get(query_id))
+    groups = checklist.groups or (None,) * len(items)
     return QueryExplanation(
         query_id,
         query.text,
         query.category,
         int(np.isfinite(scores).sum()),
-        item_figures(texts, p_yes, scores, graded.weights.get(query_id)),
+        tuple(replace(item, group=group) for item, group in zip(items, groups, strict=True)),
     )
 
 

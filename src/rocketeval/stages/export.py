@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import orjson
 import pyarrow as pa
@@ -13,9 +13,11 @@ import pyarrow.parquet as pq
 
 from rocketeval.config import RunConfig
 from rocketeval.errors import ExportError
+from rocketeval.explain.groups import find_groups, group_columns
 from rocketeval.exports.csv_text import BOM, csv_text
 from rocketeval.exports.display import Display, show_audit, show_ranking, show_wins
 from rocketeval.exports.formats import Request
+from rocketeval.exports.groups import GROUP_SCORES, group_score_rows, groups_table, show_groups
 from rocketeval.exports.latex import beyond_ascii, latex
 from rocketeval.exports.markdown import markdown
 from rocketeval.exports.matches import match_rows, unmade_pairs
@@ -23,6 +25,7 @@ from rocketeval.exports.tables import audit_table, ranking_table, wins_matrix, w
 from rocketeval.exports.tidy import JUDGMENTS, SCORES, Names, answer_rows, score_rows
 from rocketeval.names import counted
 from rocketeval.ranking.rank import Ranking, WinMatrix
+from rocketeval.scoring.score import align_answers
 from rocketeval.stages.export_folder import export_folder
 from rocketeval.stages.export_place import Exported, refuse_to_overwrite
 from rocketeval.stages.rank import read_ranking
@@ -89,6 +92,8 @@ def _display(store: RunStore, what: str) -> Display:
     judge = store.judge().model
     if what == "audit":
         return show_audit(store.load_json("audit", "audit"), judge)
+    if what == "groups":
+        return show_groups(*_groups(store), judge)
     ranking = read_ranking(store)
     return show_wins(ranking, judge) if what == "wins" else show_ranking(ranking, judge)
 
@@ -136,18 +141,49 @@ class _Tables:
         if request.what in ("scores", "judgments"):
             self._read_rows(store, request.what)
             return
+        if request.what == "group_scores":
+            self._read_groups(store)
+            return
         table = self._whole(store, request)
         self.schema, self.parts = table.schema, (table,)
 
     def _whole(self, store: RunStore, request: Request) -> pa.Table:
         if request.what == "audit":
             return audit_table(store.load_json("audit", "audit"))
+        if request.what == "groups":
+            found, self.left_out["groups that are too many to sum up"] = _groups(store)
+            return groups_table(found)
         ranking = read_ranking(store)
         self.left_out["candidates without a score"] = len(ranking.unranked)
         if request.what == "ranking":
             return ranking_table(ranking)
         wins = _wins(ranking)
         return wins_matrix(wins) if request.form.name == "csv" else wins_pairs(wins)
+
+    def _read_groups(self, store: RunStore) -> None:
+        inputs = store.inputs
+        checklists = inputs.checklists()
+        groups = find_groups(checklists)
+        if not groups:
+            raise _no_groups()
+        names = Names(store.judge().model, inputs.queries, checklists)
+        cells = store.scores(["query_id", "candidate", "judgment"])
+        answers = align_answers(
+            cells["query_id"].to_pylist(),
+            cells["candidate"].to_pylist(),
+            cells["judgment"].to_pylist(),
+            store.judgments(["key", "p_yes"]),
+        )
+        self.schema = GROUP_SCORES
+        self.parts = (
+            group_score_rows(
+                (column.group.name, column.group.dimension, column.group.whole),
+                cells,
+                (column.scores, column.items, column.answered),
+                names,
+            )
+            for column in group_columns(answers, checklists, groups)
+        )
 
     def _read_rows(self, store: RunStore, what: str) -> None:
         inputs = store.inputs
@@ -163,6 +199,22 @@ class _Tables:
         unjudged = sum(items == 0 for items in cells["items"].to_pylist())
         self.left_out["responses that were not judged"] = unjudged
         self.schema, self.parts = JUDGMENTS, answer_rows(cells, store.judgments(), names)
+
+
+def _groups(store: RunStore) -> tuple[list[dict[str, Any]], int]:
+    """Return what explain.json says of groups, and how many groups it leaves out."""
+    explain = store.load_json("explain", "explain")
+    if not explain.get("groups"):
+        raise _no_groups()
+    return explain["groups"], explain["groups_left_out"]
+
+
+def _no_groups() -> ExportError:
+    return ExportError(
+        "The run's checklists have no groups.",
+        hint="Dimension checklists have, and edited ones can: see docs/dimensions.md. "
+        "`rocketeval explain` sums them up in a run from before there were groups.",
+    )
 
 
 def _wins(ranking: Ranking) -> WinMatrix:

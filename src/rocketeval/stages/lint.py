@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +17,8 @@ from rocketeval.errors import BenchmarkError, ChecklistError, RocketEvalError, S
 from rocketeval.lint.behaviour import JudgedAnswers, item_behaviours
 from rocketeval.lint.finding import Finding
 from rocketeval.lint.influence import item_influences, ranking_without
-from rocketeval.lint.lint import SAYS_NOTHING, Behaviour, Lint, flagged_items, make_lint
+from rocketeval.lint.lint import SAYS_NOTHING, Behaviour, Lint, answers_to, make_lint
+from rocketeval.lint.shared import is_shared, merge_shared
 from rocketeval.lint.static import StaticFindings, check_checklists
 from rocketeval.records import Checklist, Query
 from rocketeval.scoring.labelled import mean_by_response
@@ -31,28 +34,46 @@ NO_RUN = "there is no run to look at"
 NOT_YES_NO = "this run's judge gives grades, not yes or no"
 
 
+@dataclass(frozen=True, slots=True)
+class LintedRun:
+    """What is wrong with a run's checklists, and all that was looked at for it."""
+
+    lint: Lint
+    checklists: Mapping[str, Checklist]
+    queries: Mapping[str, Query]
+    candidates: tuple[str, ...]
+    """Names that items should not speak of."""
+
+
 def lint_run(store: RunStore, config: RunConfig) -> Lint:
     """Return what is wrong with a run's checklists, by their words and the judge's answers.
 
     Before the run has checklists, those that come with its benchmark are looked at.
     """
     try:
-        checklists = store.inputs.checklists()
-        queries = store.inputs.queries
+        return look_at_run(store, config).lint
     except StageMissing:
         return _lint_benchmark(config.benchmark, str(config.benchmark.path))
+
+
+def look_at_run(store: RunStore, config: RunConfig) -> LintedRun:
+    """Return the same with the checklists and queries; StageMissing before there are any."""
+    checklists = store.inputs.checklists()
+    queries = store.inputs.queries
     try:
         answers = read_judged(store) if answers_yes_or_no(config) else None
     except StageMissing:
         answers = None
-    candidates = sorted(set(answers.table.candidates)) if answers else ()
+    candidates = tuple(sorted(set(answers.table.candidates))) if answers else ()
     static = check_checklists(checklists.values(), queries, candidates)
-    source = str(store.path)
+    source, made = str(store.path), list(checklists.values())
     if answers is None or np.isnan(answers.table.p_yes).all():
         why = NOT_GRADED if answers_yes_or_no(config) else NOT_YES_NO
-        return make_lint(source, checklists, static, no_behaviour=why)
-    found, behaviour = _behaviour(store, config, answers, checklists, static)
-    return make_lint(source, checklists, static, found, behaviour)
+        lint = make_lint(source, made, static, no_behaviour=why)
+    else:
+        found, behaviour = _behaviour(store, config, answers, checklists, static)
+        lint = make_lint(source, made, static, found, behaviour)
+    return LintedRun(lint, checklists, queries, candidates)
 
 
 def lint_path(path: Path) -> Lint:
@@ -96,7 +117,10 @@ def _behaviour(
     labels = np.array([gold.get(response, np.nan) for response in responses], dtype=np.float64)
     looked_at = list(item_behaviours(answers, checklists, labels))
     found = [finding for _, findings in looked_at for finding in findings]
-    nothing = flagged_items(each for each in found if each.kind in SAYS_NOTHING)
+    told = [*static.findings, *found]
+    if is_shared(checklists.values()):
+        told, _ = merge_shared(told, list(checklists))
+    nothing = answers_to(each for each in told if each.kind in SAYS_NOTHING)
     return found, Behaviour(
         judge=store.judge().model,
         responses=len(table),
@@ -105,7 +129,7 @@ def _behaviour(
         figures=tuple(figures for figures, _ in looked_at),
         influences=tuple(item_influences(table, config.scorer.scale)),
         without_dead_and_redundant=ranking_without(table, nothing),
-        without_flagged=ranking_without(table, flagged_items([*static.findings, *found])),
+        without_flagged=ranking_without(table, answers_to(told)),
     )
 
 
@@ -127,8 +151,7 @@ def _static_only(source: str, checklists: list[Checklist], queries: dict[str, Qu
             hint="Run `rocketeval checklist` to have them written, or name a file that holds some.",
         )
     static = check_checklists(checklists, queries)
-    named = [checklist.query_id for checklist in checklists]
-    return make_lint(source, named, static, no_behaviour=NO_RUN)
+    return make_lint(source, checklists, static, no_behaviour=NO_RUN)
 
 
 def _row_checklist(row: Row) -> Checklist:

@@ -52,8 +52,8 @@ async def foresee_checklists(
                 except ChecklistError:
                     continue
             elif (key := authoring_key(author, query)) in paid_for:
-                name, items = paid_for[key]
-                found.made[query.id] = Checklist(query.id, items, name)
+                paid = paid_for[key]
+                found.made[query.id] = Checklist(query.id, paid.items, paid.author)
             else:
                 found.unwritten.add(query.id)
                 found.most += author.most(query)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ import numpy as np
 from rocketeval.config import RunConfig, ScorerConfig, load_config, with_tie_margin
 from rocketeval.cost import usage_facts
 from rocketeval.errors import RocketEvalError
+from rocketeval.explain.groups import score_groups
 from rocketeval.grid import ScoreGrid
 from rocketeval.ranking.rank import Ranking, rank
 from rocketeval.records import Gold
@@ -86,7 +87,12 @@ def provisional_figures(store: RunStore, command: str | None = None) -> Figures:
     else:
         columns = (answers.query_ids, answers.candidates, scored.scores.tolist())
         ranking = _rank(ScoreGrid.from_columns(*columns), config)
-    findings = Findings(score_table(answers, scored, keys), ranking, manifest=manifest)
+    findings = Findings(
+        score_table(answers, scored, keys),
+        ranking,
+        explain=_groups(store, answers, ranking),
+        manifest=manifest,
+    )
     going, stopped = _words(judged, total, scored_by, _go_on(store, config, command))
     return Figures(gather(store, config, findings, provisional=going), going, stopped)
 
@@ -198,6 +204,15 @@ def _rank(grid: ScoreGrid, config: RunConfig) -> Ranking:
     except RocketEvalError:
         # The anchor is not judged yet, or not together with all others.
         return ranked(None)
+
+
+def _groups(store: RunStore, answers: AnswerTable, ranking: Ranking) -> dict[str, Any]:
+    """Return that part of an explanation which is cheap: means by group of items."""
+    ranked = [row.candidate for row in ranking.rows]
+    found, left_out = score_groups(
+        answers, store.inputs.checklists(), ranked, bootstrap=RESAMPLES, seed=ranking.seed
+    )
+    return {"groups": [asdict(group) for group in found], "groups_left_out": left_out}
 
 
 def _go_on(store: RunStore, config: RunConfig, command: str | None) -> str:

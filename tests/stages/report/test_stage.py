@@ -263,7 +263,7 @@ def test_blocks_have_the_names_of_the_contract(tmp_path: Path) -> None:
     assert set(json.loads(blocks["queries"])) == set(names["QueriesBlock"])
     assert set(query) == set(names["QueryBlock"])
     assert set(query["figures"][0]) == set(names["ItemFigure"])
-    assert set(json.loads(blocks["items"])[0]) == {"texts", "figures"}
+    assert set(json.loads(blocks["items"])[0]) == {"texts", "groups", "figures"}
     assert set(json.loads(blocks["labels"])) == set(names["LabelsBlock"])
     assert set(json.loads(blocks["pairs"])) == set(names["PairsBlock"])
 

@@ -3,20 +3,29 @@
 import { useReport } from "../context";
 import { two } from "../format";
 import { AnswerBar } from "../parts/heat";
-import { Tag } from "../parts/words";
+import { Name, Tag } from "../parts/words";
+import { itemGroups } from "./item_groups";
 import { ItemWeight } from "./item_weight";
 import type { Sheet } from "./sheet";
 
 export function AnswerList({ sheet, candidate }: { sheet: Sheet; candidate: number }) {
+  const { items, groups } = sheet.block;
   return (
-    <ol class="answers">
-      {sheet.block.items.map((text, item) => (
-        <li key={item}>
-          <p dir="auto">{text}</p>
-          <Answer sheet={sheet} candidate={candidate} item={item} />
-        </li>
+    <>
+      {itemGroups(groups, items.length).map(({ name, items: own }) => (
+        <>
+          {name !== null && <h3 class="group"><Name>{name}</Name></h3>}
+          <ol class="answers" start={own[0]! + 1}>
+            {own.map((item) => (
+              <li key={item}>
+                <p dir="auto">{items[item]}</p>
+                <Answer sheet={sheet} candidate={candidate} item={item} />
+              </li>
+            ))}
+          </ol>
+        </>
       ))}
-    </ol>
+    </>
   );
 }
 

@@ -9,6 +9,7 @@ import { Heading, Name, Section } from "../parts/words";
 import type { Queries, Report } from "../report";
 import { to } from "../routes";
 import { CandidateCategories } from "./candidate_categories";
+import { CandidateGroups } from "./candidate_groups";
 import { CandidateList } from "./candidate_list";
 import { candidateRows, unscored } from "./candidate_rows";
 import { plainNumber } from "./gaps";
@@ -42,6 +43,7 @@ function CandidateParts({ queries, rows, answers, without, candidate }: Parts) {
   return (
     <>
       <Explanation queries={queries} candidate={candidate} />
+      <CandidateGroups candidate={candidate} />
       <CandidateCategories queries={queries} rows={rows} />
       <CandidateList {...{ queries, rows, answers, candidate }} />
       <Unscored queries={queries} name={name} places={without} />

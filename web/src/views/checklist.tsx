@@ -5,13 +5,14 @@ import { useReport } from "../context";
 import { share, two } from "../format";
 import { AnswerBar } from "../parts/heat";
 import { ScoreBar } from "../parts/score_bar";
-import { Section } from "../parts/words";
+import { Name, Section } from "../parts/words";
+import { itemGroups } from "./item_groups";
 import type { Sheet } from "./sheet";
 import { VerdictTag } from "./verdicts";
 
 export function Checklist({ sheet }: { sheet: Sheet }) {
   const { head } = useReport();
-  const { items, figures } = sheet.block;
+  const { items, groups, figures } = sheet.block;
   const highest = Math.max(0, ...figures.map(({ weight }) => weight));
   const heaviest = figures.some(({ weight }) => weight !== highest) ? highest : null;
   const learned = figures.some((figure) => figure.learned);
@@ -38,11 +39,21 @@ export function Checklist({ sheet }: { sheet: Sheet }) {
               <th scope="col">Verdict</th>
             </tr>
           </thead>
-          <tbody>
-            {items.map((text, item) => (
-              <ChecklistRow key={item} {...{ text, item, heaviest }} figure={figures[item]!} />
-            ))}
-          </tbody>
+          {itemGroups(groups, items.length).map(({ name, items: own }) => (
+            <tbody key={own[0]}>
+              {name !== null && (
+                <tr class="group"><th scope="rowgroup" colSpan={8}><Name>{name}</Name></th></tr>
+              )}
+              {own.map((item) => (
+                <ChecklistRow
+                  key={item}
+                  text={items[item]!}
+                  figure={figures[item]!}
+                  {...{ item, heaviest }}
+                />
+              ))}
+            </tbody>
+          ))}
         </table>
       </div>
     </Section>

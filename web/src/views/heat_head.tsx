@@ -1,9 +1,12 @@
 // The column heads of a heat map: every one sorts by itself.
 
 import type { ComponentChildren } from "preact";
+import { useReport } from "../context";
 import { share } from "../format";
 import { ScoreBar } from "../parts/score_bar";
+import { Name } from "../parts/words";
 import { ariaSort, clicked, type HeatOrder } from "./heat_order";
+import { itemGroups } from "./item_groups";
 import type { Sheet } from "./sheet";
 
 export interface HeatHeadProps {
@@ -15,12 +18,13 @@ export interface HeatHeadProps {
 }
 
 export function HeatHead({ sheet, order, onOrder, onItem }: HeatHeadProps) {
-  const { items, figures } = sheet.block;
+  const { items, groups, figures } = sheet.block;
   const heaviest = Math.max(0, ...figures.map(({ weight }) => weight));
   const most = sheet.mostDisputed;
   const sort = (by: HeatOrder["by"]) => () => onOrder(clicked(order, by));
   return (
     <thead>
+      {groups !== null && <Spans groups={groups} />}
       {figures.some(({ weight }) => weight !== heaviest) && (
         <Weights weights={figures.map(({ weight }) => weight)} heaviest={heaviest} />
       )}
@@ -63,6 +67,23 @@ function SortHead(props: {
     <th scope="col" aria-sort={ariaSort(props.order, props.by)}>
       <button type="button" onClick={props.sort(props.by)}>{props.children}</button>
     </th>
+  );
+}
+
+/** Which columns belong to which dimension, or group where it has none. */
+function Spans({ groups }: { groups: string[] }) {
+  const { head } = useReport();
+  const dimensions = new Map(head.groups.map(({ name, dimension }) => [name, dimension]));
+  const names = groups.map((name) => dimensions.get(name) ?? name);
+  return (
+    <tr class="spans">
+      <td colSpan={2} />
+      {itemGroups(names, names.length).map(({ name, items }) => (
+        <th key={items[0]} scope="colgroup" colSpan={items.length} title={name!}>
+          <span class="cut"><Name>{name!}</Name></span>
+        </th>
+      ))}
+    </tr>
   );
 }
 

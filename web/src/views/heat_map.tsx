@@ -6,6 +6,7 @@ import { count, two } from "../format";
 import { Choice, type Options } from "../parts/choice";
 import { useKept } from "../parts/kept";
 import { Name, Section } from "../parts/words";
+import { itemGroups } from "./item_groups";
 import { HeatHead, type HeatHeadProps } from "./heat_head";
 import { ordered, type HeatOrder } from "./heat_order";
 import { HeatRow, type Tint } from "./heat_row";
@@ -107,10 +108,18 @@ interface ItemProps {
 
 /** What the numbers mean, beside the map where there is room. */
 function Legend({ sheet, item }: ItemProps) {
+  const { items, groups } = sheet.block;
   return (
     <ol class="legend" aria-label="Items">
-      {sheet.block.items.map((text, place) => (
-        <li key={place} dir="auto" class={place === item ? "pointed" : ""}>{text}</li>
+      {itemGroups(groups, items.length).map(({ name, items: own }) => (
+        <>
+          {name !== null && <li class="group"><Name>{name}</Name></li>}
+          {own.map((place) => (
+            <li key={place} dir="auto" value={place + 1} class={place === item ? "pointed" : ""}>
+              {items[place]}
+            </li>
+          ))}
+        </>
       ))}
     </ol>
   );

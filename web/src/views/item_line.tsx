@@ -28,6 +28,7 @@ export function ItemLine({ queries, row }: { queries: Queries; row: ItemRow }) {
         <span class="item-of">
           <a href={to.query(id[row.query]!)}><Name>{id[row.query]!}</Name></a>{" "}
           <small>item {row.item + 1}</small>{" "}
+          {row.group !== null && <Tag><Name>{row.group}</Name></Tag>}{" "}
           {category[row.query] !== null && <Tag><Name>{category[row.query]!}</Name></Tag>}
         </span>
       </span>

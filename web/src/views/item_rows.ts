@@ -1,6 +1,7 @@
 // Every item that the page has figures of, with the query it belongs to.
 
 import type { ItemFigure, ItemsBlock } from "../contract";
+import type { Options } from "../parts/choice";
 import type { Queries } from "../report";
 import { wordsIn } from "../parts/words_box";
 
@@ -8,6 +9,8 @@ export interface ItemRow {
   query: number;
   item: number;
   text: string;
+  /** What it belongs to; null without groups. */
+  group: string | null;
   figure: ItemFigure;
 }
 
@@ -17,7 +20,8 @@ export function itemRows(queries: Queries, block: ItemsBlock): ItemRow[] {
     const entry = block[queries.itemRow(query)];
     if (entry === undefined) continue;
     entry.texts.forEach((text, item) => {
-      rows.push({ query, item, text, figure: entry.figures[item]! });
+      const group = entry.groups?.[item] ?? null;
+      rows.push({ query, item, text, group, figure: entry.figures[item]! });
     });
   }
   return rows;
@@ -47,15 +51,22 @@ export function sortedRows(rows: ItemRow[], sort: ItemSort): ItemRow[] {
   return [...rows].sort((a, b) => apart(a, b) || a.query - b.query || a.item - b.item);
 }
 
-/** Those with the verdict ("" is any), of queries with the category, that hold the words. */
+/** What a select of groups offers: "" is all of them. */
+export function groupsOf(rows: ItemRow[]): Options<string> {
+  const names = new Set(rows.map(({ group }) => group).filter((name) => name !== null));
+  return [["", "All"], ...[...names].map((name) => [name, name] as const)];
+}
+
+/** Those with the verdict and group ("" is any), of queries with the category, with the words. */
 export function wantedRows(
   rows: ItemRow[],
   { table }: Queries,
-  by: { verdict: string; category: string; words: string },
+  by: { verdict: string; category: string; group: string; words: string },
 ): ItemRow[] {
   const found = wordsIn(by.words);
-  return rows.filter(({ query, text, figure }) =>
+  return rows.filter(({ query, text, group, figure }) =>
     (!by.verdict || figure.verdict === by.verdict)
     && (!by.category || table.category[query] === by.category)
-    && (!by.words || found(`${text} ${figure.why} ${table.id[query]}`.toLowerCase())));
+    && (!by.group || group === by.group)
+    && (!by.words || found(`${text} ${group ?? ""} ${figure.why} ${table.id[query]}`.toLowerCase())));
 }

@@ -6,11 +6,11 @@ import type { ItemRow } from "./item_rows";
 
 export const itemTable = ({ table }: Queries, rows: ItemRow[]): Table => ({
   columns: [
-    "query", "category", "item", "text", "weight", "mean", "spread", "correlation", "influence",
+    "query", "category", "item", "group", "text", "weight", "mean", "spread", "correlation", "influence",
     "verdict", "why",
   ],
-  rows: rows.map(({ query, item, text, figure }) => [
-    table.id[query]!, table.category[query] ?? null, item + 1, text, figure.weight, figure.mean,
+  rows: rows.map(({ query, item, group, text, figure }) => [
+    table.id[query]!, table.category[query] ?? null, item + 1, group, text, figure.weight, figure.mean,
     figure.spread, figure.correlation, figure.influence, figure.verdict, figure.why,
   ]),
 });

@@ -13,7 +13,7 @@ import type { Queries } from "../report";
 import { to } from "../routes";
 import { NotHere } from "./detail_note";
 import { ItemLine, ItemLineHead } from "./item_line";
-import { itemRows, sortedRows, wantedRows, type ItemRow, type ItemSort } from "./item_rows";
+import { groupsOf, itemRows, sortedRows, wantedRows, type ItemRow, type ItemSort } from "./item_rows";
 import { itemTable } from "./item_table";
 import { ItemVerdicts } from "./item_verdicts";
 import { categories } from "./orders";
@@ -52,13 +52,15 @@ function ItemList({ queries, rows }: { queries: Queries; rows: ItemRow[] }) {
   const { head } = useReport();
   const [verdict, setVerdict] = useKept("items verdict", "");
   const [category, setCategory] = useKept("items category", "");
+  const [group, setGroup] = useKept("items group", "");
   const [words, setWords] = useKept("items words", "");
   const [sort, setSort] = useKept<ItemSort>("items sort", "influence");
   const offered = useMemo(() => categories(queries), [queries]);
+  const groups = useMemo(() => groupsOf(rows), [rows]);
   const sorted = useMemo(() => sortedRows(rows, sort), [rows, sort]);
   const kept = useMemo(
-    () => wantedRows(sorted, queries, { verdict, category, words }),
-    [sorted, verdict, category, words],
+    () => wantedRows(sorted, queries, { verdict, category, group, words }),
+    [sorted, verdict, category, group, words],
   );
   const save = () => saveCsv(fileName(head.run, "items"), itemTable(queries, kept));
   return (
@@ -69,6 +71,9 @@ function ItemList({ queries, rows }: { queries: Queries; rows: ItemRow[] }) {
         <Choice label="Sort by" value={sort} options={SORTS} onChoice={setSort} />
         {offered.length > 1 && (
           <Choice label="Category" value={category} options={offered} onChoice={setCategory} />
+        )}
+        {groups.length > 2 && (
+          <Choice label="Group" value={group} options={groups} onChoice={setGroup} />
         )}
         <button type="button" onClick={save} disabled={kept.length === 0}>CSV</button>
         <Left shown={kept.length} of={rows.length} />

@@ -7,6 +7,7 @@ import { ScoreChart } from "../charts/scores";
 import { WinChart } from "../charts/wins";
 import { Explained } from "../parts/explained";
 import { Files } from "../parts/files";
+import { GroupScores } from "../parts/group_scores";
 import { Hero } from "../parts/hero";
 import { Leaderboard } from "../parts/leaderboard";
 import { Facts, Missing } from "../parts/run_facts";
@@ -27,6 +28,7 @@ export function Overview() {
           <Facts head={head} />
         </aside>
       </div>
+      <GroupScores head={head} />
       <Section title="Charts" lead={<>The most asked for. <a href={to.charts()}>All charts</a></>}>
         <div class="charts">
           <ScoreChart />

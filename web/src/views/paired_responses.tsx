@@ -10,6 +10,7 @@ import { Name, Tag } from "../parts/words";
 import { to } from "../routes";
 import { NotHere } from "./detail_note";
 import { gapWords } from "./gaps";
+import { itemGroups } from "./item_groups";
 import { ItemWeight } from "./item_weight";
 import type { Names } from "./names";
 import { ResponseText } from "./response_text";
@@ -74,12 +75,18 @@ function PairedItems({ sheet, sides }: { sheet: Sheet; sides: number[] }) {
             <th scope="col">Difference</th>
           </tr>
         </thead>
-        <tbody>
-          {rows.map((row) => {
-            const isMost = most >= 0.1 && Math.abs(row.gap ?? 0) >= 0.8 * most;
-            return <PairedItem key={row.item} {...row} sheet={sheet} isMost={isMost} />;
-          })}
-        </tbody>
+        {itemGroups(sheet.block.groups, rows.length).map(({ name, items }) => (
+          <tbody key={items[0]}>
+            {name !== null && (
+              <tr class="group"><th scope="rowgroup" colSpan={5}><Name>{name}</Name></th></tr>
+            )}
+            {items.map((item) => {
+              const row = rows[item]!;
+              const isMost = most >= 0.1 && Math.abs(row.gap ?? 0) >= 0.8 * most;
+              return <PairedItem key={item} {...row} sheet={sheet} isMost={isMost} />;
+            })}
+          </tbody>
+        ))}
       </table>
     </div>
   );

@@ -99,6 +99,7 @@ class RunContent:
             "history": _turns(query.history),
             "reference": query.reference,
             "items": items["texts"],
+            "groups": items["groups"],
             "figures": items["figures"],
             "odd": list(self._odd(place, judged)),
             "disarmed": list(self._disarmed(place, judged)),
@@ -164,6 +165,11 @@ class RunContent:
         checklist = self._checklists.get(query_id)
         return () if checklist is None else checklist.items
 
+    def _groups_of_items(self, query_id: str) -> list[str] | None:
+        checklist = self._checklists.get(query_id)
+        groups = None if checklist is None else checklist.groups
+        return None if groups is None else list(groups)
+
     def _items(self, place: int, judged: Judged) -> dict[str, Any]:
         if place not in self._made:
             query_id = self.cells.query_ids[place]
@@ -172,6 +178,7 @@ class RunContent:
             weights = self._weighing.of_items(int(self.items[place]), learned)
             self._made[place] = {
                 "texts": list(self._texts_of_items(query_id)),
+                "groups": self._groups_of_items(query_id),
                 "figures": figures_of(
                     answers, self.scores[place], weights, learned=learned is not None
                 ),

@@ -28,6 +28,7 @@ from rocketeval.stages.report.cells import Cells
 from rocketeval.stages.report.cost import STAGES, cost_notes, costs
 from rocketeval.stages.report.figures import figures, read_interval, tables
 from rocketeval.stages.report.findings import Findings
+from rocketeval.stages.report.groups import group_means
 from rocketeval.stages.report.labels import label_grid
 from rocketeval.stages.report.losses import losses, sizes
 from rocketeval.stages.report.notes import notes
@@ -114,6 +115,8 @@ def make_head(
         notes=notes(ranking, stages.get("score", {}), config.method.kind),
         files=tuple(_files(store)),
         categories=_categories(store, cells),
+        groups=group_means(findings.explain, cells.candidates),
+        groups_left_out=(findings.explain or {}).get("groups_left_out", 0),
     )
 
 

@@ -1,0 +1,114 @@
+"""`rocketeval checklist` with an author for each query: what it prints, keeps and exits with."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from support.in_process import cli
+from support.make import QUERIES, write_benchmark
+
+CONFIG = """\
+name: demo
+benchmark: {{path: benchmark}}
+judge: {{engine: scripted, model: m}}
+author:
+  kind: instance
+  engine: {{engine: scripted, model: big, options: {{text: "{text}"}}}}
+  attempts: 2
+"""
+GOOD = "1. Is it right?\\n2. Is it short?\\n3. Is it kind?"
+
+
+def prepare(folder: Path, text: str) -> Path:
+    """Write a benchmark and a config whose author always writes `text`; return the inputs."""
+    write_benchmark(folder / "benchmark")
+    (folder / "rocketeval.yaml").write_text(CONFIG.format(text=text))
+    return folder / "runs" / "demo" / "inputs"
+
+
+def refuse_first(monkeypatch: pytest.MonkeyPatch, text: str, query: str) -> None:
+    """Let the author write something else first, for one query."""
+    from rocketeval.engines.base import Written
+    from rocketeval.engines.scripted import ScriptedEngine
+
+    write = ScriptedEngine.write
+
+    async def once(self: ScriptedEngine, prompt: str, *, max_tokens: int) -> Written:
+        written = await write(self, prompt, max_tokens=max_tokens)
+        bad = query in prompt and "# Your last answer" not in prompt
+        return Written(text, written.usage, finished=True) if bad else written
+
+    monkeypatch.setattr(ScriptedEngine, "write", once)
+
+
+def test_refused_lists_are_counted_with_their_mistakes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """For people and for programs, now and when the lists are taken over."""
+    inputs = prepare(tmp_path, GOOD)
+    refuse_first(monkeypatch, "Sure!\n1. Is it?", "Why the sea?")
+    told = cli(tmp_path, "checklist").stdout
+    line = "1 of 3 lists refused at first: a line is not a numbered question (1)"
+    assert line in told
+    assert "How each list came about: " in told
+    first = (inputs / "checklist_provenance.json").read_bytes()
+    again = json.loads(cli(tmp_path, "checklist", "--json").stdout)
+    assert (again["reused"], again["usage"]["requests"]) == (3, 0)
+    assert again["refusals"] == {
+        "lists": 3,
+        "refused_at_first": 1,
+        "refusals": 1,
+        "mistakes": {"a line is not a numbered question": 1},
+        "untold": 0,
+    }
+    assert (inputs / "checklist_provenance.json").read_bytes() == first
+
+
+def test_where_a_list_came_from_is_kept(tmp_path: Path) -> None:
+    """The author, its prompt and limits, and a row a query: attempts, mistakes, tokens, the run."""
+    inputs = prepare(tmp_path, GOOD)
+    cli(tmp_path, "checklist", "--quiet")
+    told = json.loads((inputs / "checklist_provenance.json").read_text())
+    assert (told["kind"], told["author"], told["asked_for"]) == ("instance", "big", [5, 10])
+    assert (told["accepted"], told["attempts"], told["template_file"]) == ([3, 12], 2, None)
+    assert [row["query_id"] for row in told["queries"]] == list(QUERIES)
+    run_id = json.loads((inputs.parent / "manifest.json").read_text())["run_id"]
+    row = told["queries"][0]
+    assert (row["items"], row["attempts"], row["refused"], row["run"]) == (3, 1, [], run_id)
+    cli(tmp_path, "checklist", "--quiet", "--name", "other")
+    other = tmp_path / "runs" / "other" / "inputs" / "checklist_provenance.json"
+    assert json.loads(other.read_text())["queries"] == told["queries"], "paid for by the first run"
+
+
+def test_no_list_at_all_names_the_queries(tmp_path: Path) -> None:
+    """Exit code 2; what an earlier author's checklists came from is not touched."""
+    inputs = prepare(tmp_path, GOOD)
+    cli(tmp_path, "checklist", "--quiet")
+    before = (inputs / "checklist_provenance.json").read_bytes()
+    config = CONFIG.format(text="Sorry \\e[2J.").replace("model: big", "model: small")
+    (tmp_path / "rocketeval.yaml").write_text(config)
+    told = cli(tmp_path, "checklist", code=2).stderr
+    assert "\x1b" not in told
+    for query in QUERIES:
+        assert f"Query '{query}': the author's list was refused 2 times: line 1" in told
+    assert (inputs / "checklist_provenance.json").read_bytes() == before
+
+
+def test_a_query_without_a_list_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Exit code 3, its reason on stderr, its mistakes in the record."""
+    inputs = prepare(tmp_path, GOOD)
+    refuse_first(monkeypatch, "1. Is it?", "Why the sea?")
+    config = (tmp_path / "rocketeval.yaml").read_text().replace("attempts: 2", "attempts: 1")
+    (tmp_path / "rocketeval.yaml").write_text(config)
+    told = cli(tmp_path, "checklist", code=3)
+    assert (
+        "no checklist for sea: the author's list was refused 1 times: there are 1 i" in told.stderr
+    )
+    assert "1 of 3 lists refused at first: too few items (1)" in told.stdout
+    rows = json.loads((inputs / "checklist_provenance.json").read_text())["queries"]
+    failed = {row["query_id"]: row for row in rows}["sea"]
+    assert (failed["items"], failed["attempts"]) == (None, 1)
+    assert failed["refused"][0]["reason"] in failed["failure"]

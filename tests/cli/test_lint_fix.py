@@ -1,0 +1,171 @@
+"""`rocketeval lint --fix` as a person uses it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from fakes.openai_server import MODEL, serving
+from support.in_process import cli
+from support.make import QUERIES, write_jsonl
+from support.rewriting_author import RewritingServer, write_bad_benchmark
+
+CONFIG = """\
+name: demo
+benchmark: {{path: benchmark}}
+judge: {{engine: scripted, model: m}}
+author:
+  engine: {{engine: scripted, model: big, options: {options}}}
+  price: {{prompt: 1, completion: 2, currency: EUR}}
+ranking: {{bootstrap: 50}}
+"""
+REWRITTEN = "2. Does the [red]response\u202e explain the reason?\n3. DROP"
+
+
+def prepare(folder: Path, text: str = REWRITTEN, *, shared: bool = False, delay: float = 0) -> None:
+    """A finished run with two bad items a checklist, whose author always writes `text`."""
+    write_bad_benchmark(folder, shared=shared)
+    options = json.dumps({"text": text, "delay": delay})
+    (folder / "rocketeval.yaml").write_text(CONFIG.format(options=options))
+    cli(folder, "run", "--quiet")
+
+
+def test_old_and_new_side_by_side_and_what_to_do_next(tmp_path: Path) -> None:
+    """Counts, cost, the file, and the very lines that belong into the config."""
+    prepare(tmp_path)
+    told = cli(tmp_path, "lint", "rocketeval.yaml", "--fix", "sub/new.yaml").stdout
+    assert "sky, item 2: rewritten (yes_is_worse)" in told
+    assert "  - Does the response fail to mention the sky?" in told
+    assert "  + Does the [red]response\ufffd explain the reason?" in told
+    assert "sun, item 3: dropped (not_yes_no)" in told
+    assert "6 items in 3 checklists: 3 rewritten, 3 dropped, 0 left as before." in told
+    assert "Author big: 0.00 EUR" in told
+    assert "Proposal, all 3 checklists: sub/new.yaml" in told
+    lines = told[told.index("author:") : told.index("and `rocketeval run`")]
+    given = yaml.safe_load(lines)
+    assert given == {"author": {"kind": "file", "options": {"file": "sub/new.yaml"}}}
+    config = yaml.safe_load((tmp_path / "rocketeval.yaml").read_text())
+    config["author"] |= given["author"]
+    (tmp_path / "rocketeval.yaml").write_text(yaml.safe_dump(config))
+    cli(tmp_path, "run", "--quiet")
+    assert "6 items in 3 checklists" in cli(tmp_path, "lint").stdout
+    assert "no item is to be rewritten" in cli(tmp_path, "lint", "--fix", "more.yaml").stdout
+    assert not (tmp_path / "more.yaml").exists()
+
+
+def test_a_shared_checklist_is_shown_once(tmp_path: Path) -> None:
+    """Under the name of all queries."""
+    prepare(tmp_path, shared=True)
+    told = cli(tmp_path, "lint", "--fix", "new.yaml").stdout
+    assert "all 3 queries, item 2: rewritten" in told
+    assert "2 items in 1 checklist: 1 rewritten, 1 dropped, 0 left as before." in told
+
+
+def test_items_that_stay_are_exit_code_3(tmp_path: Path) -> None:
+    """Each with the reason; a checklist for which nothing could be read is named."""
+    prepare(tmp_path, "2. Does the response explain the reason?\n3. How good is it?")
+    told = cli(tmp_path, "lint", "--fix", "new.yaml", code=3).stdout
+    assert "sky, item 3: left (not_yes_no)" in told
+    assert "because no proposal was good enough; the best: scale" in told
+    prepare(tmp_path, "Sorry.\x1b[2J")
+    cli(tmp_path, "run", "--quiet")
+    (tmp_path / "runs/.cache/authored.jsonl").unlink()
+    told = cli(tmp_path, "lint", "--fix", "more.yaml", code=3).stdout
+    assert "Nothing could be taken for sea: the author's list was refused 3 times" in told
+    assert "no file was written" in told
+    assert "\x1b" not in told
+
+
+def test_the_same_for_programs(tmp_path: Path) -> None:
+    """The proposal as records, whole."""
+    prepare(tmp_path)
+    told = json.loads(cli(tmp_path, "lint", "--fix", "new.csv", "--json").stdout)
+    assert (told["rewritten"], told["dropped"], told["left"]) == (3, 3, 0)
+    change = told["changes"][0]
+    assert (change["query_id"], change["item"], change["outcome"]) == ("sky", 2, "rewritten")
+    assert len(told["checklists"]) == 3
+    assert told["path"] == "new.csv"
+    assert (tmp_path / "new.csv").read_text().startswith("query_id,query,group,item\n")
+
+
+def test_a_run_directory_knows_its_author(tmp_path: Path) -> None:
+    """Unless it was moved: then its own config leads to another place."""
+    prepare(tmp_path)
+    told = cli(tmp_path, "lint", "runs/demo", "--fix", "new.yaml", "--most", "1").stdout
+    assert str(tmp_path / "new.yaml") in told
+    assert "5 more items: --most, --json, or the file." in told
+    (tmp_path / "runs" / "demo").rename(tmp_path / "moved")
+    wrong = cli(tmp_path, "lint", "moved", "--fix", "more.yaml", code=2).stderr
+    assert "its own config leads elsewhere" in wrong
+
+
+def test_what_it_needs_is_said(tmp_path: Path) -> None:
+    """A config, an author, a run with checklists, a free place; options that go together."""
+    prepare(tmp_path)
+    needs = "--fix needs a config"
+    assert needs in cli(tmp_path, "lint", "benchmark", "--fix", "new.yaml", code=2).stderr
+    write_jsonl(tmp_path / "own.jsonl", [{"query_id": "q", "items": ["Is it?"]}])
+    assert needs in cli(tmp_path, "lint", "own.jsonl", "--fix", "new.yaml", code=2).stderr
+    fix = ("lint", "--fix", "new.yaml")
+    missing = cli(tmp_path, *fix, "--name", "later", code=5).stderr
+    assert "no checklists yet" in missing
+    assert not (tmp_path / "runs" / "later").exists()
+    (tmp_path / "new.yaml").write_text("mine")
+    assert "exists already" in cli(tmp_path, *fix, code=2).stderr
+    cli(tmp_path, *fix, "--force", "--quiet")
+    assert (tmp_path / "new.yaml").read_text() != "mine"
+    assert "belong to --fix" in cli(tmp_path, "lint", "--max-cost", "1", code=2).stderr
+    assert "do not go together" in cli(tmp_path, *fix, "--strict", code=2).stderr
+    assert (
+        "There is no nowhere" in cli(tmp_path, "lint", "nowhere", "--fix", "a.csv", code=2).stderr
+    )
+
+
+@pytest.mark.skipif(os.name == "nt", reason="sends a signal")
+async def test_ctrl_c_stops_cleanly_and_says_how_to_go_on(tmp_path: Path) -> None:
+    """What was answered is kept and not asked again; no half a file is left."""
+    write_bad_benchmark(tmp_path)
+    async with serving(RewritingServer(latency=1.0)) as server:
+        config = yaml.safe_load(CONFIG.format(options="{}"))
+        engine = {"model": MODEL, "base_url": server.base_url, "concurrency": 1}
+        config["author"] = {"engine": engine}
+        (tmp_path / "rocketeval.yaml").write_text(yaml.safe_dump(config))
+        written = await _start(tmp_path, "checklist", "--quiet")
+        assert await written.wait() == 0
+        going = await _start(tmp_path, "lint", "--fix", "new.yaml")
+        while not server.chats:
+            assert going.returncode is None
+            await asyncio.sleep(0.02)
+        going.send_signal(signal.SIGINT)
+        _, err = await asyncio.wait_for(going.communicate(), 60)
+        assert going.returncode == 130
+        assert "Run the same command again to go on" in err.decode()
+        assert "Traceback" not in err.decode()
+        assert not (tmp_path / "new.yaml").exists()
+        assert len(server.chats) == 1
+        server.latency = 0.0
+        again = await _start(tmp_path, "lint", "--fix", "new.yaml")
+        out, _ = await asyncio.wait_for(again.communicate(), 60)
+    assert again.returncode == 0
+    assert "1 paid for earlier" in out.decode()
+    assert len(server.chats) == len(QUERIES)
+
+
+async def _start(folder: Path, *args: str) -> asyncio.subprocess.Process:
+    return await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-m",
+        "rocketeval.cli.main",
+        *args,
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )

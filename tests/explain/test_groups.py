@@ -1,0 +1,130 @@
+"""Means by group: by hand, with gaps, and in one line with the scores."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pytest
+
+from rocketeval.explain import groups as module
+from rocketeval.explain.groups import GroupScore, dimension_of, find_groups, score_groups
+from rocketeval.records import Checklist
+from rocketeval.scoring.mean import MeanScorer
+from support.made_runs import answer_table, made_run
+
+GAP = math.nan
+
+
+def checklists(groups: Mapping[str, Sequence[str] | None], items: int) -> dict[str, Checklist]:
+    """A checklist of each query with these groups."""
+    texts = tuple(f"Item {n}?" for n in range(items))
+    return {
+        query: Checklist(query, texts[: len(own)] if own else texts, "x", own and tuple(own))
+        for query, own in groups.items()
+    }
+
+
+def by_name(found: Sequence[GroupScore]) -> dict[str, GroupScore]:
+    return {group.group: group for group in found}
+
+
+def test_a_response_first_then_the_mean_of_responses() -> None:
+    """A query with more items of a group counts no more than another; gaps are left out."""
+    table = answer_table(
+        [
+            ("one", "a", [0.2, 0.4, 0.9]),
+            ("one", "b", [GAP, 0.5, 0.1]),
+            ("two", "a", [0.7, GAP]),
+            ("two", "b", [GAP, 0.3]),
+        ]
+    )
+    lists = checklists({"one": ["x", "x", "y"], "two": ["x", "y"]}, 3)
+    found = by_name(score_groups(table, lists, ["b", "a"])[0])
+    assert [own.candidate for own in found["x"].candidates] == ["b", "a"]
+    b, a = found["x"].candidates
+    assert a.mean is not None
+    assert b.mean is not None
+    assert a.mean.value == pytest.approx((0.3 + 0.7) / 2)
+    assert (a.responses, a.missing) == (2, 0)
+    assert b.mean.value == pytest.approx(0.5)
+    assert (b.responses, b.missing) == (1, 2)
+    b, a = found["y"].candidates
+    assert (a.mean and a.mean.value, a.missing) == (pytest.approx(0.9), 1)
+    assert (b.mean and b.mean.value, b.missing) == (pytest.approx(0.2), 0)
+    assert math.isnan(a.mean.low)
+
+
+def test_a_dimension_as_a_whole_is_over_all_its_items() -> None:
+    """Not over its groups: two items of one part weigh twice one of another."""
+    table = answer_table([("one", "a", [0.2, 0.4, 0.9, 0.5])])
+    lists = checklists({"one": ["d: x", "d: x", "d: y", "e: z"]}, 4)
+    found, left_out = score_groups(table, lists, ["a"])
+    assert [(group.group, group.whole) for group in found] == [
+        ("d", True),
+        ("d: x", False),
+        ("d: y", False),
+        ("e: z", False),
+    ]
+    means = [own.mean.value for group in found for own in group.candidates if own.mean]
+    assert means == pytest.approx([0.5, 0.3, 0.9, 0.5])
+    assert left_out == 0
+
+
+def test_a_response_that_was_not_judged_is_missing_with_all_its_items() -> None:
+    """It is counted as much as one that was asked; queries without the group are not."""
+    table = answer_table([("one", "a", []), ("one", "b", [0.5, 0.5]), ("two", "a", [0.1])])
+    lists = checklists({"one": ["x", "x"], "two": None}, 2)
+    ((group,), _) = score_groups(table, lists, ["a", "b", "never ranked"])
+    a, b, nobody = group.candidates
+    assert (group.queries, a.mean, a.responses, a.missing) == (1, None, 0, 2)
+    assert (b.responses, b.missing) == (1, 0)
+    assert (nobody.mean, nobody.missing) == (None, 0)
+
+
+def test_one_group_of_all_items_is_the_mean_score() -> None:
+    """On the scale from 0 to 1, with an interval around it."""
+    table, _ = made_run(queries=12, candidates=4, items=5)
+    lists = checklists({query: ["all"] * 5 for query in set(table.query_ids)}, 5)
+    names = sorted(set(table.candidates))
+    ((group,), _) = score_groups(table, lists, names, bootstrap=200)
+    scores = (MeanScorer().predict(table) - 1.0) / 9.0
+    for name, own in zip(names, group.candidates, strict=True):
+        rows = [row for row, other in enumerate(table.candidates) if other == name]
+        assert own.mean is not None
+        assert own.mean.value == pytest.approx(float(np.mean(scores[rows])))
+        assert own.mean.low < own.mean.value < own.mean.high
+
+
+def test_too_many_groups_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first are summed up."""
+    monkeypatch.setattr(module, "MOST_GROUPS", 2)
+    table = answer_table([("one", "a", [0.2, 0.4, 0.9])])
+    found, left_out = score_groups(table, checklists({"one": ["x", "y", "z"]}, 3), ["a"])
+    assert ([group.group for group in found], left_out) == (["x", "y"], 1)
+
+
+def test_without_groups_there_is_nothing() -> None:
+    table, _ = made_run(queries=2, candidates=2, items=2)
+    assert score_groups(table, checklists({"q000": None, "q001": None}, 2), ["c0"]) == ((), 0)
+
+
+@pytest.mark.parametrize(
+    ("group", "dimension"),
+    [("a: b", "a"), ("a: b: c", "a"), ("a:b", None), (": b", None), ("a: ", None), ("a", None)],
+)
+def test_what_stands_before_the_colon_is_the_dimension(group: str, dimension: str | None) -> None:
+    assert dimension_of(group) == dimension
+
+
+def test_a_group_called_like_a_dimension_stays_one() -> None:
+    """It has no colon, so it is no part of it."""
+    made = Checklist("q", ("A?", "B?", "C?"), groups=("d", "d: x", "d: y"))
+    found = find_groups({"q": made})
+    assert [(group.name, group.parts) for group in found] == [
+        ("d", ("d",)),
+        ("d", ("d: x", "d: y")),
+        ("d: x", ("d: x",)),
+        ("d: y", ("d: y",)),
+    ]

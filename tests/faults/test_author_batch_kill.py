@@ -1,0 +1,146 @@
+"""Authors that work in batches: killed while a batch is open, they pay for nothing twice."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import sys
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fakes.batch_server import FakeBatches, serving
+from fakes.openai_server import MODEL, FakeOpenAI
+from support.dimension_author import AUGMENTING, FILTERING, TWO_PARTS, AuthorServer
+from support.make import QUERIES, write_benchmark
+
+SLOW = 90.0
+"""Seconds after which something hangs, on however busy a machine."""
+CONFIG = """\
+name: demo
+benchmark: {{path: benchmark}}
+judge: {{engine: scripted, model: m}}
+author:
+  kind: {kind}
+  engine:
+    engine: openai_batch
+    model: {model}
+    base_url: {base_url}
+    options: {{gather: 0.1, poll: 0.05}}
+  options: {options}
+cache: null
+"""
+OPTIONS = {"instance": "{}", "dimension": "{file: own.yaml}"}
+
+
+@dataclass
+class Author(AuthorServer):
+    """Writes what either author asks for; the list about the sea only when it sees its mistake."""
+
+    def _written(self, prompt: str) -> str:
+        if "<<<query>>>" not in prompt:
+            return super()._written(prompt)
+        first = 2 if "Why the sea?" in prompt and "<<<your last turn>>>\n2. " not in prompt else 1
+        return "\n".join(f"{first + n}. Is point {n} made?" for n in range(5))
+
+
+@dataclass
+class AuthorBatches(FakeBatches):
+    """A Batch API with such an author behind it."""
+
+    def _brain(self) -> FakeOpenAI:
+        return Author()
+
+    @property
+    def sizes(self) -> list[int]:
+        """How many requests each batch holds."""
+        return [len(batch.rows) for batch in self.batches.values()]
+
+    def watched(self) -> int:
+        """How many batches were looked at, so that their names have been recorded."""
+        return len({call for call in self.calls if "/batches/batch_" in call})
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[AuthorBatches]:
+    """A Batch API whose batches do not end yet."""
+    async with serving(AuthorBatches(stuck=True)) as running:
+        assert isinstance(running, AuthorBatches)
+        yield running
+
+
+async def start(folder: Path) -> asyncio.subprocess.Process:
+    """`rocketeval checklist` in a folder, as a process that can be killed."""
+    return await asyncio.create_subprocess_exec(
+        sys.executable,
+        *("-m", "rocketeval.cli.main", "checklist", "--json"),
+        cwd=folder,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+
+
+async def finish(folder: Path) -> dict[str, Any]:
+    """Run to the end; return what it told."""
+    process = await start(folder)
+    async with asyncio.timeout(SLOW):
+        out, errors = await process.communicate()
+    assert process.returncode == 0, errors.decode()
+    told: dict[str, Any] = json.loads(out)
+    return told
+
+
+async def kill_at(folder: Path, server: AuthorBatches, batches: int) -> None:
+    """Start, and kill once so many batches are known by name; then let those that are open end."""
+    process = await start(folder)
+    await server.until(lambda: server.watched() == batches, SLOW)
+    process.kill()
+    await process.communicate()
+    assert process.returncode == -signal.SIGKILL
+
+
+def prepare(folder: Path, server: AuthorBatches, kind: str) -> None:
+    """Write a benchmark, a dimension file and the config of one kind of author."""
+    write_benchmark(folder / "benchmark")
+    (folder / "own.yaml").write_text(TWO_PARTS)
+    told = {"kind": kind, "options": OPTIONS[kind]}
+    config = CONFIG.format(model=MODEL, base_url=server.base_url, **told)
+    (folder / "rocketeval.yaml").write_text(config)
+
+
+async def test_an_instance_author_and_its_retries(tmp_path: Path, server: AuthorBatches) -> None:
+    """One batch for all queries, one more for the list that was refused; killed in the first."""
+    prepare(tmp_path, server, "instance")
+    await kill_at(tmp_path, server, 1)
+    server.stuck = False
+    told = await finish(tmp_path)
+    assert (told["checklists"], told["failures"]) == (len(QUERIES), {})
+    assert told["refusals"]["mistakes"] == {"numbers out of order": 1}
+    assert server.sizes == [len(QUERIES), 1]
+    assert set(server.paid.values()) == {1}
+    assert (await finish(tmp_path))["reused"] == len(QUERIES)
+    assert server.sizes == [len(QUERIES), 1]
+
+
+async def test_a_dimension_author_killed_in_both_of_its_batches(
+    tmp_path: Path, server: AuthorBatches
+) -> None:
+    """All that adds questions in one batch, the filters in the next."""
+    prepare(tmp_path, server, "dimension")
+    await kill_at(tmp_path, server, 1)
+    journal = tmp_path / "runs" / "demo" / "authored.jsonl"
+    assert not journal.exists()
+    for batch in server.batches.values():
+        server._finish(batch)
+    await kill_at(tmp_path, server, 2)
+    assert len([line for line in journal.read_text().split("\n") if line]) == AUGMENTING
+    server.stuck = False
+    told = await finish(tmp_path)
+    assert told["composition"]["reused_steps"] == AUGMENTING
+    assert told["composition"]["failed_steps"] == {}
+    assert server.sizes == [AUGMENTING, FILTERING]
+    assert set(server.paid.values()) == {1}

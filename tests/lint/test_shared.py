@@ -1,0 +1,40 @@
+"""One checklist that all queries share: a finding is told once."""
+
+from __future__ import annotations
+
+from rocketeval.lint.finding import make_finding
+from rocketeval.lint.shared import is_shared, merge_shared
+from rocketeval.records import Checklist
+
+QUERIES = ("sky", "sea", "sun")
+
+
+def test_all_queries_share_or_none_do() -> None:
+    """Two that are alike among three are two checklists; one alone is nobody's but its query's."""
+    same = [Checklist(query, ("Is it?",)) for query in QUERIES]
+    assert is_shared(same)
+    assert not is_shared([*same, Checklist("moon", ("Is it not?",))])
+    assert not is_shared(same[:1])
+
+
+def test_words_count_wherever_they_are_seen() -> None:
+    """Also in one query alone, where the others speak of it themselves."""
+    found = [make_finding("sea", 2, "Is it good?", "vague", "why")]
+    merged, left_out = merge_shared(found, QUERIES)
+    assert [(each.query_id, each.query_ids, each.why) for each in merged] == [
+        ("sky", ("sea",), "why")
+    ]
+    assert left_out == 0
+
+
+def test_answers_count_where_they_hold_in_half_of_the_queries() -> None:
+    """The figures are the first query's, and it says so; what few queries show is counted."""
+    found = [
+        make_finding("sky", 1, "Is it?", "always_yes", "yes to all"),
+        make_finding("sea", 1, "Is it?", "unsure", "0.05"),
+        make_finding("sun", 1, "Is it?", "unsure", "0.07"),
+    ]
+    merged, left_out = merge_shared(found, QUERIES)
+    assert [(each.kind, each.query_ids) for each in merged] == [("unsure", ("sea", "sun"))]
+    assert merged[0].why == "In 2 of 3 queries; in 'sea': 0.05"
+    assert left_out == 1

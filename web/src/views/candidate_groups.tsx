@@ -1,0 +1,60 @@
+// A candidate's means by group of items, beside those of the others.
+
+import type { GroupMeans } from "../contract";
+import { useReport } from "../context";
+import { count, ends, two } from "../format";
+import { AnswerBar } from "../parts/heat";
+import { Name, Section } from "../parts/words";
+
+export function CandidateGroups({ candidate }: { candidate: number }) {
+  const { head } = useReport();
+  const there = head.groups[0]?.means.length ?? 0;
+  if (candidate >= there) return null;
+  const others = there < head.candidates.length ? `Others of the best ${count(there)}` : "The others";
+  const lacking = head.groups.some(({ missing }) => missing[candidate]);
+  return (
+    <Section title="By group of items" lead={<>{head.answers_are}, mean over a group's items, then over responses.</>}>
+      <div class="scroll">
+        <table class="categories own-groups">
+          <thead>
+            <tr>
+              <th scope="col">Group</th>
+              <th scope="col">Its mean</th>
+              <th scope="col" class="number">{Math.round(100 * head.level)} % interval</th>
+              <th scope="col" class="number">{others}</th>
+              {lacking && <th scope="col" class="number">Missing answers</th>}
+            </tr>
+          </thead>
+          <tbody>
+            {head.groups.map((group, place) => (
+              <Line key={place} {...{ group, candidate, lacking }} />
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </Section>
+  );
+}
+
+function Line(props: { group: GroupMeans; candidate: number; lacking: boolean }) {
+  const { group, candidate } = props;
+  const mean = group.means[candidate] ?? null;
+  const others = meanOf(group.means.filter((_, place) => place !== candidate));
+  const missing = group.missing[candidate] ?? 0;
+  return (
+    <tr>
+      <th scope="row">{group.whole ? <b><Name>{group.name}</Name></b> : <Name>{group.name}</Name>}</th>
+      <td class="measure">
+        <b>{mean === null ? "\u2013" : two(mean.value)}</b><AnswerBar p={mean?.value ?? null} />
+      </td>
+      <td class="number">{mean === null ? "\u2013" : ends(mean, "number").replace("interval ", "")}</td>
+      <td class="number">{others === null ? "\u2013" : two(others)}</td>
+      {props.lacking && <td class="number">{missing ? count(missing) : ""}</td>}
+    </tr>
+  );
+}
+
+function meanOf(means: GroupMeans["means"]): number | null {
+  const known = means.filter((mean) => mean !== null);
+  return known.length ? known.reduce((sum, { value }) => sum + value, 0) / known.length : null;
+}
