@@ -114,8 +114,36 @@ def test_a_limit_needs_every_price(tmp_path: Path) -> None:
         check_limit(config(tmp_path, None, max_cost=1))
     with pytest.raises(ConfigError, match="the author 'big' has no price"):
         check_limit(config(tmp_path, None, max_cost=1, judge=priced))
-    check_limit(config(tmp_path, None, max_cost=1, judge=priced, author={"kind": "imported"}))
     check_limit(config(tmp_path, None))
+
+
+@pytest.mark.parametrize(
+    ("author", "asked"),
+    [
+        ({"kind": "imported"}, False),
+        ({"kind": "file"}, False),
+        ({"kind": "fixed"}, False),
+        ({"kind": "dimension", "options": {"steps": []}}, False),
+        ({"kind": "dimension"}, True),
+        ({"kind": "a plugin's"}, True),
+    ],
+)
+def test_a_limit_needs_no_price_of_an_unused_author(
+    tmp_path: Path, author: dict[str, Any], asked: bool
+) -> None:
+    """An LLM may stand beside checklists that nobody writes, to mend them later."""
+    given = config(
+        tmp_path,
+        None,
+        max_cost=1,
+        judge={"model": "m", "price": OWN},
+        author={"engine": {"model": "big"}, **author},
+    )
+    if asked:
+        with pytest.raises(ConfigError, match="the author 'big' has no price"):
+            check_limit(given)
+    else:
+        check_limit(given)
 
 
 def test_a_limit_needs_one_currency(tmp_path: Path) -> None:

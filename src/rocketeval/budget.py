@@ -62,11 +62,14 @@ class Budget:
         """Leave room for good, for what an engine uses without telling."""
         self._kept_back += most
 
-    def spent_out(self, left: str) -> BudgetSpent:
-        """Return the error that says what was spent, what is `left`, and how to go on."""
+    def spent_out(self, left: str, currency: str | None = None) -> BudgetSpent:
+        """Return the error that says what was spent, what is `left`, and how to go on.
+
+        `currency` is given where something else than usual was paid for alone.
+        """
 
         def shown(amount: float) -> str:
-            return shown_money(amount, self._currency)
+            return shown_money(amount, self._currency if currency is None else currency)
 
         kept = (
             f", {shown(self._kept_back)} kept for finding out how to ask" if self._kept_back else ""

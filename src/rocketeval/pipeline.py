@@ -234,7 +234,9 @@ class Run:
                 query_id=query_id,
             )
         if fixes.unasked:
-            self._go_on(f"{fixes.unasked} checklists are not rewritten")
+            price = self._author.price
+            left = f"{fixes.unasked} checklists are not rewritten"
+            self._go_on(left, price.currency if price else None)
         return fixes
 
     async def grade(self) -> Mapping[str, Any]:
@@ -430,13 +432,13 @@ class Run:
         finally:
             whole.stoppable = False
 
-    def _go_on(self, left: str) -> None:
+    def _go_on(self, left: str, currency: str | None = None) -> None:
         if self.stop.is_set():
             raise Stopped(
                 "Stopped before the end.", hint="Run the same command again to go on from here."
             )
         if self.budget and self.budget.refused:
-            raise self.budget.spent_out(left)
+            raise self.budget.spent_out(left, currency)
 
     @contextmanager
     def _stage(self, name: str) -> Iterator[dict[str, Any]]:

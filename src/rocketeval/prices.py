@@ -4,10 +4,21 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rocketeval.config import PriceConfig, RunConfig, Section, parse_options, read_yaml
+from rocketeval.config import (
+    AuthorConfig,
+    PriceConfig,
+    RunConfig,
+    Section,
+    parse_options,
+    read_yaml,
+)
 from rocketeval.errors import ConfigError
 
 SHAPE = "`models:` maps each name to {prompt: ..., completion: ..., cached: ...} per million tokens"
+
+
+WITHOUT_LLM = ("imported", "file", "fixed")
+"""Kinds of authors that ask nobody. A plugin's may ask: its price is wanted."""
 
 
 class PriceTable(Section):
@@ -57,12 +68,20 @@ def currency(config: RunConfig) -> str:
     return price.currency if price else ""
 
 
+def _asks_author(author: AuthorConfig) -> bool:
+    """Whether the checklists of a config are written by an LLM, which may stand there unused."""
+    if author.engine is None or author.kind in WITHOUT_LLM:
+        return False
+    # The steps of a dimension author are all done unless some are named.
+    return author.kind != "dimension" or bool(author.options.get("steps", True))
+
+
 def check_limit(config: RunConfig) -> None:
     """Raise ConfigError when money is limited and some of it could not be counted."""
     if config.max_cost is None:
         return
     prices = {"judge": config.judge.price}
-    if config.author.engine is not None and config.author.kind != "imported":
+    if _asks_author(config.author):
         prices["author"] = config.author.price
     for role, price in prices.items():
         if price is None:

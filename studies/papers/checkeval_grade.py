@@ -156,8 +156,11 @@ def distinct(parts: Mapping[str, Mapping[str, None]]) -> dict[str, Any]:
     seen: set[str] = set()
     made = {}
     for part, questions in parts.items():
-        new = [text for text in questions if text.casefold() not in seen]
-        seen.update(text.casefold() for text in new)
+        new = []
+        for text in questions:
+            if text.casefold() not in seen:
+                seen.add(text.casefold())
+                new.append(text)
         if new:
             made[part] = {"definition": part, "seeds": new}
     return made

@@ -83,6 +83,8 @@ def judged(run: Path, judge: str, method: str) -> Graded | None:
         return None
     answers, keys = read_answers(store)
     there = [row for row, key in enumerate(keys) if key is not None and answers.items[row] > 0]
+    if not there:
+        return None
     return Graded(judge, method, store, answers.take(there))
 
 

@@ -32,6 +32,7 @@ def test_first_screen_has_a_figure_a_group_and_candidate(opened: Opener, grouped
     right = table.locator("tbody tr").filter(has_text="right").locator("td.odd")
     expect(right).to_have_count(4)
     expect(right.first).to_have_attribute("title", "3 answers are missing")
+    expect(right.first.locator(".spoken")).to_have_text(", 3 answers are missing")
     expect(page.locator(".section").filter(has=table)).to_contain_text("5 missing answers")
 
 

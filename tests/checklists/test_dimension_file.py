@@ -51,6 +51,13 @@ def test_a_file_of_ones_own(tmp_path: Path) -> None:
     assert file.dimensions["warmth"].sub_dimensions["words"].definition == "# Task Obey."
 
 
+def test_a_sub_dimension_may_have_a_colon(tmp_path: Path) -> None:
+    """Its group is taken apart at the dimension's colon, which is the first."""
+    path = tmp_path / "own.yaml"
+    path.write_text(TWO_PARTS.replace("      tone:", "      'tone: glad':", 1))
+    assert "tone: glad" in load_dimensions(str(path)).dimensions["warmth"].sub_dimensions
+
+
 def test_its_path_starts_from_the_config(tmp_path: Path) -> None:
     """As all other paths of a config do; the name of a packaged file stays a name."""
     config = tmp_path / "rocketeval.yaml"
@@ -69,6 +76,11 @@ def test_its_path_starts_from_the_config(tmp_path: Path) -> None:
         ("task:", "tasks:", "tasks: there is no such setting. Did you mean 'task'?"),
         ("    sub_dimensions:", "    parts:", "dimensions.warmth.parts: there is no such setting"),
         ("      tone:", "      words:", "'words' is set twice"),
+        (
+            "  warmth:",
+            "  'warmth: all':",
+            "the dimension 'warmth: all' has a colon and a space: rename it",
+        ),
         ("      tone:", "      no:", "the name False is not text: put it in quotes"),
         ("Is the name said?", "The name is said.", "'The name is said.' is not a question"),
         (

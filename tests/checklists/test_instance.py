@@ -226,6 +226,26 @@ async def test_a_list_cut_off_at_the_token_limit_is_not_used() -> None:
     assert "it was cut off at the token limit" in await refusal(once)
 
 
+@pytest.mark.parametrize(("most", "tokens"), [(5, 1500), (12, 1500), (40, 5000)])
+async def test_a_long_list_has_room(most: int, tokens: int) -> None:
+    """The limit grows with `max_items`, and what is set aside for it too."""
+
+    limits: list[int] = []
+
+    class Asked(ScriptedEngine):
+        """Remembers how long it may write."""
+
+        async def write(self, prompt: str, *, max_tokens: int) -> Written:
+            limits.append(max_tokens)
+            return Written(GOOD, Usage(requests=1), finished=True)
+
+    engine = Asked()
+    author = InstanceAuthor(AuthorConfig(max_items=most, attempts=1), engine, "big")
+    await author.write(QUERY)
+    assert limits == [tokens]
+    assert author.most(QUERY).completion_tokens == tokens
+
+
 async def test_one_request_that_fails_costs_one_checklist() -> None:
     """A rejected request is a named reason, not the end of the run."""
     rejecting = InstanceAuthor(AuthorConfig(), ScriptedEngine(fail_on="sky"), "big")

@@ -112,3 +112,29 @@ def test_a_query_without_a_list_is_named(tmp_path: Path, monkeypatch: pytest.Mon
     failed = {row["query_id"]: row for row in rows}["sea"]
     assert (failed["items"], failed["attempts"]) == (None, 1)
     assert failed["refused"][0]["reason"] in failed["failure"]
+
+
+def test_an_export_never_replaces_what_the_run_is_made_from(tmp_path: Path) -> None:
+    """Said before anything is paid for, and --force is no way."""
+    prepare(tmp_path, GOOD)
+    before = (tmp_path / "rocketeval.yaml").read_bytes()
+    told = cli(tmp_path, "checklist", "--export", "rocketeval.yaml", "--force", code=2).stderr
+    assert "rocketeval.yaml is the config itself" in told
+    assert "--force" not in told
+    (tmp_path / "taken.yaml").write_text("mine")
+    assert "exists already" in cli(tmp_path, "checklist", "--export", "taken.yaml", code=2).stderr
+    assert (tmp_path / "rocketeval.yaml").read_bytes() == before
+    assert not (tmp_path / "runs").exists()
+
+
+def test_a_sheet_says_what_it_has_no_place_for(tmp_path: Path) -> None:
+    """What items are about is lost in a sheet, and kept in YAML."""
+    write_benchmark(tmp_path / "benchmark")
+    (tmp_path / "own.yaml").write_text("for_all: {about: tone, items: ['Is it kind?']}\n")
+    (tmp_path / "rocketeval.yaml").write_text(
+        "benchmark: {path: benchmark}\njudge: {engine: scripted, model: m}\n"
+        "author: {kind: file, options: {file: own.yaml}}\n"
+    )
+    told = cli(tmp_path, "checklist", "--export", "out.csv").stderr
+    assert "A sheet has no place for `about`, which 3 checklists have" in told
+    assert "no place" not in cli(tmp_path, "checklist", "--export", "out.yaml").stderr

@@ -136,6 +136,31 @@ def test_a_judged_shared_checklist(tmp_path: Path) -> None:
     assert without["dropped"] + without["kept_after_all"] == len(flagged)
 
 
+def test_edited_checklists_are_linted_by_their_words(tmp_path: Path) -> None:
+    """YAML and sheets, for all queries or each; with its query, an item may speak of it."""
+    about = "Does the response list its references?"
+    (tmp_path / "own.yaml").write_text(
+        f"for_all: {{items: ['{GOOD}', 'How good is it?']}}\n"
+        f"queries:\n  q7: {{query: List all references., items: ['{about}']}}\n"
+    )
+    found = json.loads(cli(tmp_path, "lint", "own.yaml", "--json").stdout)
+    assert [(each["query_id"], each["item"]) for each in found["findings"]] == [("for_all", 2)]
+    sheet = f"query_id,query,item\n,,{GOOD}\n,,How good is it?\nq7,List all references.,{about}\n"
+    (tmp_path / "own.csv").write_text(sheet)
+    same = json.loads(cli(tmp_path, "lint", "own.csv", "--json").stdout)
+    assert same["findings"] == found["findings"]
+    cli(tmp_path, "lint", "own.csv", "--strict", code=3)
+    (tmp_path / "bad.csv").write_text("query_id,question\n,Is it?\n")
+    assert "'question' does not belong here" in cli(tmp_path, "lint", "bad.csv", code=2).stderr
+
+
+def test_a_config_with_a_stray_key_is_still_a_config(tmp_path: Path) -> None:
+    """What is wrong with it is told as for a config."""
+    (tmp_path / "odd.yaml").write_text("queries: 5\nbenchmark: {path: b}\njudge: {model: m}\n")
+    told = cli(tmp_path, "lint", "odd.yaml", code=2).stderr
+    assert "queries: there is no such setting" in told
+
+
 def test_what_cannot_be_linted_says_so(tmp_path: Path) -> None:
     """Nothing there, a folder without checklists, a file of something else."""
     assert "There is no nowhere" in cli(tmp_path, "lint", "nowhere", code=2).stderr

@@ -129,6 +129,35 @@ def test_what_it_needs_is_said(tmp_path: Path) -> None:
     )
 
 
+def test_no_file_of_the_run_is_replaced(tmp_path: Path) -> None:
+    """Also with --force: the config, a link to it, the run's copy, and the table of prices."""
+    prepare(tmp_path)
+    (tmp_path / "link.yaml").symlink_to("rocketeval.yaml")
+    (tmp_path / "prices.yaml").write_text("models: {}")
+    with (tmp_path / "rocketeval.yaml").open("a") as config:
+        config.write("prices: prices.yaml\n")
+    names = ("rocketeval.yaml", "link.yaml", "runs/demo/run.yaml", "prices.yaml")
+    before = [(tmp_path / name).read_bytes() for name in names]
+    asked = [("rocketeval.yaml", name) for name in names]
+    for what, name in [*asked, ("runs/demo", "runs/demo/run.yaml")]:
+        told = cli(tmp_path, "lint", what, "--fix", name, "--force", code=2).stderr
+        assert "must not take its place" in told
+        assert "--force" not in told
+    assert [(tmp_path / name).read_bytes() for name in names] == before
+
+
+def test_a_proposal_is_linted_like_any_other_file(tmp_path: Path) -> None:
+    """By words; it is no config to be fixed with."""
+    prepare(tmp_path)
+    for name in ("new.yaml", "new.csv"):
+        cli(tmp_path, "lint", "--fix", name, "--quiet")
+        told = cli(tmp_path, "lint", name).stdout
+        assert "6 items in 3 checklists" in told
+        assert "Words only: there is no run to look at." in told
+        wrong = cli(tmp_path, "lint", name, "--fix", "more.yaml", code=2).stderr
+        assert "--fix needs a config" in wrong
+
+
 @pytest.mark.skipif(os.name == "nt", reason="sends a signal")
 async def test_ctrl_c_stops_cleanly_and_says_how_to_go_on(tmp_path: Path) -> None:
     """What was answered is kept and not asked again; no half a file is left."""

@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+import tracemalloc
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from rocketeval.explain import groups as module
-from rocketeval.explain.groups import GroupScore, dimension_of, find_groups, score_groups
+from rocketeval.explain.groups import (
+    GroupScore,
+    dimension_of,
+    find_groups,
+    group_columns,
+    score_groups,
+)
+from rocketeval.ranking import bootstrap
 from rocketeval.records import Checklist
 from rocketeval.scoring.mean import MeanScorer
 from support.made_runs import answer_table, made_run
@@ -118,13 +127,80 @@ def test_what_stands_before_the_colon_is_the_dimension(group: str, dimension: st
     assert dimension_of(group) == dimension
 
 
-def test_a_group_called_like_a_dimension_stays_one() -> None:
-    """It has no colon, so it is no part of it."""
-    made = Checklist("q", ("A?", "B?", "C?"), groups=("d", "d: x", "d: y"))
+def test_a_group_called_like_a_dimension_is_a_part_of_it() -> None:
+    """Its items are of the whole, and of the group itself."""
+    made = Checklist("q", ("A?", "B?", "C?"), groups=("d: x", "e", "d"))
     found = find_groups({"q": made})
-    assert [(group.name, group.parts) for group in found] == [
-        ("d", ("d",)),
-        ("d", ("d: x", "d: y")),
-        ("d: x", ("d: x",)),
-        ("d: y", ("d: y",)),
+    assert [(group.name, group.dimension, group.parts) for group in found] == [
+        ("d", "d", ("d: x", "d")),
+        ("d: x", "d", ("d: x",)),
+        ("d", "d", ("d",)),
+        ("e", None, ("e",)),
     ]
+    table = answer_table([("q", "a", [0.2, 0.5, 0.8])])
+    scores, _ = score_groups(table, {"q": made}, ["a"])
+    means = [own.mean.value for group in scores for own in group.candidates if own.mean]
+    assert means == pytest.approx([0.5, 0.2, 0.8, 0.5])
+
+
+def test_nobody_ranked_has_no_groups() -> None:
+    table = answer_table([("one", "a", [0.5])])
+    assert score_groups(table, checklists({"one": ["x"]}, 1), []) == ((), 0)
+
+
+def test_queries_are_drawn_once_with_the_same_figures(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bit by bit what drawing them anew for every batch of groups gives."""
+    drawn = []
+    draw = bootstrap.resample_queries
+
+    def counted(queries: int, times: int, seed: int) -> Iterator[NDArray[np.float64]]:
+        drawn.append(queries)
+        return draw(queries, times, seed)
+
+    monkeypatch.setattr(bootstrap, "resample_queries", counted)
+    monkeypatch.setattr(module, "_CELLS_AT_ONCE", 1)
+    monkeypatch.setattr(bootstrap, "_BLOCK_CELLS", 100)
+    table, _ = made_run(queries=12, candidates=4, items=5)
+    lists = checklists({query: list("xxyyz") for query in set(table.query_ids)}, 5)
+    names = sorted(set(table.candidates))
+    once = score_groups(table, lists, names, bootstrap=50)
+    assert drawn == [12]
+    monkeypatch.setattr(bootstrap, "_MOST_KEPT", 0)
+    assert score_groups(table, lists, names, bootstrap=50) == once
+    assert drawn == [12] * 4
+
+
+def test_kept_counts_that_need_more_than_a_byte_stay_whole() -> None:
+    """One query is drawn as often as there are queries, at the most."""
+    assert bootstrap._smallest(np.array([[255.0]])).dtype == np.uint8
+    assert bootstrap._smallest(np.array([[300.0]])).tolist() == [[300]]
+
+
+def test_a_group_of_its_own_for_every_query_stays_small() -> None:
+    """Two thousand groups: no table of queries by groups, and no walk through all for each."""
+    count = 2000
+    texts = [f"q{n:04d}" for n in range(count)]
+    table = answer_table([(query, "a", [0.25, 0.75]) for query in texts])
+    lists = checklists({query: [f"of {query}"] * 2 for query in texts}, 2)
+    groups = find_groups(lists)
+    assert len(groups) == count
+    tracemalloc.start()
+    try:
+        for place, column in enumerate(group_columns(table, lists, groups)):
+            assert column.queries == 1
+            assert (column.items[place], column.items.sum()) == (2, 2)
+            assert column.scores[place] == 0.5
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < count * count
+
+
+def test_answers_beyond_the_groups_are_of_none() -> None:
+    """Queries without a checklist, or without groups, stand beside those with them."""
+    table = answer_table([("no", "a", [0.1]), ("one", "a", [0.5, GAP]), ("two", "a", [0.3])])
+    lists = checklists({"one": ["x", "x"], "two": None}, 2)
+    (column,) = group_columns(table, lists, find_groups(lists))
+    assert column.items.tolist() == [0, 2, 0]
+    assert column.answered.tolist() == [0, 1, 0]
+    assert np.isnan(column.scores).tolist() == [True, False, True]

@@ -8,6 +8,8 @@ import io
 import json
 import re
 from base64 import b64decode
+from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +21,16 @@ from rocketeval.cli import show_groups as terminal
 from rocketeval.cli.show_groups import show_groups
 from rocketeval.config import RunConfig
 from rocketeval.errors import ExportError
+from rocketeval.explain.groups import GroupMean, GroupScore
 from rocketeval.exports.csv_text import disarm
 from rocketeval.exports.formats import make_request
+from rocketeval.exports.groups import show_groups as show_page
+from rocketeval.records import Interval
+from rocketeval.report.data import GroupMeans
 from rocketeval.stages.explain import explain_query, explain_run
 from rocketeval.stages.export import export_stream
-from rocketeval.view.figures import provisional_figures
+from rocketeval.stages.report.groups import group_means
+from rocketeval.view.figures import final_figures, provisional_figures
 from support.grouped_run import NAMES, QUERIES, grouped_config, grouped_run, p_yes
 from support.make import make_config
 
@@ -92,6 +99,8 @@ def test_exports_have_them(made: tuple[RunConfig, Outcome], groups: dict[str, An
         assert int(row["missing"]) == own["missing"]
     page = exported(made[0], "markdown", "groups")
     assert "| tone: warm | " in page
+    assert "| tone (all) | " in page
+    assert "tone (all) & " in exported(made[0], "latex", "groups")
     assert "Left out: 5 missing answers." in page
     assert exported(made[0], "latex", "groups").count("\\\\") >= 4
 
@@ -142,6 +151,7 @@ def test_the_terminal_shows_them(
     rows = [line.split() for line in told.splitlines()]
     assert head in rows[1]
     assert any(row[:2] == ["warm", "0.86"] for row in rows)
+    assert any(row[:2] == ["tone", "(all)"] for row in rows)
     assert "5 missing answers are left out" in told
     assert "3 more groups are not summed up" in told
 
@@ -159,6 +169,75 @@ def test_a_viewer_has_them_before_the_end(tmp_path: Path) -> None:
     for candidate, mean in zip(head.candidates, head.groups[0].means, strict=True):
         assert mean is not None
         assert mean.value == pytest.approx(values[candidate.name], abs=1e-4)
+
+
+def test_what_is_not_judged_yet_is_not_missing(tmp_path: Path) -> None:
+    """While a run goes, a response that is still to be judged is no gap of its candidate's."""
+    config = grouped_config(tmp_path)
+    rocketeval.run(config, judge=ScriptedEngine(p_yes, fail_on="FAIL"))
+    store = Run(config).store
+    store.drop_from("score")
+    head = provisional_figures(store).source.head
+    assert {sum(group.missing) for group in head.groups} == {0}
+
+
+def test_groups_stay_between_ranks_and_explanation(tmp_path: Path) -> None:
+    """With the means and gaps that explain.json has in the end."""
+    config = grouped_config(tmp_path)
+    outcome = rocketeval.run(config, judge=ScriptedEngine(p_yes, fail_on="FAIL"))
+    store = Run(config).store
+    final = final_figures(store).source.head.groups
+    (outcome.path / "explain.json").unlink()
+    head = provisional_figures(store).source.head
+    assert "not held against votes" in head.provisional
+    assert [group.missing for group in head.groups] == [group.missing for group in final]
+    assert _values(head.groups) == _values(final)
+    assert head.groups
+
+
+def _values(groups: Sequence[GroupMeans]) -> list[list[float | None]]:
+    return [[mean and mean.value for mean in group.means] for group in groups]
+
+
+def test_who_is_not_ranked_has_no_row(tmp_path: Path) -> None:
+    """A candidate without any score would stand there with nothing missing."""
+    config = grouped_config(tmp_path)
+    silent = {"query_id": "q0", "candidate": "silent", "text": "FAIL"}
+    with (tmp_path / "benchmark/responses.jsonl").open("a") as stream:
+        stream.write(json.dumps(silent) + "\n")
+    rocketeval.run(config, judge=ScriptedEngine(p_yes, fail_on="FAIL"))
+    head = final_figures(Run(config).store).source.head
+    assert [own.name for own in head.candidates][len(NAMES) :] == ["silent"]
+    assert {(len(group.means), len(group.missing)) for group in head.groups} == {(4, 4)}
+
+
+def test_nobody_ranked_means_no_table(capsys: pytest.CaptureFixture[str]) -> None:
+    found = {"groups": [{"group": "x", "dimension": None, "whole": False, "queries": 1,
+                         "candidates": []}]}  # fmt: skip
+    assert group_means(found, []) == ()
+    show_groups([GroupScore("x", None, False, 1, ())])
+    assert capsys.readouterr().out == ""
+
+
+def test_a_group_called_like_its_dimension_has_a_row_of_its_own(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """No two rows have one name, in a table for a page and in the terminal."""
+    means = (GroupMean("a", Interval(0.5, 0.4, 0.6), 8, 0),)
+    found = [
+        GroupScore("tone", "tone", True, 8, means),
+        GroupScore("tone", "tone", False, 8, means),
+        GroupScore("tone: warm", "tone", False, 8, means),
+    ]
+    page = show_page([asdict(group) for group in found], 0, "judge")
+    assert [row[0] for row in page.rows] == ["tone (all)", "tone", "tone: warm"]
+    show_groups(found)
+    told = [line.split("0.50")[0] for line in capsys.readouterr().out.splitlines()]
+    assert [line.rstrip() for line in told if "tone" in line or "warm" in line] == [
+        "tone (all)",
+        "  tone",
+        "  warm",
+    ]
 
 
 @pytest.mark.parametrize("what", ["groups", "group_scores"])

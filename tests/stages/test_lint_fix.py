@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 from fakes.openai_server import MODEL, FakeOpenAI, serving, status
 from rocketeval import Run, ScriptedEngine
 from rocketeval.checklists.edited import FileAuthor
-from rocketeval.config import AuthorConfig, RunConfig
+from rocketeval.config import AuthorConfig, PriceConfig, RunConfig
 from rocketeval.errors import (
     BudgetSpent,
     ConfigError,
@@ -344,3 +345,79 @@ async def test_what_cannot_be_mended_says_so_before_it_costs(tmp_path: Path) -> 
             )
     assert (tmp_path / "new.yaml").read_text() == "mine"
     assert not server.chats
+
+
+async def test_a_place_that_cannot_be_written_costs_nothing(tmp_path: Path) -> None:
+    """It is found before anybody is asked."""
+    async with serving(RewritingServer()) as server:
+        run = await graded(fixing_config(tmp_path, server))
+        (tmp_path / "file").write_text("")
+        with pytest.raises(ExportError, match="is not a folder"):
+            await run.propose_fixes(tmp_path / "file" / "new.yaml")
+    assert not server.chats
+
+
+def rows_of(folder: Path) -> list[dict[str, Any]]:
+    """What the journal keeps."""
+    text = (folder / "runs" / ".cache" / "authored.jsonl").read_text()
+    return [json.loads(line) for line in text.splitlines() if line]
+
+
+async def test_what_is_stale_does_not_hide_what_came_later(tmp_path: Path) -> None:
+    """A whole answer that rules refuse by now, and the unfinished one that was paid for since."""
+
+    def half(prompt: str) -> str:
+        return "2. Does the response explain the reason?\n3. How well is it explained?"
+
+    async with serving(RewritingServer()) as server:
+        config = fixing_config(tmp_path, server, author={"attempts": 1})
+        config = config.model_copy(update={"cache": tmp_path / "runs" / ".cache"})
+        run = await graded(config)
+        await run.propose_fixes(query_id="sky")
+        [whole] = rows_of(tmp_path)
+        whole["items"][0] = json.dumps({"item": 2, "new": "How good is it?"})
+        write_jsonl(tmp_path / "runs" / ".cache" / "authored.jsonl", [whole])
+        server.rule = half
+        for _ in range(2):
+            fixes = await Run(config).propose_fixes(query_id="sky")
+            assert (fixes.rewritten, fixes.left) == (1, 1)
+            assert len(server.chats) == 2
+    first, later = rows_of(tmp_path)
+    assert first["run"] == later["run"] == run.store.manifest()["run_id"]
+    assert later["effort"]["failure"] is None, "something was taken"
+    assert len(later["effort"]["refused"]) == 1
+
+
+@pytest.mark.parametrize("readable", [True, False])
+async def test_equal_requests_are_asked_for_once(tmp_path: Path, readable: bool) -> None:
+    """Two queries in the same words with the same list, also if nothing can be read."""
+
+    def answer(prompt: str) -> str:
+        return good(prompt) if readable else "Sorry."
+
+    async with serving(RewritingServer(rule=answer)) as server:
+        config = fixing_config(tmp_path, server, author={"attempts": 1})
+        texts = {query: "Why?" if query != "sun" else "Why the sun?" for query in QUERIES}
+        items = {query: bad_items("world" if query != "sun" else "sun") for query in QUERIES}
+        folder = tmp_path / "benchmark"
+        write_jsonl(folder / "queries.jsonl", [{"id": q, "text": t} for q, t in texts.items()])
+        rows = [{"query_id": query, "items": own} for query, own in items.items()]
+        write_jsonl(folder / "checklists.jsonl", rows)
+        fixes = await (await graded(config)).propose_fixes()
+    assert (len(server.chats), fixes.asked, fixes.usage["requests"]) == (2, 3, 2)
+    assert (fixes.rewritten, fixes.left) == ((6, 0) if readable else (0, 6))
+    assert (len(fixes.failures), fixes.reused, fixes.unasked) == (0 if readable else 3, 0, 0)
+
+
+async def test_the_limit_is_told_in_the_authors_money(tmp_path: Path) -> None:
+    """Nobody else is paid."""
+    async with serving(RewritingServer()) as server:
+        price = {"prompt": 1000, "completion": 2000, "currency": "EUR"}
+        config = fixing_config(tmp_path, server, author={"price": price})
+        await graded(config)
+        judge = config.judge.model_copy(
+            update={"price": PriceConfig(prompt=1, completion=1, currency="USD")}
+        )
+        poor = config.model_copy(update={"max_cost": 0.01, "judge": judge})
+        with pytest.raises(BudgetSpent, match=r"limit of 0\.01 EUR"):
+            await Run(poor).propose_fixes()

@@ -15,6 +15,8 @@ from rocketeval.store.authored import Effort, Refusal
 
 MAX_TOKENS = 1500
 """What one checklist may be long."""
+ITEM_TOKENS = 125
+"""What one item of a long checklist may be long: as one of the twelve of a usual one."""
 LONGEST_REASON = 1000
 """Bytes of what a reader says is wrong, which quotes sixty characters at most."""
 LONGEST_SHOWN = 2000
@@ -96,6 +98,15 @@ class Writer:
                 self._refused.append(Refusal(mistake, reason))
                 prompt = asked + refusal(written.text, reason)
         raise ChecklistError(f"the author's list was refused {self._attempts} times: {reason}")
+
+
+def list_tokens(most: int) -> int:
+    """Return how long a list of up to `most` items may be.
+
+    >>> list_tokens(5), list_tokens(12), list_tokens(40)
+    (1500, 1500, 5000)
+    """
+    return max(MAX_TOKENS, ITEM_TOKENS * most)
 
 
 def refusal(written: str, reason: str) -> str:

@@ -58,6 +58,13 @@ def _plain(longest: int) -> Callable[[str], str]:
     return check
 
 
+def _no_joint(name: str) -> str:
+    # Groups are called "dimension: sub-dimension", and are taken apart at the first colon.
+    if ": " in name:
+        raise ValueError(f"the dimension {name!r} has a colon and a space: rename it.")
+    return name
+
+
 def _question(text: str) -> str:
     if not is_question(text):
         raise ValueError(f"{text[:60]!r} is not a question: it does not end in a question mark.")
@@ -66,6 +73,7 @@ def _question(text: str) -> str:
 
 _Line = Annotated[str, BeforeValidator(_one_line)]
 Name = Annotated[_Line, BeforeValidator(_text_of), AfterValidator(_plain(LONGEST_NAME))]
+DimensionName = Annotated[Name, AfterValidator(_no_joint)]
 Text = Annotated[_Line, AfterValidator(_plain(LONGEST_TEXT))]
 SeedQuestion = Annotated[_Line, AfterValidator(_plain(LONGEST_QUESTION)), AfterValidator(_question)]
 
@@ -111,7 +119,7 @@ class DimensionFile(Section):
 
     task: Text
     """What was asked for and what is judged, for an author who has seen neither."""
-    dimensions: Annotated[dict[Name, Dimension], Field(min_length=1)]
+    dimensions: Annotated[dict[DimensionName, Dimension], Field(min_length=1)]
     """The dimensions by name."""
 
     def only(self, names: Sequence[str]) -> dict[str, Dimension]:

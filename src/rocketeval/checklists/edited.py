@@ -15,6 +15,8 @@ from rocketeval.records import Checklist, Query, Usage
 
 MOST_GUESSED = 20
 """Unknown ids for which the nearest known one is looked for."""
+MOST_COMPARED = 2000
+"""Queries without a checklist among which it is looked for; among more it would take minutes."""
 
 
 @runtime_checkable
@@ -71,12 +73,15 @@ class FileAuthor:
     def unknown(self, query_ids: Collection[str]) -> dict[str, str | None]:
         """Return the file's ids of no query, each with the id that may have been meant.
 
-        What is meant has no checklist of its own, and is looked for by the first ids only.
+        What is meant has no checklist, and is looked for by the first ids and among few queries
+        only. Where there is a checklist for all, nothing is guessed: no query lacks one.
         """
         known = set(query_ids)
         strange = [name for name in self._sheet.queries if name not in known]
         without = [name for name in query_ids if name not in self._sheet.queries]
         guessed: dict[str, str | None] = dict.fromkeys(strange)
+        if self._sheet.for_all is not None or len(without) > MOST_COMPARED:
+            return guessed
         for name in strange[:MOST_GUESSED]:
             guessed[name] = next(iter(difflib.get_close_matches(name, without, n=1)), None)
         return guessed

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from rocketeval.checklists.asking import Writer
+from rocketeval.checklists.asking import Writer, list_tokens
 from rocketeval.config import AuthorConfig, NoOptions, parse_options
 from rocketeval.engines.base import Engine, create_engine, pulse_of
 from rocketeval.errors import ConfigError
@@ -45,6 +45,7 @@ class InstanceAuthor:
         self.durable = engine.durable
         self.asked_for = asked_for(config.min_items, config.max_items)
         """The least and the most items that a prompt with placeholders for them asks for."""
+        self._longest = list_tokens(config.max_items)
         self._template = _load(config.template)
         self.digest = content_hash(
             "instance",
@@ -81,13 +82,13 @@ class InstanceAuthor:
 
     def most(self, query: Query) -> Usage:
         """Return what all attempts together use at most."""
-        return self._writer().most(self._asked(query))
+        return self._writer().most(self._asked(query), self._longest)
 
     async def write(self, query: Query) -> Checklist:
         """Return the checklist the author wrote for `query`."""
         writer = self._writer()
         try:
-            items = await writer.write(self._asked(query), self._parse)
+            items = await writer.write(self._asked(query), self._parse, self._longest)
         finally:
             self.usage += writer.usage
             self.lost += writer.lost

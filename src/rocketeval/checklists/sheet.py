@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +20,7 @@ COLUMNS = ("query_id", "query", "group", "item")
 """Of a sheet. `query` is there to be read by people; what is changed in it is not taken over."""
 HINT = "`rocketeval checklist --export` writes one to start from."
 MOST_BYTES = 256 << 20
+_OUTERMOST = re.compile(r"""^["']?(\w+)["']?[ \t]*:(?=\s|$)""", re.MULTILINE)
 
 
 def _not_blank(text: str) -> str:
@@ -87,15 +89,32 @@ def read_sheet(path: Path) -> Sheet:
     return parse_options(raw, Sheet, str(path))
 
 
+def is_sheet(path: Path) -> bool:
+    """Whether a file, by its ending and its outermost keys, holds checklists and is no config.
+
+    The whole of it is not parsed: that takes long for a long file, and is done when it is read.
+    """
+    if path.suffix == ".csv":
+        return True
+    try:
+        text = path.read_bytes().decode("utf-8-sig", errors="replace")
+    except OSError:
+        return False
+    keys = {found[1] for found in _OUTERMOST.finditer(text)}
+    return "benchmark" not in keys and not keys.isdisjoint(Sheet.model_fields)
+
+
 @dataclass
 class _Rows:
     """The rows of one checklist."""
 
+    query: str | None = None
     items: list[str] = field(default_factory=list)
     groups: dict[str, list[str]] = field(default_factory=dict)
 
     def entry(self) -> Mapping[str, object]:
-        return {"groups": self.groups} if self.groups else {"items": self.items}
+        listed = {"groups": self.groups} if self.groups else {"items": self.items}
+        return {"query": self.query, **listed}
 
 
 def _entries(path: Path) -> dict[str, object]:
@@ -108,6 +127,7 @@ def _entries(path: Path) -> dict[str, object]:
                 f"{path}, line {line}: items of {row['query_id']!r} with and without a group.",
                 hint="Give every item of a checklist a group, or none.",
             )
+        own.query = own.query or row["query"] or None
         if row["group"]:
             own.groups.setdefault(row["group"], []).append(row["item"])
         else:

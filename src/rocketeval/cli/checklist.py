@@ -18,7 +18,8 @@ from rocketeval.cli.show_refusals import told_refusals
 from rocketeval.cli.words import printable, shown_path
 from rocketeval.config import RunConfig
 from rocketeval.pipeline import Run
-from rocketeval.stages.checklist_sheet import export_checklists
+from rocketeval.stages.checklist_sheet import export_checklists, without_about
+from rocketeval.stages.sheet_place import check_place
 
 
 @click.command()
@@ -41,6 +42,9 @@ def command(settings: RunConfig, export: Path | None, force: bool, output: Outpu
     An exported file is graded with `author: {kind: file, options: {file: FILE}}`; items that were
     answered before are not asked again.
     """
+    if export is not None:
+        config_file = click.get_current_context().params["config"]
+        check_place(export, force=force, config=settings, config_file=config_file)
     run = Run(settings, observer=make_observer(settings, quiet=output.quiet))
     facts = drive(run, run.to_checklists)
     path = run.store.inputs.folder / "checklists.jsonl"
@@ -50,6 +54,9 @@ def command(settings: RunConfig, export: Path | None, force: bool, output: Outpu
     output.give(told, lambda: _show(facts, path, export))
     for query_id, reason in facts["failures"].items():
         click.echo(printable(f"no checklist for {query_id}: {reason}"), err=True)
+    lost = export and without_about(export, run.store.inputs.checklists().values())
+    if lost:
+        click.echo(printable(lost), err=True)
     for words in unknown_in_words(facts):
         click.echo(words, err=True)
     failed = facts.get("composition", {}).get("failed_steps", {})

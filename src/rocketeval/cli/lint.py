@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from rocketeval.checklists.sheet import is_sheet
 from rocketeval.cli.lint_fix import NO_CONFIG, fix, fixable_config
 from rocketeval.cli.options import DEFAULT_CONFIG
 from rocketeval.cli.output import Output, with_output
@@ -70,7 +71,8 @@ def command(
 ) -> int:
     """Say what is wrong with the checklist items of WHAT.
 
-    WHAT is a config, a run directory, a benchmark folder or a file of checklists. Words show items
+    WHAT is a config, a run directory, a benchmark folder or a file of checklists (JSON lines, or
+    what --fix or `checklist --export` wrote). Words show items
     that are no yes/no question, ask two things, repeat another, speak of what the judge cannot see,
     or whose yes is the worse answer. Where a run has judgments, its answers show items that tell no
     two responses apart, say it twice, leave the judge unsure, or go against the others. Nothing is
@@ -115,7 +117,7 @@ def _look(what: Path, name: str | None) -> Lint:
     if what.is_dir() and (what / "run.yaml").exists():
         run = open_run(what)
         return lint_run(run.store, run.config)
-    if what.is_dir() or what.suffix in NO_CONFIG:
+    if what.is_dir() or what.suffix in NO_CONFIG or is_sheet(what):
         return lint_path(what)
     config = load_config(what)
     return Run(config.model_copy(update={"name": name}) if name else config).lint()

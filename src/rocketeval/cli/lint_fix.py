@@ -6,14 +6,19 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+import click
+
+from rocketeval.checklists.sheet import is_sheet
 from rocketeval.cli.drive import INCOMPLETE, drive
 from rocketeval.cli.output import Output
 from rocketeval.cli.progress import make_observer
 from rocketeval.cli.show_fixes import show_fixes
+from rocketeval.cli.words import printable
 from rocketeval.config import RunConfig, load_config
 from rocketeval.errors import ConfigError
 from rocketeval.pipeline import Run
 from rocketeval.prices import with_prices
+from rocketeval.stages.checklist_sheet import without_about
 from rocketeval.stages.judged_runs import open_run
 from rocketeval.stages.lint_fix import check_fixable
 
@@ -43,10 +48,14 @@ def fix(
     config = with_prices(settings.model_copy(update=limit))
     # What is wrong is said before a run directory is made, or held.
     run = Run(config, observer=make_observer(config, quiet=output.quiet))
-    check_fixable(run.store, config, path, force=force)
+    config_file = what / "run.yaml" if what.is_dir() else what
+    check_fixable(run.store, config, path, force=force, config_file=config_file)
     fixes = drive(run, lambda: run.propose_fixes(path, kinds=kinds, query_id=query_id, force=force))
     file = "" if fixes.path is None else from_config(fixes.path, what)
     output.give(fixes, lambda: show_fixes(fixes, file, config.method.kind, most))
+    lost = fixes.path and without_about(fixes.path, fixes.checklists)
+    if lost:
+        click.echo(printable(lost), err=True)
     return INCOMPLETE if fixes.left else 0
 
 
@@ -60,7 +69,7 @@ def fixable_config(what: Path, name: str | None) -> RunConfig | None:
                 hint="Give the config of the run instead.",
             )
         return config
-    if what.is_dir() or what.suffix in NO_CONFIG:
+    if what.is_dir() or what.suffix in NO_CONFIG or is_sheet(what):
         return None
     config = load_config(what)
     return config.model_copy(update={"name": name}) if name else config

@@ -8,7 +8,7 @@ from typing import Any
 
 from rocketeval.cli.progress_words import MISSING
 from rocketeval.cli.words import printable
-from rocketeval.names import counted, listed
+from rocketeval.names import counted
 from rocketeval.records import Status
 from rocketeval.stages.load import absent_responses
 
@@ -86,9 +86,13 @@ def unknown_in_words(checklist: Mapping[str, Any]) -> Iterator[str]:
     """Yield a line about ids in a checklist file that no query has, if there are any."""
     unknown = checklist.get("unknown") or {}
     if unknown:
-        named = listed((_meant(*pair) for pair in unknown.items()), most=MOST_NAMED)
-        some = counted(len(unknown), "id", "ids")
-        are = "is no query" if len(unknown) == 1 else "are no queries"
+        # Runs of earlier versions name all of them and count none.
+        count = checklist.get("unknown_count", len(unknown))
+        named = ", ".join(_meant(*pair) for pair in list(unknown.items())[:MOST_NAMED])
+        if count > MOST_NAMED:
+            named += f" and {count - MOST_NAMED:,} more"
+        some = counted(count, "id", "ids")
+        are = "is no query" if count == 1 else "are no queries"
         yield printable(f"{some} in the checklist file {are} and passed over: {named}")
 
 

@@ -18,7 +18,7 @@ _LONGEST_GROUP = 40
 
 def show_groups(groups: Sequence[GroupScore], left_out: int = 0) -> None:
     """Print a row a group and a column a candidate; nothing without groups."""
-    if not groups:
+    if not groups or not groups[0].candidates:
         return
     names = [printable(own.candidate) for own in groups[0].candidates]
     taken_apart = {group.group for group in groups if group.whole}
@@ -66,7 +66,9 @@ def _words(candidates: int, groups: int, lacking: int) -> list[str]:
 
 def _title(group: GroupScore, taken_apart: Collection[str]) -> str:
     """Return a group's name; under its dimension, where that has a row, without it."""
-    if group.whole or group.dimension not in taken_apart:
+    if group.whole:
+        return f"{group.group} (all)"
+    if group.dimension not in taken_apart:
         return group.group
     return f"  {group.group.removeprefix(f'{group.dimension}: ')}"
 

@@ -4,8 +4,9 @@ A response's score in a group is the mean `p_yes` of the group's items; missing 
 and counted. A candidate's is the mean over its responses. Items weigh the same, whatever a learned
 scorer gives them: a group's score says what the judge answered.
 
-Groups whose names begin alike up to a colon ("coherence: order") are of one dimension. A dimension
-of several groups has a score as a whole, over all its items.
+Groups whose names begin alike up to a colon ("coherence: order") are of one dimension, and so is a
+group that is called like it. A dimension of several groups has a score as a whole, over all its
+items.
 """
 
 from __future__ import annotations
@@ -17,19 +18,21 @@ from itertools import islice
 import numpy as np
 from numpy.typing import NDArray
 
-from rocketeval.ranking.bootstrap import interval, ratio_draws
+from rocketeval.ranking.bootstrap import Resamples, interval, ratios
 from rocketeval.records import Checklist, Interval
 from rocketeval.scoring.answers import AnswerTable
 from rocketeval.threads import one_blas_thread
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+Codes = NDArray[np.int32]
 
 MOST_GROUPS = 40
 """Of more, the first are summed up: beyond a few dozen they are no dimensions of quality."""
 _JOINT = ": "
+_NO_GROUP = -1
 _CELLS_AT_ONCE = 8_000_000
-"""Queries by candidates by groups that are resampled together: drawing queries is what costs."""
+"""Queries by candidates by groups that are resampled together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +41,7 @@ class Group:
 
     name: str
     dimension: str | None
-    """What stands before the colon in its name; None without one."""
+    """What stands before the colon in its name, or the name that others have there; else None."""
     parts: tuple[str, ...]
     """The names of its items' groups: several for a dimension as a whole."""
 
@@ -58,6 +61,8 @@ class GroupColumn:
     items: Ints
     """How many items of the group the response should have answers to."""
     answered: Ints
+    queries: int
+    """Queries whose checklist has items of the group."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,14 +100,15 @@ def find_groups(checklists: Mapping[str, Checklist]) -> list[Group]:
     ['tone', 'tone: warm', 'tone: glad', 'length']
     """
     names = dict.fromkeys(name for made in checklists.values() for name in made.groups or ())
-    together: dict[tuple[str | None, str], list[str]] = {}
+    dimensions = {dimension_of(name) for name in names}
+    together: dict[str, list[str]] = {}
     for name in names:
-        dimension = dimension_of(name)
-        together.setdefault((dimension, "" if dimension else name), []).append(name)
+        together.setdefault(dimension_of(name) or name, []).append(name)
     found = []
-    for (dimension, _), parts in together.items():
-        if dimension is not None and len(parts) > 1:
-            found.append(Group(dimension, dimension, tuple(parts)))
+    for first, parts in together.items():
+        dimension = first if first in dimensions else None
+        if len(parts) > 1:
+            found.append(Group(first, dimension, tuple(parts)))
         found += [Group(name, dimension, (name,)) for name in parts]
     return found
 
@@ -118,21 +124,23 @@ def group_columns(
 ) -> Iterator[GroupColumn]:
     """Yield what every response, in the table's order, got in each of some groups."""
     codes = {name: code for code, name in enumerate(_parts(groups))}
-    cells = _cell_codes(answers, checklists, codes)
+    queries, places = _numbered(answers.query_ids)
+    coded = _coded([checklists.get(query) for query in queries], codes)
+    asked = _Sorted(np.concatenate(coded) if coded else np.empty(0, np.int32), len(codes))
+    asking = np.repeat(np.arange(len(coded)), [len(own) for own in coded])
     rows = np.repeat(np.arange(len(answers)), answers.items)
-    known = ~np.isnan(answers.p_yes)
-    asked, places = _asked(answers, checklists, codes)
+    cells = _cell_codes(answers, places, coded)
+    cells[np.isnan(answers.p_yes)] = _NO_GROUP
+    given = _Sorted(cells, len(codes))
     for group in groups:
         own = [codes[part] for part in group.parts]
-        # Answers without a group have the code -1, which is the last place.
-        is_own = np.zeros(len(codes) + 1, np.bool_)
-        is_own[own] = True
-        chosen = known & is_own[cells]
+        chosen = given.places(own)
         answered = np.bincount(rows[chosen], minlength=len(answers))
         totals = np.bincount(rows[chosen], weights=answers.p_yes[chosen], minlength=len(answers))
         scores = np.full(len(answers), np.nan)
         np.divide(totals, answered, out=scores, where=answered > 0)
-        yield GroupColumn(group, scores, asked[:, own].sum(axis=1)[places], answered)
+        items = np.bincount(asking[asked.places(own)], minlength=len(queries))
+        yield GroupColumn(group, scores, items[places], answered, int((items > 0).sum()))
 
 
 def score_groups(
@@ -149,7 +157,7 @@ def score_groups(
     Intervals are over the queries.
     """
     groups = find_groups(checklists)
-    if not groups or not len(answers):
+    if not groups or not ranked or not len(answers):
         return (), 0
     queries, rows = _numbered(answers.query_ids)
     columns = {name: column for column, name in enumerate(ranked)}
@@ -157,6 +165,7 @@ def score_groups(
     places = np.array([columns.get(name, len(columns)) for name in answers.candidates], np.int64)
     width = len(columns) + 1
     at_once = max(1, _CELLS_AT_ONCE // (len(queries) * width))
+    resamples = Resamples(len(queries), bootstrap, seed)
     made = group_columns(answers, checklists, groups[:MOST_GROUPS])
     found: list[GroupScore] = []
     while batch := list(islice(made, at_once)):
@@ -164,7 +173,7 @@ def score_groups(
         for number, column in enumerate(batch):
             scores[rows, number, places] = column.scores
         with one_blas_thread():
-            means = _means(scores.reshape(len(queries), -1), bootstrap, seed, level)
+            means = _means(scores.reshape(len(queries), -1), resamples, level)
         for number, column in enumerate(batch):
             lacking = np.bincount(places, column.items - column.answered, width)
             own = zip(ranked, means[number * width :], lacking.tolist(), strict=False)
@@ -173,20 +182,18 @@ def score_groups(
                     column.group.name,
                     column.group.dimension,
                     column.group.whole,
-                    len(np.unique(rows[column.items > 0])),
+                    column.queries,
                     tuple(GroupMean(name, *mean, missing=int(n)) for name, mean, n in own),
                 )
             )
     return tuple(found), max(0, len(groups) - MOST_GROUPS)
 
 
-def _means(
-    scores: Floats, bootstrap: int, seed: int, level: float
-) -> list[tuple[Interval | None, int]]:
+def _means(scores: Floats, resamples: Resamples, level: float) -> list[tuple[Interval | None, int]]:
     """Return each column's mean, and how many values it rests on."""
     present = ~np.isnan(scores)
     totals, counts = np.where(present, scores, 0.0), present.astype(np.float64)
-    draws = ratio_draws(totals, counts, times=bootstrap, seed=seed)
+    draws = ratios(resamples, totals, counts)
     found: list[tuple[Interval | None, int]] = []
     for column, given in enumerate(present.sum(axis=0).tolist()):
         mean = None
@@ -207,32 +214,37 @@ def _numbered(names: Sequence[str]) -> tuple[list[str], Ints]:
     return list(numbers), np.array([numbers[name] for name in names], np.int64)
 
 
-def _cell_codes(
-    answers: AnswerTable, checklists: Mapping[str, Checklist], codes: Mapping[str, int]
-) -> Ints:
-    """Return the code of every answer's group; -1 where it has none."""
-    own = {query: _codes(checklists.get(query), codes) for query in set(answers.query_ids)}
-    cells = np.full(len(answers.p_yes), -1, np.int64)
+class _Sorted:
+    """Where each code stands: found without going through all of them for every group."""
+
+    def __init__(self, codes: Codes, most: int) -> None:
+        self._order = np.argsort(codes, kind="stable")
+        self._starts = np.searchsorted(codes[self._order], np.arange(most + 1))
+
+    def places(self, codes: Sequence[int]) -> Ints:
+        """Return the places of some codes, from the first to the last."""
+        found = [self._order[self._starts[code] : self._starts[code + 1]] for code in codes]
+        return np.sort(np.concatenate(found)) if len(found) > 1 else found[0]
+
+
+def _coded(checklists: Sequence[Checklist | None], codes: Mapping[str, int]) -> list[Codes]:
+    """Return the code of every item's group; equal checklists are looked at once."""
+    known: dict[tuple[str, ...], Codes] = {}
+    found = []
+    for checklist in checklists:
+        groups = () if checklist is None else checklist.groups or ()
+        if groups not in known:
+            known[groups] = np.array([codes.get(name, _NO_GROUP) for name in groups], np.int32)
+        found.append(known[groups])
+    return found
+
+
+def _cell_codes(answers: AnswerTable, places: Ints, coded: Sequence[Codes]) -> Codes:
+    """Return the code of every answer's group."""
+    cells = np.full(len(answers.p_yes), _NO_GROUP, np.int32)
     for query, start, stop in zip(
-        answers.query_ids, answers.offsets[:-1].tolist(), answers.offsets[1:].tolist(), strict=True
+        places.tolist(), answers.offsets[:-1].tolist(), answers.offsets[1:].tolist(), strict=True
     ):
-        found = own[query][: stop - start]
+        found = coded[query][: stop - start]
         cells[start : start + len(found)] = found
     return cells
-
-
-def _codes(checklist: Checklist | None, codes: Mapping[str, int]) -> Ints:
-    groups = () if checklist is None else checklist.groups or ()
-    return np.array([codes.get(name, -1) for name in groups], np.int64)
-
-
-def _asked(
-    answers: AnswerTable, checklists: Mapping[str, Checklist], codes: Mapping[str, int]
-) -> tuple[Ints, Ints]:
-    """Return how many items of each part every query has, and each response's query."""
-    queries, places = _numbered(answers.query_ids)
-    asked = np.zeros((len(queries), len(codes)), np.int64)
-    for row, query in enumerate(queries):
-        found = _codes(checklists.get(query), codes)
-        np.add.at(asked[row], found[found >= 0], 1)
-    return asked, places

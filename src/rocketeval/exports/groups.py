@@ -112,11 +112,15 @@ def show_groups(found: Found, left_out: int, judge: str) -> Display:
         heads=("Group", *names),
         numeric=(False, *(True for _ in names)),
         rows=tuple(
-            (group["group"], *(_cell(own["mean"]) for own in group["candidates"]))
-            for group in found
+            (_title(group), *(_cell(own["mean"]) for own in group["candidates"])) for group in found
         ),
         notes=tuple(_notes(found, left_out)),
     )
+
+
+def _title(group: Mapping[str, Any]) -> str:
+    """Return a group's name; a dimension as a whole may be called like one of its groups."""
+    return f"{group['group']} (all)" if group["whole"] else str(group["group"])
 
 
 def _notes(found: Found, left_out: int) -> Iterator[str]:

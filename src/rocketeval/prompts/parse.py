@@ -6,8 +6,10 @@ import re
 
 from rocketeval.prompts.unreadable import Unreadable, quoted
 
-_NUMBERED = re.compile(r"(\d{1,9})[.)]\s+(.*\S)")
-_FENCE = re.compile(r"```\w*")
+NUMBERED = re.compile(r"(\d{1,9})[.)]\s+(.*\S)")
+"""A line of a list, for the whole of it: its number and its text."""
+FENCE = re.compile(r"```\w*")
+"""A line around a list that is passed over."""
 _QUESTION_MARKS = ("?", "\uff1f", "\u061f")
 """As most languages, Chinese and Japanese, and Arabic write it."""
 _OPEN = re.compile(r"(?:what|how|why|which|whose|whom?)\b", re.IGNORECASE)
@@ -22,7 +24,7 @@ def parse_checklist(text: str, *, min_items: int, max_items: int) -> tuple[str, 
     """
     items: list[str] = []
     for number, line in enumerate(map(str.strip, text.strip().splitlines()), 1):
-        if line and not _FENCE.fullmatch(line):
+        if line and not FENCE.fullmatch(line):
             items.append(_item(line, number, len(items) + 1))
     _check_count(items, min_items, max_items)
     _check_distinct(items)
@@ -39,7 +41,7 @@ def is_question(text: str) -> bool:
 
 
 def _item(line: str, number: int, expected: int) -> str:
-    numbered = _NUMBERED.fullmatch(line)
+    numbered = NUMBERED.fullmatch(line)
     if numbered is None:
         raise Unreadable(
             "a line is not a numbered question",

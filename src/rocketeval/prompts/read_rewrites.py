@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections.abc import Sequence
 
-from rocketeval.prompts.parse import is_question
+from rocketeval.prompts.parse import FENCE, NUMBERED, is_question
 from rocketeval.prompts.unreadable import Unreadable, quoted
 
 DROP = "DROP"
 """What an author writes for an item that is to go."""
-_NUMBERED = re.compile(r"(\d{1,9})[.)]\s+(.*\S)")
-_FENCE = re.compile(r"```\w*")
 
 
 def read_rewrites(text: str, numbers: Sequence[int]) -> tuple[str | None, ...]:
@@ -24,7 +21,7 @@ def read_rewrites(text: str, numbers: Sequence[int]) -> tuple[str | None, ...]:
     ('Is it short?', None)
     """
     lines = [line for line in map(str.strip, text.strip().splitlines()) if line]
-    lines = [line for line in lines if not _FENCE.fullmatch(line)]
+    lines = [line for line in lines if not FENCE.fullmatch(line)]
     read = [_line(line, number) for line, number in zip(lines, numbers, strict=False)]
     if len(lines) != len(numbers):
         raise Unreadable(
@@ -35,7 +32,7 @@ def read_rewrites(text: str, numbers: Sequence[int]) -> tuple[str | None, ...]:
 
 
 def _line(line: str, expected: int) -> str | None:
-    numbered = _NUMBERED.fullmatch(line)
+    numbered = NUMBERED.fullmatch(line)
     if numbered is None:
         raise Unreadable(
             "a line is not a numbered question",

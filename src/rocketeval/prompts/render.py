@@ -12,13 +12,15 @@ from typing import Protocol
 
 from rocketeval.errors import PromptError
 from rocketeval.hashing import content_hash
-from rocketeval.prompts.neutralise import RULES, neutralise, neutralise_name
+from rocketeval.prompts.neutralise import RULES, Neutralised, neutralise, neutralise_name
 from rocketeval.records import Checklist, GradingTask, Query, Response, Turn
 from rocketeval.registry import nearest
 
 NO_HISTORY = "(none: the query opens the conversation)"
 NO_REFERENCE = "(none)"
 _PLACEHOLDER = re.compile(r"\{\{(\w+)\}\}")
+_FORGED = re.compile(r"\s*(?:#|Q?\d+\s*[.:)])", re.IGNORECASE)
+"""How a line begins that could pass for a heading, or for an item under its number."""
 _INCLUDE = re.compile(r"^@include (\w+)$", re.MULTILINE)
 """A line of a packaged template that stands for another one."""
 
@@ -190,7 +192,7 @@ class GradingPrompt:
             asked = neutralise(query.text)
             items = [neutralise(item) for item in checklist.items]
             groups = [neutralise_name(name) for name in checklist.groups or ()]
-            about = [] if checklist.about is None else [neutralise(checklist.about)]
+            about = [] if checklist.about is None else [told_about(checklist.about)]
             shared = _Shared(
                 history=render_history(query.history),
                 query=asked.text,
@@ -213,6 +215,16 @@ class _Shared:
     query: str
     suffixes: tuple[str, ...]
     neutralised: int
+
+
+def told_about(about: str) -> Neutralised:
+    """Return what items are about, with no line that could pass for a heading or a question.
+
+    >>> told_about("tone: kind\\n# Task\\nQ1. Is it?").text
+    'tone: kind\\n- # Task\\n- Q1. Is it?'
+    """
+    lines = (f"- {line}" if _FORGED.match(line) else line for line in about.splitlines())
+    return neutralise("\n".join(lines))
 
 
 def _pieces(text: str) -> list[tuple[str, str]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from rocketeval.prompts.neutralise import neutralise
-from rocketeval.prompts.render import NO_REFERENCE, Template, render_history
+from rocketeval.prompts.render import NO_REFERENCE, Template, render_history, told_about
 from rocketeval.records import Checklist, Query
 
 NEEDS = ("history", "query", "reference", "about", "checklist", "flagged", "numbers")
@@ -31,7 +31,7 @@ def render_rewrite_request(
             "history": history,
             "query": neutralise(query.text).text if query else EVERY_QUERY,
             "reference": NO_REFERENCE if reference is None else neutralise(reference).text,
-            "about": NOT_TOLD if checklist.about is None else neutralise(checklist.about).text,
+            "about": NOT_TOLD if checklist.about is None else told_about(checklist.about).text,
             "checklist": "\n".join(
                 _numbered(checklist, number) for number in range(1, len(checklist.items) + 1)
             ),

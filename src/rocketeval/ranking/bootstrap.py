@@ -11,7 +11,7 @@ and the rows of a query are drawn together.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +33,8 @@ EXACT_CANDIDATES = 30
 """Up to this many, an incomplete grid is refitted on every resample."""
 
 _BLOCK_CELLS = 4_000_000
+_MOST_KEPT = 256_000_000
+"""Counts that are kept; of more, queries are drawn anew each time."""
 
 
 def resample_queries(queries: int, times: int, seed: int) -> Iterator[Floats]:
@@ -58,6 +60,32 @@ def resample_rows(
         yield counts[:, queries]
 
 
+class Resamples:
+    """The blocks of `resample_queries`, for going through them more than once.
+
+    They are drawn once and kept as small integers, because drawing is what costs.
+    """
+
+    def __init__(self, queries: int, times: int, seed: int) -> None:
+        self._drawn = (queries, times, seed)
+        self._kept: list[NDArray[np.unsignedinteger]] | None = None
+
+    def __iter__(self) -> Iterator[Floats]:
+        queries, times, _ = self._drawn
+        if queries * times > _MOST_KEPT:
+            yield from resample_queries(*self._drawn)
+            return
+        if self._kept is None:
+            self._kept = [_smallest(counts) for counts in resample_queries(*self._drawn)]
+        for counts in self._kept:
+            yield counts.astype(np.float64)
+
+
+def _smallest(counts: Floats) -> NDArray[np.unsignedinteger]:
+    small: NDArray[np.unsignedinteger] = counts.astype(np.min_scalar_type(int(counts.max())))
+    return small
+
+
 def ratio_draws(
     numerators: Floats,
     denominators: Floats,
@@ -70,8 +98,13 @@ def ratio_draws(
 
     NaN where a resample's denominators sum to zero.
     """
+    return ratios(resample_rows(len(numerators), times, seed, queries), numerators, denominators)
+
+
+def ratios(resamples: Iterable[Floats], numerators: Floats, denominators: Floats) -> Floats:
+    """The same for resamples that are drawn already."""
     blocks = []
-    for counts in resample_rows(len(numerators), times, seed, queries):
+    for counts in resamples:
         below = counts @ denominators
         share = np.full(below.shape, np.nan)
         np.divide(counts @ numerators, below, out=share, where=below > 0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Mapping
 from functools import partial
+from itertools import islice
 from typing import Any
 
 from rocketeval.benchmarks.base import open_benchmark
@@ -30,6 +31,8 @@ from rocketeval.store.run import RunStore
 
 SHOWN_FAILURES = 3
 """Queries whose failure is told when no query has a checklist."""
+MOST_UNKNOWN = 20
+"""Ids of no query that are named; all are counted."""
 
 
 async def make_checklists(
@@ -94,7 +97,7 @@ async def make_checklists(
     return {
         **composed,
         **_refusals(author, authoring),
-        **({"unknown": author.unknown(queries)} if isinstance(author, FiledAuthor) else {}),
+        **_unknown(author, queries, config),
         "checklists": len(authoring.checklists),
         "items": sum(len(made.items) for made in authoring.checklists.values()),
         "reused": authoring.reused,
@@ -102,6 +105,17 @@ async def make_checklists(
         "unwritten": left,
         "usage": usage_facts(authoring.usage, price),
     }
+
+
+def _unknown(author: Author, queries: Mapping[str, Query], config: RunConfig) -> dict[str, Any]:
+    """Return how many ids of an author's file are no queries, and the first of them.
+
+    Under a limit nothing is said: an id may be of a query that was cut off.
+    """
+    if not isinstance(author, FiledAuthor) or config.benchmark.limit is not None:
+        return {}
+    found = author.unknown(queries)
+    return {"unknown": dict(islice(found.items(), MOST_UNKNOWN)), "unknown_count": len(found)}
 
 
 def _expected(

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from rocketeval.checklists.sheet import COLUMNS
-from rocketeval.errors import ExportError
 from rocketeval.exports.csv_text import csv_cell, csv_line, disarm
+from rocketeval.lint.shared import is_shared
+from rocketeval.names import counted
 from rocketeval.records import Checklist, Query
+from rocketeval.stages.sheet_place import check_place
 from rocketeval.store.files import write_bytes
 from rocketeval.store.run import RunStore
 
@@ -19,17 +21,9 @@ HEAD = """\
 # Checklists to edit: change, add, remove or reorder items; yes is the better answer.
 # `query` is there to be read, and not taken over. To grade with this file, set in the config:
 #   author: {kind: file, options: {file: THIS FILE}}
-# Only items that are new are asked again.
+# Only items that are new are asked again, where items are asked alone (`method.kind: checklist`).
 """
 NEVER_FOLD = 1 << 30
-
-
-def check_place(path: Path, *, force: bool) -> None:
-    """Raise ExportError unless checklists can be written to `path`."""
-    if path.suffix not in (".yaml", ".yml", ".csv"):
-        raise ExportError(f"{path} ends in neither .yaml nor .csv.", hint="Name it so.")
-    if path.exists() and not force:
-        raise ExportError(f"{path} exists already.", hint="Give another path, or --force.")
 
 
 def export_checklists(store: RunStore, path: Path, *, force: bool = False) -> int:
@@ -39,14 +33,29 @@ def export_checklists(store: RunStore, path: Path, *, force: bool = False) -> in
     """
     check_place(path, force=force)
     checklists, queries = store.inputs.checklists(), store.inputs.queries
-    shared = len(checklists) > 1 and len({c.content_hash for c in checklists.values()}) == 1
-    if shared and len(checklists) == len(queries):
+    shown = checklists
+    if is_for_all(checklists, queries):
         shown = {"": next(iter(checklists.values()))}
-    else:
-        shown = checklists
     made = csv_sheet(shown, queries) if path.suffix == ".csv" else _yaml(shown, queries)
     write_bytes(path, made.encode())
     return len(shown)
+
+
+def is_for_all(checklists: Mapping[str, Checklist], queries: Mapping[str, Query]) -> bool:
+    """Whether one and the same checklist is every query's, so that it is written once."""
+    return is_shared(checklists.values()) and len(checklists) == len(queries)
+
+
+def without_about(path: Path, checklists: Collection[Checklist]) -> str | None:
+    """Return in words what a sheet at `path` has no place for; None if nothing is lost."""
+    lost = sum(checklist.about is not None for checklist in checklists)
+    if path.suffix != ".csv" or not lost:
+        return None
+    have = counted(lost, "checklist has", "checklists have")
+    return (
+        f"A sheet has no place for `about`, which {have}: it is not in {path}. Write a .yaml file "
+        "to keep it."
+    )
 
 
 def _yaml(checklists: Mapping[str, Checklist], queries: Mapping[str, Query]) -> str:

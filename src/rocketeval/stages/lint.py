@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from rocketeval.benchmarks.base import open_benchmark
 from rocketeval.benchmarks.load import imported_checklists
 from rocketeval.benchmarks.reading import Row, find, read_rows
+from rocketeval.checklists.sheet import read_sheet
 from rocketeval.config import BenchmarkConfig, RunConfig
 from rocketeval.errors import BenchmarkError, ChecklistError, RocketEvalError, StageMissing
 from rocketeval.lint.behaviour import JudgedAnswers, item_behaviours
@@ -29,6 +30,10 @@ from rocketeval.store.run import RunStore
 
 Floats = NDArray[np.float64]
 
+SHEETS = (".yaml", ".yml", ".csv")
+"""Endings of files that `checklists.sheet` reads."""
+FOR_ALL = "for_all"
+"""What the checklist of all queries is called in such a file."""
 NOT_GRADED = "nothing has been graded yet"
 NO_RUN = "there is no run to look at"
 NOT_YES_NO = "this run's judge gives grades, not yes or no"
@@ -77,7 +82,9 @@ def look_at_run(store: RunStore, config: RunConfig) -> LintedRun:
 
 
 def lint_path(path: Path) -> Lint:
-    """Return what is wrong with the checklists of a benchmark folder or a JSON-lines file."""
+    """Return what is wrong with the checklists of a benchmark folder, a sheet or JSON lines."""
+    if path.suffix in SHEETS and not path.is_dir():
+        return _lint_sheet(path)
     if not path.is_dir():
         checklists = list(map(_row_checklist, read_rows(path)))
         return _static_only(str(path), checklists, {})
@@ -142,6 +149,18 @@ def _lint_benchmark(config: BenchmarkConfig, source: str) -> Lint:
         # Checklists can be looked at without their queries.
         queries = {}
     return _static_only(source, list(checklists.values()), queries)
+
+
+def _lint_sheet(path: Path) -> Lint:
+    sheet = read_sheet(path)
+    entries = {**({FOR_ALL: sheet.for_all} if sheet.for_all else {}), **sheet.queries}
+    queries = {
+        query_id: Query(query_id, entry.query)
+        for query_id, entry in entries.items()
+        if entry.query is not None
+    }
+    made = [entry.checklist(query_id) for query_id, entry in entries.items()]
+    return _static_only(str(path), made, queries)
 
 
 def _static_only(source: str, checklists: list[Checklist], queries: dict[str, Query]) -> Lint:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from rocketeval.budget import Budget, Purse
-from rocketeval.config import AuthorConfig, EngineConfig, RunConfig
+from rocketeval.config import EngineConfig, RunConfig
 from rocketeval.cost import usage_facts
 from rocketeval.engines.base import create_engine
 from rocketeval.errors import ConfigError
@@ -27,10 +27,10 @@ from rocketeval.lint.lint import Lint, narrow
 from rocketeval.lint.shared import is_shared
 from rocketeval.observing import Observer
 from rocketeval.records import Checklist
-from rocketeval.stages.checklist_sheet import check_place
 from rocketeval.stages.lint import LintedRun, look_at_run
 from rocketeval.stages.proposal_file import write_proposal
 from rocketeval.stages.rewriting import STAGE, Rewriter, Rewriting, rewrite_all
+from rocketeval.stages.sheet_place import check_place
 from rocketeval.store.run import RunStore
 
 NOT_ASKED = "the author was not asked"
@@ -60,7 +60,8 @@ async def propose_fixes(
     requests = _requests(run, kinds, query_id)
     engine = create_engine(section, store.engine_home("author"))
     journal, price = store.authored(config.cache), config.author.price
-    rewriter = Rewriter(config.author, section, engine, journal, run.candidates)
+    paying = store.manifest()["run_id"]
+    rewriter = Rewriter(config.author, section, engine, journal, run.candidates, paying)
     purse = Purse(budget, price) if budget and price else None
     try:
         done = await rewrite_all(requests, rewriter, engine, observer, stop, purse)
@@ -78,12 +79,16 @@ async def propose_fixes(
 
 
 def check_fixable(
-    store: RunStore, config: RunConfig, path: Path | None = None, *, force: bool = False
+    store: RunStore,
+    config: RunConfig,
+    path: Path | None = None,
+    *,
+    force: bool = False,
+    config_file: Path | None = None,
 ) -> EngineConfig:
     """Return the author LLM, after a look at all that can be wrong before anything is paid for."""
     if path is not None:
-        check_place(path, force=force)
-        _refuse_own_file(path, config.author)
+        check_place(path, force=force, config=config, config_file=config_file)
     if kind_of(config.method.kind).items is not None:
         raise ConfigError(
             f"The method {config.method.kind!r} asks items of its own, not those of a checklist.",
@@ -103,15 +108,6 @@ def check_fixable(
         )
     store.inputs.checklists()
     return section
-
-
-def _refuse_own_file(path: Path, author: AuthorConfig) -> None:
-    own = author.options.get("file") if author.kind == "file" else None
-    if isinstance(own, str) and Path(own).resolve() == path.resolve():
-        raise ConfigError(
-            f"{path} is the file that the config grades with: a proposal must not take its place.",
-            hint="Give another path, and compare the two.",
-        )
 
 
 def _requests(run: LintedRun, kinds: Collection[str], query_id: str | None) -> list[Request]:

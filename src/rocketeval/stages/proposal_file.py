@@ -9,14 +9,14 @@ from textwrap import indent
 from rocketeval.lint.fixes import Change, Fixes, Outcome
 from rocketeval.lint.shared import is_shared
 from rocketeval.records import Checklist, Query
-from rocketeval.stages.checklist_sheet import csv_sheet, dump_yaml
+from rocketeval.stages.checklist_sheet import csv_sheet, dump_yaml, is_for_all
 from rocketeval.store.files import write_bytes
 
 HEAD = """\
 # Checklists that `rocketeval lint --fix` proposes, all of the run: look at them, change what is not
 # good. What an item was before stands above it. To grade with this file, set in the config:
 #   author: {kind: file, options: {file: THIS FILE}}
-# Only items that are new are asked again.
+# Only items that are new are asked again, where items are asked alone (`method.kind: checklist`).
 """
 STEP = "  "
 
@@ -26,7 +26,7 @@ def write_proposal(
 ) -> None:
     """Write all checklists of a proposal; one that all queries share is written once."""
     proposed = {checklist.query_id: checklist for checklist in fixes.checklists}
-    if is_shared(before.values()) and len(before) == len(queries):
+    if is_for_all(before, queries):
         first = next(iter(before))
         proposed, before = {"": proposed[first]}, {"": before[first]}
     if path.suffix == ".csv":

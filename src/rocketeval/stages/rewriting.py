@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -54,6 +54,7 @@ class Rewriter:
         engine: Engine,
         journal: AuthoredJournal,
         candidates: Sequence[str],
+        run: str | None = None,
     ) -> None:
         self._attempts = config.attempts
         self._extra_body = section.extra_body
@@ -64,19 +65,26 @@ class Rewriter:
             key: paid[1] for key, paid in journal.known().items()
         }
         self._candidates = candidates
+        self._run = run
         self._template = Template.load("rewrite", needs=NEEDS)
         self.digest = content_hash(
             "rewrite", self._model, self._extra_body, self._template.hash, RULES
         )
 
+    def identity(self, request: Request) -> bytes:
+        """Return what is the same for two requests that would be asked in the same words."""
+        return self._keys(self._asked(request))[0]
+
     def paid_for(self, request: Request) -> Settled | None:
-        """Return what an earlier command was given; None when it has to be asked for."""
-        whole, partial = self._keys(self._asked(request))
-        lines = self._known.get(whole) or self._known.get(partial)
-        try:
-            return None if lines is None else self._from_lines(request, lines)
-        except (ChecklistError, orjson.JSONDecodeError, KeyError, TypeError, ValueError):
-            return None
+        """Return what was given for it, or an equal one, before; None when it has to be asked for.
+
+        What cannot be used any more does not hide what was left unfinished later.
+        """
+        for key in self._keys(self._asked(request)):
+            settled = self._from_lines(request, self._known.get(key, ()))
+            if settled is not None:
+                return settled
+        return None
 
     def writer(self) -> Writer:
         """Return what asks for one request."""
@@ -98,10 +106,12 @@ class Rewriter:
             if best is None:
                 raise
             settled = best
+        # Also what was salvaged is no failure: there is something to take.
+        effort = replace(writer.effort, failure=None)
         key = partial if settled.left else whole
         lines = _to_lines(request, settled)
         named = f"rewrite {request.checklist.query_id}"
-        self._journal.append(key, Checklist(named, lines, self._model), writer.effort)
+        self._journal.append(key, Checklist(named, lines, self._model), effort, self._run)
         self._known[key] = lines
         return settled
 
@@ -121,13 +131,17 @@ class Rewriter:
         return context_of(request.query, self._candidates)
 
     def _from_lines(self, request: Request, lines: Sequence[str]) -> Settled | None:
-        rows = [orjson.loads(line) for line in lines]
-        if [row["item"] for row in rows] != list(request.numbers):
+        """Return what a row of the journal holds; None if it cannot be used."""
+        try:
+            rows = [orjson.loads(line) for line in lines]
+            if [row["item"] for row in rows] != list(request.numbers):
+                return None
+            new = {row["item"]: row["new"] for row in rows if "new" in row}
+            left = {row["item"]: str(row["left"]) for row in rows if "left" in row}
+            # Rules may have become stricter since.
+            flagged = find_problems(request, new, self._context(request))
+        except (ChecklistError, KeyError, TypeError, ValueError):
             return None
-        new = {row["item"]: row["new"] for row in rows if "new" in row}
-        left = {row["item"]: str(row["left"]) for row in rows if "left" in row}
-        # Rules may have become stricter since.
-        flagged = find_problems(request, new, self._context(request))
         return None if flagged else Settled(new, left)
 
 
@@ -141,14 +155,15 @@ async def rewrite_all(
 ) -> Rewriting:
     """Ask for every request that was not paid for, several at once; what is finished is kept.
 
+    Requests in the same words are asked for once, and each gets what came of it.
     Fewer have an outcome than there are requests when it was stopped, or the `purse` was empty.
     """
     done = Rewriting()
-    left: list[Request] = []
+    left: dict[bytes, list[Request]] = {}
     for request in requests:
         settled = rewriter.paid_for(request)
         if settled is None:
-            left.append(request)
+            left.setdefault(rewriter.identity(request), []).append(request)
         else:
             done.settled[request.name] = settled
     done.reused = len(done.settled)
@@ -157,33 +172,58 @@ async def rewrite_all(
     observer.reused(done.reused, 0)
     for _ in done.settled:
         observer.advanced()
-    remaining = iter(left)
+    remaining = iter(left.values())
 
     async def work() -> None:
-        for request in remaining:
-            if stop.is_set():
-                return
-            reserved = await purse.reserve(rewriter.most(request)) if purse else 0.0
-            if reserved is None:
-                return
-            writer = rewriter.writer()
-            asking = not stop.is_set()
-            try:
-                if asking:
-                    await _one(request, rewriter, writer, done)
-            finally:
-                done.usage += writer.usage
-                if purse:
-                    silent = asking and not writer.usage.prompt_tokens
-                    purse.settle(reserved, writer.usage, untold=writer.lost + silent)
-            observer.spent(done.usage)
-            if asking:
+        for same in remaining:
+            for request in same:
+                known = request is not same[0] and _take_over(request, same[0], rewriter, done)
+                if not known and not await _ask(request, rewriter, done, stop, purse):
+                    return
+                observer.spent(done.usage)
                 observer.advanced()
 
     if left:
         await engine.ready()
         await run_workers(work, engine.in_flight, drop_at=stop if engine.durable else None)
     return done
+
+
+def _take_over(request: Request, equal: Request, rewriter: Rewriter, done: Rewriting) -> bool:
+    """Give a request what came of an equal one; False if it has to be asked for all the same."""
+    if equal.name in done.failures:
+        done.failures[request.name] = done.failures[equal.name]
+        return True
+    settled = rewriter.paid_for(request)
+    if settled is not None:
+        done.settled[request.name] = settled
+    return settled is not None
+
+
+async def _ask(
+    request: Request,
+    rewriter: Rewriter,
+    done: Rewriting,
+    stop: asyncio.Event,
+    purse: Purse | None,
+) -> bool:
+    """Ask for one request, and pay; False when it was stopped, or the `purse` was empty, before."""
+    if stop.is_set():
+        return False
+    reserved = await purse.reserve(rewriter.most(request)) if purse else 0.0
+    if reserved is None:
+        return False
+    writer = rewriter.writer()
+    asking = not stop.is_set()
+    try:
+        if asking:
+            await _one(request, rewriter, writer, done)
+    finally:
+        done.usage += writer.usage
+        if purse:
+            silent = asking and not writer.usage.prompt_tokens
+            purse.settle(reserved, writer.usage, untold=writer.lost + silent)
+    return asking
 
 
 async def _one(request: Request, rewriter: Rewriter, writer: Writer, done: Rewriting) -> None:

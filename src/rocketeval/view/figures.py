@@ -25,7 +25,7 @@ from rocketeval.report.source import ReportSource
 from rocketeval.scoring.answers import AnswerTable
 from rocketeval.scoring.base import Learner, create_scorer
 from rocketeval.scoring.crossfit import Scored, score_answers
-from rocketeval.scoring.score import count_statuses, score_table
+from rocketeval.scoring.score import align_answers, count_statuses, score_table
 from rocketeval.stages.answers import read_answers
 from rocketeval.stages.report.stage import Findings, gather, read_findings
 from rocketeval.stages.yes_no import answers_yes_or_no
@@ -90,7 +90,7 @@ def provisional_figures(store: RunStore, command: str | None = None) -> Figures:
     findings = Findings(
         score_table(answers, scored, keys),
         ranking,
-        explain=_groups(store, answers, ranking),
+        explain=_groups(store, answers.take(np.flatnonzero(answers.items)), ranking, config),
         manifest=manifest,
     )
     going, stopped = _words(judged, total, scored_by, _go_on(store, config, command))
@@ -99,7 +99,15 @@ def provisional_figures(store: RunStore, command: str | None = None) -> Figures:
 
 def _not_audited(store: RunStore, config: RunConfig, command: str | None) -> Figures:
     """Return the run's own scores and ranks, which nothing has been held against yet."""
-    source = gather(store, config, read_findings(store), provisional=_UNAUDITED)
+    findings = read_findings(store)
+    if findings.explain is None and _has_groups(store):
+        queries, candidates, keys = (
+            findings.scores[name].to_pylist() for name in ("query_id", "candidate", "judgment")
+        )
+        answers = align_answers(queries, candidates, keys, store.judgments(["key", "p_yes"]))
+        explain = _groups(store, answers, findings.ranking, config)
+        findings = replace(findings, explain=explain)
+    source = gather(store, config, findings, provisional=_UNAUDITED)
     return Figures(source, _UNAUDITED, f"{_UNAUDITED} {_go_on(store, config, command)}")
 
 
@@ -206,11 +214,20 @@ def _rank(grid: ScoreGrid, config: RunConfig) -> Ranking:
         return ranked(None)
 
 
-def _groups(store: RunStore, answers: AnswerTable, ranking: Ranking) -> dict[str, Any]:
-    """Return that part of an explanation which is cheap: means by group of items."""
-    ranked = [row.candidate for row in ranking.rows]
+def _has_groups(store: RunStore) -> bool:
+    return any(made.groups for made in store.inputs.checklists().values())
+
+
+def _groups(
+    store: RunStore, answers: AnswerTable, ranking: Ranking, config: RunConfig
+) -> dict[str, Any]:
+    """Return the one part of an explanation that a page has before its stage: means by group."""
     found, left_out = score_groups(
-        answers, store.inputs.checklists(), ranked, bootstrap=RESAMPLES, seed=ranking.seed
+        answers,
+        store.inputs.checklists(),
+        [row.candidate for row in ranking.rows],
+        bootstrap=min(RESAMPLES, config.ranking.bootstrap),
+        seed=ranking.seed,
     )
     return {"groups": [asdict(group) for group in found], "groups_left_out": left_out}
 

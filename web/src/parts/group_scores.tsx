@@ -111,7 +111,7 @@ function GroupHead({ groups }: { groups: GroupMeans[] }) {
 
 function ownName({ name, dimension, whole }: GroupMeans): string {
   if (whole) return "all";
-  return dimension === null ? name : name.slice(dimension.length + 2);
+  return dimension === null || name === dimension ? name : name.slice(dimension.length + 2);
 }
 
 /** A name that may be broken after underscores before it is broken anywhere. */
@@ -129,6 +129,7 @@ function Cell(props: { group: GroupMeans; starts: boolean; candidate: number }) 
       {mean === null
         ? <span class="spoken">missing</span>
         : <>{group.whole ? <b>{two(mean.value)}</b> : two(mean.value)}{isBounded(mean) && <small>{ends(mean, "number")}</small>}</>}
+      {lacking && <span class="spoken">, {lacking}</span>}
     </td>
   );
 }

@@ -10,7 +10,7 @@ export function CandidateGroups({ candidate }: { candidate: number }) {
   const { head } = useReport();
   const there = head.groups[0]?.means.length ?? 0;
   if (candidate >= there) return null;
-  const others = there < head.candidates.length ? `Others of the best ${count(there)}` : "The others";
+  const others = there < head.candidates.filter(({ rank }) => rank !== null).length ? `Others of the best ${count(there)}` : "The others";
   const lacking = head.groups.some(({ missing }) => missing[candidate]);
   return (
     <Section title="By group of items" lead={<>{head.answers_are}, mean over a group's items, then over responses.</>}>
@@ -43,7 +43,7 @@ function Line(props: { group: GroupMeans; candidate: number; lacking: boolean })
   const missing = group.missing[candidate] ?? 0;
   return (
     <tr>
-      <th scope="row">{group.whole ? <b><Name>{group.name}</Name></b> : <Name>{group.name}</Name>}</th>
+      <th scope="row">{group.whole ? <b><Name>{`${group.name} (all)`}</Name></b> : <Name>{group.name}</Name>}</th>
       <td class="measure">
         <b>{mean === null ? "\u2013" : two(mean.value)}</b><AnswerBar p={mean?.value ?? null} />
       </td>

@@ -14,11 +14,14 @@ MOST_CANDIDATES = 200
 _DIGITS = 4
 
 
-def group_means(
-    explain: Mapping[str, Any] | None, candidates: Sequence[str]
-) -> tuple[GroupMeans, ...]:
-    """Return the means of the first candidates; none without groups or an explanation."""
-    shown = candidates[:MOST_CANDIDATES]
+def group_means(explain: Mapping[str, Any] | None, ranked: Sequence[str]) -> tuple[GroupMeans, ...]:
+    """Return the means of the first candidates; none without any, groups or an explanation.
+
+    Who is not ranked has no means: a gap of theirs would look like one that was measured.
+    """
+    shown = ranked[:MOST_CANDIDATES]
+    if not shown:
+        return ()
     return tuple(_means(found, shown) for found in (explain or {}).get("groups", ()))
 
 

@@ -115,7 +115,7 @@ def make_head(
         notes=notes(ranking, stages.get("score", {}), config.method.kind),
         files=tuple(_files(store)),
         categories=_categories(store, cells),
-        groups=group_means(findings.explain, cells.candidates),
+        groups=group_means(findings.explain, [row.candidate for row in ranking.rows]),
         groups_left_out=(findings.explain or {}).get("groups_left_out", 0),
     )
 
