@@ -54,6 +54,13 @@ def read_answers(store: RunStore) -> tuple[AnswerTable, list[str | None]]:
     return align_answers(query_ids, candidates, keys, judgments), keys
 
 
+def scored_answers(store: RunStore) -> tuple[AnswerTable, list[str | None]]:
+    """Return the answers that the run's scores rest on, in their order, with judgments' keys."""
+    keys = store.scores(["judgment"])["judgment"].to_pylist()
+    query_ids, candidates = store.score_names("query_id"), store.score_names("candidate")
+    return align_answers(query_ids, candidates, keys, store.judgments(["key", "p_yes"])), keys
+
+
 def read_grid(store: RunStore) -> ScoreGrid:
     """Return the run's scores as a grid of queries and candidates."""
     return ScoreGrid.from_columns(
