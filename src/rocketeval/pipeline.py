@@ -220,16 +220,16 @@ class Run:
         `author.kind: file`. `kinds` and `query_id` narrow what is rewritten. What was paid for is
         kept beside authored checklists, and never asked for again.
         """
-        check_fixable(self.store, self._as_given(), path, force=force)
+        author = check_fixable(self.store, self._as_given(), path, force=force)
         with self.store.locked(), self._heeding_stop():
             fixes = await propose_fixes(
                 self.store,
                 self._as_given(),
+                author,
                 self.observer,
                 self.stop,
                 self.budget,
                 path=path,
-                force=force,
                 kinds=kinds,
                 query_id=query_id,
             )

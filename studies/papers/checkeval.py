@@ -18,19 +18,17 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from checkeval_grade import ALONE, DIMENSIONS, TOGETHER, asked_together, checkeval_config
-from dimensions import items_of, mean, within
+from dimensions import both_levels, items_of, mean, mean_over, ratings, within
 from grade import STUDY_JUDGE
-from runs import Graded, graded, judged, only_items, record, rows_of, table
+from runs import Graded, graded, judged, only_items, record, table
 
-from rocketeval.audit.label_correlation import PER_QUERY, RESPONSES, label_correlation
 from rocketeval.cli.tables import figure
 from rocketeval.grid import ScoreGrid
-from rocketeval.ranking.bootstrap import interval, ratio_draws
 from rocketeval.records import Interval, Label
 
 SHOWN = {"summeval": "SummEval", "topical_chat": "Topical-Chat"}
@@ -96,7 +94,7 @@ def main() -> None:
         rows = list(found_rows(study, given.judge, given.limit))
         if not rows:
             raise SystemExit(f"Nothing is graded for {shown}: run checkeval_grade.py first.")
-        labels = gold(study)
+        labels = ratings(study, DIMENSIONS[study])
         figures = {row.shown: correlations(row, labels) for row in rows}
         overall = {row.shown: over_dimensions(row, labels) for row in rows}
         content[shown] = {"correlation": figures, "overall": overall, "unread": unread(rows)}
@@ -181,27 +179,9 @@ def make_row(
     )
 
 
-def gold(study: str) -> dict[str, list[Label]]:
-    """People's ratings by dimension."""
-    return {
-        name: [
-            Label(row["query_id"], row["candidate"], row[name]) for row in rows_of(study, "gold")
-        ]
-        for name in DIMENSIONS[study]
-    }
-
-
 def correlations(row: Row, labels: Mapping[str, list[Label]]) -> dict[str, Any]:
     """Coefficients by dimension, within queries and over all responses."""
-    found = {}
-    for name, grid in row.grids.items():
-        known = set(grid.query_ids)
-        told = label_correlation(grid, [label for label in labels[name] if label.query_id in known])
-        found[name] = {
-            "within": asdict(told.levels[PER_QUERY]),
-            "pooled": asdict(told.levels[RESPONSES]),
-        }
-    return found
+    return {name: both_levels(grid, labels[name]) for name, grid in row.grids.items()}
 
 
 def by_query(
@@ -235,11 +215,7 @@ def over_dimensions(row: Row, labels: Mapping[str, list[Label]]) -> Interval | N
 
 def mean_of(values: Sequence[float]) -> Interval | None:
     """A mean over queries, which are resampled; None without any."""
-    if not values:
-        return None
-    each = np.array(values)
-    draws = ratio_draws(each[:, None], np.ones((len(each), 1)), times=2000, seed=0)[:, 0]
-    return interval(float(each.mean()), draws, queries=len(each), level=0.95)
+    return mean_over(values) if values else None
 
 
 def unread(rows: Sequence[Row]) -> dict[str, dict[str, int]]:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import argparse
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -78,22 +78,32 @@ def correlations(
     study: str, names: tuple[str, ...], limit: int | None
 ) -> dict[str, dict[str, dict[str, Any]]]:
     """Figures by judge, method and criterion."""
-    gold = rows_of(study, "gold")
+    gold = ratings(study, names)
     found: dict[str, dict[str, dict[str, Any]]] = {}
     for judge, shown in JUDGES.items():
         by_method: dict[str, dict[str, Any]] = defaultdict(dict)
         for name in names:
-            labels = [Label(row["query_id"], row["candidate"], row[name]) for row in gold]
             for method, grid in grids(study, name, judge, limit).items():
-                about = [label for label in labels if label.query_id in set(grid.query_ids)]
-                told = label_correlation(grid, about)
-                by_method[method][name] = {
-                    "within": asdict(told.levels[PER_QUERY]),
-                    "pooled": asdict(told.levels[RESPONSES]),
-                }
+                by_method[method][name] = both_levels(grid, gold[name])
         if by_method:
             found[shown] = dict(by_method)
     return found
+
+
+def ratings(study: str, names: Sequence[str]) -> dict[str, list[Label]]:
+    """People's ratings by criterion."""
+    rows = rows_of(study, "gold")
+    return {
+        name: [Label(row["query_id"], row["candidate"], row[name]) for row in rows]
+        for name in names
+    }
+
+
+def both_levels(grid: ScoreGrid, labels: Sequence[Label]) -> dict[str, Any]:
+    """Coefficients of scores and ratings, within queries and over all responses."""
+    known = set(grid.query_ids)
+    told = label_correlation(grid, [label for label in labels if label.query_id in known])
+    return {"within": asdict(told.levels[PER_QUERY]), "pooled": asdict(told.levels[RESPONSES])}
 
 
 def grids(study: str, name: str, judge: str, limit: int | None) -> dict[str, ScoreGrid]:
@@ -174,23 +184,25 @@ def overall(
 
     A query counts with the mean of the criteria on which both scores and ratings differ.
     """
-    gold = rows_of(study, "gold")
+    gold = ratings(study, names)
     found: dict[str, dict[str, Interval]] = {}
     for judge, shown in JUDGES.items():
         by_query: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
         for name in names:
-            labels = [Label(row["query_id"], row["candidate"], row[name]) for row in gold]
             for method, grid in grids(study, name, judge, limit).items():
-                for query, value in within(grid, labels).items():
+                for query, value in within(grid, gold[name]).items():
                     by_query[method][query].append(value)
         for method, queries in by_query.items():
-            values = np.array([np.mean(each) for each in queries.values()])
-            draws = ratio_draws(values[:, None], np.ones((len(values), 1)), times=2000, seed=0)[
-                :, 0
-            ]
-            told = interval(float(values.mean()), draws, queries=len(values), level=0.95)
+            told = mean_over([float(np.mean(each)) for each in queries.values()])
             found.setdefault(shown, {})[method] = told
     return found
+
+
+def mean_over(values: Sequence[float]) -> Interval:
+    """A mean over queries, which are resampled."""
+    each = np.array(values)
+    draws = ratio_draws(each[:, None], np.ones((len(each), 1)), times=2000, seed=0)[:, 0]
+    return interval(float(each.mean()), draws, queries=len(each), level=0.95)
 
 
 def within(grid: ScoreGrid, labels: list[Label]) -> dict[str, float]:

@@ -6,14 +6,13 @@ import asyncio
 import json
 import os
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 import yaml
 
 from fakes.openai_server import MODEL, serving
+from support.command import start_cli
 from support.in_process import cli
 from support.make import QUERIES, write_jsonl
 from support.rewriting_author import RewritingServer, write_bad_benchmark
@@ -167,9 +166,9 @@ async def test_ctrl_c_stops_cleanly_and_says_how_to_go_on(tmp_path: Path) -> Non
         engine = {"model": MODEL, "base_url": server.base_url, "concurrency": 1}
         config["author"] = {"engine": engine}
         (tmp_path / "rocketeval.yaml").write_text(yaml.safe_dump(config))
-        written = await _start(tmp_path, "checklist", "--quiet")
+        written = await start_cli(tmp_path, "checklist", "--quiet")
         assert await written.wait() == 0
-        going = await _start(tmp_path, "lint", "--fix", "new.yaml")
+        going = await start_cli(tmp_path, "lint", "--fix", "new.yaml")
         while not server.chats:
             assert going.returncode is None
             await asyncio.sleep(0.02)
@@ -181,20 +180,8 @@ async def test_ctrl_c_stops_cleanly_and_says_how_to_go_on(tmp_path: Path) -> Non
         assert not (tmp_path / "new.yaml").exists()
         assert len(server.chats) == 1
         server.latency = 0.0
-        again = await _start(tmp_path, "lint", "--fix", "new.yaml")
+        again = await start_cli(tmp_path, "lint", "--fix", "new.yaml")
         out, _ = await asyncio.wait_for(again.communicate(), 60)
     assert again.returncode == 0
     assert "1 paid for earlier" in out.decode()
     assert len(server.chats) == len(QUERIES)
-
-
-async def _start(folder: Path, *args: str) -> asyncio.subprocess.Process:
-    return await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-m",
-        "rocketeval.cli.main",
-        *args,
-        cwd=folder,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import signal
-import sys
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +14,7 @@ import pytest
 
 from fakes.batch_server import FakeBatches, serving
 from fakes.openai_server import MODEL, FakeOpenAI
+from support.command import start_cli
 from support.dimension_author import AUGMENTING, FILTERING, TWO_PARTS, AuthorServer
 from support.make import QUERIES, write_benchmark
 
@@ -73,20 +73,9 @@ async def server() -> AsyncIterator[AuthorBatches]:
         yield running
 
 
-async def start(folder: Path) -> asyncio.subprocess.Process:
-    """`rocketeval checklist` in a folder, as a process that can be killed."""
-    return await asyncio.create_subprocess_exec(
-        sys.executable,
-        *("-m", "rocketeval.cli.main", "checklist", "--json"),
-        cwd=folder,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-    )
-
-
 async def finish(folder: Path) -> dict[str, Any]:
     """Run to the end; return what it told."""
-    process = await start(folder)
+    process = await start_cli(folder, "checklist", "--json")
     async with asyncio.timeout(SLOW):
         out, errors = await process.communicate()
     assert process.returncode == 0, errors.decode()
@@ -96,7 +85,7 @@ async def finish(folder: Path) -> dict[str, Any]:
 
 async def kill_at(folder: Path, server: AuthorBatches, batches: int) -> None:
     """Start, and kill once so many batches are known by name; then let those that are open end."""
-    process = await start(folder)
+    process = await start_cli(folder, "checklist", "--json")
     await server.until(lambda: server.watched() == batches, SLOW)
     process.kill()
     await process.communicate()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import signal
-import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -14,6 +13,7 @@ import pytest
 from fakes.batch_server import FakeBatches, hung_after_it, serving
 from fakes.openai_server import MODEL
 from rocketeval.store.ledger import read_tables
+from support.command import start_cli
 from support.make import write_benchmark
 
 TASKS, REQUESTS, BATCHES = 6, 12, 3
@@ -52,13 +52,7 @@ class Command:
 
     async def start(self) -> asyncio.subprocess.Process:
         """Start a new life."""
-        return await asyncio.create_subprocess_exec(
-            sys.executable,
-            *("-m", "rocketeval.cli.main", "run"),
-            cwd=self.folder,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-        )
+        return await start_cli(self.folder, "run")
 
     async def finish(self) -> str:
         """Run to the end; return what it told."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
-import sys
 from pathlib import Path
 
 from fakes.openai_server import MODEL, serving
+from support.command import start_cli
 from support.dimension_author import AUGMENTING, FILTERING, TWO_PARTS, AuthorServer
 from support.make import write_benchmark
 
@@ -25,17 +25,6 @@ cache: null
 """
 
 
-async def start(folder: Path) -> asyncio.subprocess.Process:
-    """`rocketeval checklist` in a folder, as a process that can be killed."""
-    return await asyncio.create_subprocess_exec(
-        sys.executable,
-        *("-m", "rocketeval.cli.main", "checklist", "--json"),
-        cwd=folder,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-    )
-
-
 def steps_in(journal: Path) -> list[str]:
     """The names of the steps that are safe."""
     lines = journal.read_text().split("\n") if journal.exists() else []
@@ -51,14 +40,14 @@ async def test_killed_twice_each_step_is_paid_for_once(tmp_path: Path) -> None:
         config = CONFIG.format(model=MODEL, base_url=server.base_url)
         (tmp_path / "rocketeval.yaml").write_text(config)
         for safe in (3, AUGMENTING + 1):
-            process = await start(tmp_path)
+            process = await start_cli(tmp_path, "checklist", "--json")
             while len(steps_in(journal)) < safe:
                 assert process.returncode is None
                 await asyncio.sleep(0.01)
             process.kill()
             await process.wait()
         survived = steps_in(journal)
-        process = await start(tmp_path)
+        process = await start_cli(tmp_path, "checklist", "--json")
         out, told = await process.communicate()
         assert process.returncode == 0, told.decode()
         facts = json.loads(out)

@@ -15,6 +15,7 @@ from typing import Any
 
 import yaml
 
+from support.dimension_author import ONE_PART
 from support.make import QUERIES, write_benchmark
 
 from .server import ServedJudge
@@ -22,17 +23,6 @@ from .server import ServedJudge
 ATTEMPTS = 2
 ASKED = QUERIES[:2]
 RUN = f"demo-first-{len(ASKED)}"
-ONE_PART = """\
-task: A machine was asked to greet somebody. The greeting is judged.
-dimensions:
-  warmth:
-    definition: Whether the greeting is friendly.
-    sub_dimensions:
-      words:
-        definition: Friendly words.
-        seeds:
-          - Is there a friendly word?
-"""
 
 
 def prepare(folder: Path, judge: ServedJudge, **author: Any) -> None:

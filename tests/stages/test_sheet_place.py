@@ -54,6 +54,17 @@ def test_the_config_itself_is_never_replaced(tmp_path: Path) -> None:
         check_place(config.run_path / "run.yaml", force=True, config=config)
 
 
+def test_no_file_of_a_run_is_replaced(tmp_path: Path) -> None:
+    """Neither of the config's own run nor of another, as with other exports."""
+    config, other = make_config(tmp_path), tmp_path / "other"
+    other.mkdir()
+    for name in ("run.yaml", "manifest.json"):
+        (other / name).write_text("{}")
+    for run, told in ((config.run_path, config), (other, config), (other, None)):
+        with pytest.raises(ExportError, match="inside the run"):
+            check_place(run / "ranking.csv", force=True, config=told)
+
+
 def test_a_place_that_cannot_be_written_is_found_early(tmp_path: Path) -> None:
     """A file where a folder should be, however deep; a folder where the file should be."""
     (tmp_path / "file").write_text("")

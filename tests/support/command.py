@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
 import sys
 from pathlib import Path
@@ -29,3 +30,14 @@ def cli(folder: Path, *args: str, code: int = 0) -> subprocess.CompletedProcess[
     assert done.returncode == code, done.stdout + done.stderr
     assert "Traceback" not in done.stderr
     return done
+
+
+async def start_cli(folder: Path, *args: str) -> asyncio.subprocess.Process:
+    """Start the command in `folder`, as a process that can be killed."""
+    return await asyncio.create_subprocess_exec(
+        sys.executable,
+        *("-m", "rocketeval.cli.main", *args),
+        cwd=folder,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )

@@ -12,7 +12,7 @@ from typing import Any
 from fakes.openai_server import FakeOpenAI
 from rocketeval.engines.probe import PREFIX
 
-TWO_PARTS = """\
+ONE_PART = """\
 task: A machine was asked to greet somebody. The greeting is judged.
 dimensions:
   warmth:
@@ -22,6 +22,11 @@ dimensions:
         definition: Friendly words.
         seeds:
           - Is there a friendly word?
+"""
+"""A dimension file: one sub-dimension with one seed."""
+TWO_PARTS = (
+    ONE_PART
+    + """\
           - Is the name said?
       tone:
         definition: A friendly tone.
@@ -35,6 +40,7 @@ dimensions:
         seeds:
           - Is it one sentence?
 """
+)
 """A dimension file: two dimensions, three sub-dimensions, four seeds."""
 AUGMENTING = 3 + 4
 """Requests that bring new questions: one a sub-dimension, one a seed."""

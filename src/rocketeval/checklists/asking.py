@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeVar
 
-from rocketeval.budget import TEMPLATE_TOKENS, most_tokens, most_written
+from rocketeval.budget import TEMPLATE_TOKENS, Purse, most_tokens, most_written
 from rocketeval.engines.base import Engine
 from rocketeval.errors import ChecklistError, RequestRejected
 from rocketeval.prompts.neutralise import neutralise
@@ -100,13 +101,41 @@ class Writer:
         raise ChecklistError(f"the author's list was refused {self._attempts} times: {reason}")
 
 
-def list_tokens(most: int) -> int:
+async def pay_for(
+    ask: Callable[[], Awaitable[None]],
+    writer: Writer,
+    most: Usage,
+    *,
+    stop: asyncio.Event,
+    purse: Purse | None,
+) -> bool:
+    """Let `ask` use the writer, with the money for the `most` it can use set aside.
+
+    False when it was not begun: it was stopped, or the purse was empty.
+    """
+    if stop.is_set():
+        return False
+    reserved = await purse.reserve(most) if purse else 0.0
+    if reserved is None:
+        return False
+    asking = not stop.is_set()
+    try:
+        if asking:
+            await ask()
+    finally:
+        if purse:
+            silent = asking and not writer.usage.prompt_tokens
+            purse.settle(reserved, writer.usage, untold=writer.lost + silent)
+    return asking
+
+
+def list_tokens(most: int, each: int = ITEM_TOKENS) -> int:
     """Return how long a list of up to `most` items may be.
 
     >>> list_tokens(5), list_tokens(12), list_tokens(40)
     (1500, 1500, 5000)
     """
-    return max(MAX_TOKENS, ITEM_TOKENS * most)
+    return max(MAX_TOKENS, each * most)
 
 
 def refusal(written: str, reason: str) -> str:

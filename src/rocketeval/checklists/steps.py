@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Literal
 
 import orjson
 
-from rocketeval.checklists.asking import MAX_TOKENS, Writer
+from rocketeval.checklists.asking import MAX_TOKENS, Writer, pay_for
 from rocketeval.checklists.base import Desk
 from rocketeval.checklists.trace import Trace
 from rocketeval.errors import ChecklistError
@@ -127,23 +128,15 @@ async def do_steps(
 
     async def work() -> None:
         for step in left:
-            if desk.stop.is_set():
-                return
             writer = make_writer()
+            do = partial(_do, step, writer, desk, done, author, skip=skip)
             most = writer.most(step.asked, step.max_tokens)
-            reserved = await desk.purse.reserve(most) if desk.purse else 0.0
-            if reserved is None:
-                return
-            asking = not desk.stop.is_set()
             try:
-                if asking:
-                    await _do(step, writer, desk, done, author, skip=skip)
+                if not await pay_for(do, writer, most, stop=desk.stop, purse=desk.purse):
+                    return
             finally:
                 done.usage += writer.usage
                 done.lost += writer.lost
-                if desk.purse:
-                    silent = asking and not writer.usage.prompt_tokens
-                    desk.purse.settle(reserved, writer.usage, untold=writer.lost + silent)
             desk.spent(done.usage)
 
     await run_workers(work, in_flight, drop_at=desk.stop if durable else None)

@@ -6,12 +6,10 @@ from pathlib import Path
 
 import click
 
-from rocketeval.checklists.sheet import is_sheet
-from rocketeval.cli.lint_fix import NO_CONFIG, fix, fixable_config
+from rocketeval.cli.lint_fix import fix, fixable_config, own_config
 from rocketeval.cli.options import DEFAULT_CONFIG
 from rocketeval.cli.output import Output, with_output
 from rocketeval.cli.show_lint import show_lint
-from rocketeval.config import load_config
 from rocketeval.errors import ConfigError
 from rocketeval.lint.finding import KINDS
 from rocketeval.lint.lint import Lint, narrow
@@ -117,7 +115,5 @@ def _look(what: Path, name: str | None) -> Lint:
     if what.is_dir() and (what / "run.yaml").exists():
         run = open_run(what)
         return lint_run(run.store, run.config)
-    if what.is_dir() or what.suffix in NO_CONFIG or is_sheet(what):
-        return lint_path(what)
-    config = load_config(what)
-    return Run(config.model_copy(update={"name": name}) if name else config).lint()
+    config = own_config(what, name)
+    return lint_path(what) if config is None else Run(config).lint()

@@ -69,6 +69,11 @@ def fixable_config(what: Path, name: str | None) -> RunConfig | None:
                 hint="Give the config of the run instead.",
             )
         return config
+    return own_config(what, name)
+
+
+def own_config(what: Path, name: str | None) -> RunConfig | None:
+    """Return the config that WHAT is; None for a benchmark folder or a file of checklists."""
     if what.is_dir() or what.suffix in NO_CONFIG or is_sheet(what):
         return None
     config = load_config(what)

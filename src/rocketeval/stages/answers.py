@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from rocketeval.grading.schedule import CellBlock, cell_blocks
 from rocketeval.scoring.answers import AnswerTable
-from rocketeval.scoring.score import table_of_lists
+from rocketeval.scoring.score import align_answers, table_of_lists
 from rocketeval.store.keys import hex_column, to_keys
 from rocketeval.store.ledger_index import LedgerIndex
 from rocketeval.store.run import RunStore
@@ -63,6 +63,13 @@ def read_answers(store: RunStore) -> tuple[AnswerTable, list[str | None]]:
     """Return the answers of every response in the run's order, with its judgment's key."""
     part = AnswerReader(store).whole()
     return part.answers, part.keys.to_pylist()
+
+
+def scored_answers(store: RunStore) -> tuple[AnswerTable, list[str | None]]:
+    """Return the answers that the run's scores rest on, in their order, with judgments' keys."""
+    keys = store.scores(["judgment"])["judgment"].to_pylist()
+    query_ids, candidates = store.score_names("query_id"), store.score_names("candidate")
+    return align_answers(query_ids, candidates, keys, store.judgments(["key", "p_yes"])), keys
 
 
 def _joined(parts: Sequence[AnsweredPart]) -> AnsweredPart:

@@ -14,7 +14,7 @@ from rocketeval.explain.graded import Graded
 from rocketeval.explain.groups import GroupScore, score_groups
 from rocketeval.explain.items import ItemFigure, item_figures, why_dead
 from rocketeval.names import did_you_mean
-from rocketeval.scoring.score import align_answers
+from rocketeval.stages.answers import scored_answers
 from rocketeval.stages.rank import read_ranking
 from rocketeval.store.run import RunStore
 
@@ -152,12 +152,11 @@ def explain_query(store: RunStore, config: RunConfig, query_id: str) -> QueryExp
 def read_graded(store: RunStore, config: RunConfig) -> Graded:
     """Return the run's answers, scores and ranking; StageMissing before ranking."""
     ranked = [row.candidate for row in read_ranking(store).rows]
-    table = store.scores(["score", "judgment"])
-    query_ids, candidates = store.score_names("query_id"), store.score_names("candidate")
-    keys = table["judgment"].to_pylist()
+    answers, keys = scored_answers(store)
+    scores = store.scores(["score"])["score"]
     return Graded(
-        answers=align_answers(query_ids, candidates, keys, store.judgments(["key", "p_yes"])),
-        scores=table["score"].to_numpy(zero_copy_only=False).astype(np.float64),
+        answers=answers,
+        scores=scores.to_numpy(zero_copy_only=False).astype(np.float64),
         judgments=keys,
         ranked=ranked,
         queries=store.inputs.queries,

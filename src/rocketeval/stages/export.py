@@ -25,7 +25,7 @@ from rocketeval.exports.tables import audit_table, ranking_table, wins_matrix, w
 from rocketeval.exports.tidy import JUDGMENTS, SCORES, Names, answer_rows, score_rows
 from rocketeval.names import counted
 from rocketeval.ranking.rank import Ranking, WinMatrix
-from rocketeval.scoring.score import align_answers
+from rocketeval.stages.answers import scored_answers
 from rocketeval.stages.export_folder import export_folder
 from rocketeval.stages.export_place import Exported, refuse_to_overwrite
 from rocketeval.stages.rank import read_ranking
@@ -167,13 +167,8 @@ class _Tables:
         if not groups:
             raise _no_groups()
         names = Names(store.judge().model, inputs.queries, checklists)
-        cells = store.scores(["query_id", "candidate", "judgment"])
-        answers = align_answers(
-            cells["query_id"].to_pylist(),
-            cells["candidate"].to_pylist(),
-            cells["judgment"].to_pylist(),
-            store.judgments(["key", "p_yes"]),
-        )
+        cells = store.scores(["query_id", "candidate"])
+        answers, _ = scored_answers(store)
         self.schema = GROUP_SCORES
         self.parts = (
             group_score_rows(

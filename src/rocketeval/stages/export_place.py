@@ -35,13 +35,7 @@ class Exported:
 
 def refuse_to_overwrite(store: RunStore, request: Request, path: Path, *, force: bool) -> None:
     """Raise ExportError if the export would replace something it may not replace."""
-    whole, own = path.resolve(), store.path.resolve()
-    for folder in (whole, *whole.parents):
-        if folder == own or _is_run(folder):
-            raise ExportError(
-                f"{path} is inside the run {folder}, whose files only its own stages write.",
-                hint="Choose a place outside of it.",
-            )
+    refuse_inside_run(path, store.path)
     if path.is_dir() != request.form.is_folder and path.exists():
         kind, wanted = ("folder", "a file") if path.is_dir() else ("file", "a folder")
         raise ExportError(f"{path} is a {kind}, and {request.form.name} is {wanted}.")
@@ -51,6 +45,17 @@ def refuse_to_overwrite(store: RunStore, request: Request, path: Path, *, force:
         )
     if request.form.is_folder and path.exists() and any(path.iterdir()):
         _written_before(path)
+
+
+def refuse_inside_run(path: Path, run: Path | None = None) -> None:
+    """Raise ExportError for a place inside of `run`, or of any other run."""
+    whole, own = path.resolve(), run.resolve() if run else None
+    for folder in (whole, *whole.parents):
+        if folder == own or _is_run(folder):
+            raise ExportError(
+                f"{path} is inside the run {folder}, whose files only its own stages write.",
+                hint="Choose a place outside of it.",
+            )
 
 
 def _is_run(folder: Path) -> bool:

@@ -39,36 +39,36 @@ NOT_ASKED = "the author was not asked"
 async def propose_fixes(
     store: RunStore,
     config: RunConfig,
+    author: EngineConfig,
     observer: Observer,
     stop: asyncio.Event,
     budget: Budget | None = None,
     *,
     path: Path | None = None,
-    force: bool = False,
     kinds: Collection[str] = (),
     query_id: str | None = None,
 ) -> Fixes:
     """Return what the author proposes for flagged items, and write it to `path` if there is one.
 
-    `config` is the config as it was given, with its own author. When it is stopped, or the money is
-    spent, what was answered is kept for the next time, and no file is written.
+    `config` is the config as it was given, with its own author, and `author` the LLM that
+    `check_fixable` returned for it. When it is stopped, or the money is spent, what was answered is
+    kept for the next time, and no file is written.
     """
-    section = check_fixable(store, config, path, force=force)
     started = time.monotonic()
     observer.stage_entered(STAGE)
     run = look_at_run(store, config)
     requests = _requests(run, kinds, query_id)
-    engine = create_engine(section, store.engine_home("author"))
+    engine = create_engine(author, store.engine_home("author"))
     journal, price = store.authored(config.cache), config.author.price
     paying = store.manifest()["run_id"]
-    rewriter = Rewriter(config.author, section, engine, journal, run.candidates, paying)
+    rewriter = Rewriter(config.author, author, engine, journal, run.candidates, paying)
     purse = Purse(budget, price) if budget and price else None
     try:
         done = await rewrite_all(requests, rewriter, engine, observer, stop, purse)
     finally:
         await engine.aclose()
     observer.stage_ended(STAGE, {"seconds": round(time.monotonic() - started, 3)})
-    fixes = _fixes(run, requests, done, usage_facts(done.usage, price), section.model)
+    fixes = _fixes(run, requests, done, usage_facts(done.usage, price), author.model)
     if not kinds:
         chosen = narrow(run.lint, query_id, ())
         fixes = replace(fixes, not_offered=count_unoffered(chosen.findings, OFFERED))

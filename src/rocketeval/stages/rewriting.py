@@ -11,7 +11,7 @@ from typing import Any
 import orjson
 
 from rocketeval.budget import Purse
-from rocketeval.checklists.asking import MAX_TOKENS, Writer
+from rocketeval.checklists.asking import Writer, list_tokens, pay_for
 from rocketeval.config import AuthorConfig, EngineConfig
 from rocketeval.engines.base import Engine, pulse_of
 from rocketeval.errors import ChecklistError
@@ -97,7 +97,7 @@ class Rewriter:
     async def rewrite(self, request: Request, writer: Writer) -> Settled:
         """Return what the author writes, recorded; ChecklistError when nothing can be taken."""
         asked = self._asked(request)
-        whole, partial = self._keys(asked)
+        whole, in_part = self._keys(asked)
         attempts = Attempts(request, self._context(request))
         try:
             settled = await writer.write(asked, attempts.read, _longest(request))
@@ -108,7 +108,7 @@ class Rewriter:
             settled = best
         # Also what was salvaged is no failure: there is something to take.
         effort = replace(writer.effort, failure=None)
-        key = partial if settled.left else whole
+        key = in_part if settled.left else whole
         lines = _to_lines(request, settled)
         named = f"rewrite {request.checklist.query_id}"
         self._journal.append(key, Checklist(named, lines, self._model), effort, self._run)
@@ -208,22 +208,12 @@ async def _ask(
     purse: Purse | None,
 ) -> bool:
     """Ask for one request, and pay; False when it was stopped, or the `purse` was empty, before."""
-    if stop.is_set():
-        return False
-    reserved = await purse.reserve(rewriter.most(request)) if purse else 0.0
-    if reserved is None:
-        return False
     writer = rewriter.writer()
-    asking = not stop.is_set()
+    ask = partial(_one, request, rewriter, writer, done)
     try:
-        if asking:
-            await _one(request, rewriter, writer, done)
+        return await pay_for(ask, writer, rewriter.most(request), stop=stop, purse=purse)
     finally:
         done.usage += writer.usage
-        if purse:
-            silent = asking and not writer.usage.prompt_tokens
-            purse.settle(reserved, writer.usage, untold=writer.lost + silent)
-    return asking
 
 
 async def _one(request: Request, rewriter: Rewriter, writer: Writer, done: Rewriting) -> None:
@@ -234,7 +224,7 @@ async def _one(request: Request, rewriter: Rewriter, writer: Writer, done: Rewri
 
 
 def _longest(request: Request) -> int:
-    return max(MAX_TOKENS, ITEM_TOKENS * len(request.numbers))
+    return list_tokens(len(request.numbers), ITEM_TOKENS)
 
 
 def _to_lines(request: Request, settled: Settled) -> tuple[str, ...]:

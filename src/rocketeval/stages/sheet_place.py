@@ -8,12 +8,13 @@ from pathlib import Path
 
 from rocketeval.config import RunConfig
 from rocketeval.errors import ConfigError, ExportError
+from rocketeval.stages.export_place import refuse_inside_run
 
 
 def check_place(
     path: Path, *, force: bool, config: RunConfig | None = None, config_file: Path | None = None
 ) -> None:
-    """Raise ExportError unless checklists can be written to `path`.
+    """Raise ExportError unless checklists can be written to `path`, which is outside of runs.
 
     The config, and what it names, is refused with a ConfigError, also with `force`.
     """
@@ -30,6 +31,7 @@ def check_place(
                 f"{path} is a file of this run ({setting}): checklists must not take its place.",
                 hint="Give another path, and compare the two.",
             )
+    refuse_inside_run(path, config.run_path if config else None)
     _check_folder(path)
     if path.is_dir():
         raise ExportError(f"{path} is a folder.", hint="Give the path of a file.")

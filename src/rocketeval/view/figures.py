@@ -25,8 +25,8 @@ from rocketeval.report.source import ReportSource
 from rocketeval.scoring.answers import AnswerTable
 from rocketeval.scoring.base import Learner, create_scorer
 from rocketeval.scoring.crossfit import Scored, score_answers
-from rocketeval.scoring.score import align_answers, count_statuses, score_table
-from rocketeval.stages.answers import read_answers
+from rocketeval.scoring.score import count_statuses, score_table
+from rocketeval.stages.answers import read_answers, scored_answers
 from rocketeval.stages.report.stage import Findings, gather, read_findings
 from rocketeval.stages.yes_no import answers_yes_or_no
 from rocketeval.store.run import RunStore
@@ -101,10 +101,7 @@ def _not_audited(store: RunStore, config: RunConfig, command: str | None) -> Fig
     """Return the run's own scores and ranks, which nothing has been held against yet."""
     findings = read_findings(store)
     if findings.explain is None and _has_groups(store):
-        queries, candidates, keys = (
-            findings.scores[name].to_pylist() for name in ("query_id", "candidate", "judgment")
-        )
-        answers = align_answers(queries, candidates, keys, store.judgments(["key", "p_yes"]))
+        answers, _ = scored_answers(store)
         explain = _groups(store, answers, findings.ranking, config)
         findings = replace(findings, explain=explain)
     source = gather(store, config, findings, provisional=_UNAUDITED)
