@@ -1,13 +1,14 @@
 """What Ray costs: the same tasks on one machine, on Ray, and through bare Ray Data.
 
-    python perf/ray_ratio.py [--tasks 50000] [--items 8] [--workers 1] [--record NAME]
+    python perf/ray_ratio.py [--tasks 50000] [--items 8] [--workers 1] [--batch 64] [--rounds 3]
+                               [--record NAME]
 
 All three ask the same stub server on loopback, all items of a response in one request, with as
 many requests in flight. The bare row is `read_parquet -> map_batches -> write_parquet` with an
 aiohttp loop in an async actor: no retries, no readout of truncated answers, no checkpoint, no
-ledger. Ours is the whole grading stage, from the run's inputs to its ledger. Ray is started once,
-before the clock; starting its workers is inside it. CPU is that of all processes of ours and Ray's,
-the server's left out.
+ledger. Ours is the whole grading stage, from the run's inputs to its ledger. Ray is started before
+the clock, for each of them anew; starting its workers is inside it. CPU is that of all processes of
+ours and Ray's, the server's left out.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import orjson
@@ -39,7 +41,6 @@ from rocketeval.distributed.cluster import connected
 
 TICKS = os.sysconf("SC_CLK_TCK")
 IN_FLIGHT = 64
-BATCH = 64
 PREFIX_TOKENS = 400
 
 
@@ -51,6 +52,15 @@ class Measured:
     rows: int
     seconds: float
     cpu: float
+    start: Start | None = None
+
+
+@dataclass(frozen=True)
+class Start:
+    """What Ray costs before it does anything."""
+
+    seconds: float
+    bytes: int
 
 
 def main() -> None:
@@ -60,13 +70,22 @@ def main() -> None:
         server = stack.enter_context(stub_server())
         write_benchmark(folder / "benchmark", args.tasks, args.items)
         progress(f"{args.tasks} tasks written")
-        found = [measure("one machine", args.tasks, local(folder, server, args))]
-        stack.enter_context(connected("ray", args.workers + 3))
-        warm_up()
-        found.append(measure("on Ray", args.tasks, on_ray(folder, server, args)))
-        bare = make_bare(folder, server, args)
-        found.append(measure("bare Ray Data", args.tasks, bare))
-    show([*heading(args), "", *table(found)], args.record)
+        rounds = [one_round(folder / str(number), server, args) for number in range(args.rounds)]
+    show([*heading(args), "", *table(rounds), "", *starts(rounds)], args.record)
+
+
+def one_round(folder: Path, server: VLLMServer, args: argparse.Namespace) -> list[Measured]:
+    """Measure the three ways, one right after the other."""
+    found = [measure("one machine", args.tasks, local(folder, server, args))]
+    for title, make in (("on Ray", on_ray), ("bare Ray Data", make_bare)):
+        # Each has a cluster of its own: the second would find the first one's processes.
+        before, started = memory(), time.monotonic()
+        with connected("ray", args.workers + 2):
+            start = Start(time.monotonic() - started, memory() - before)
+            warm_up()
+            found.append(measure(title, args.tasks, make(folder, server, args)))
+        found[-1].start = start
+    return found
 
 
 def measure(title: str, rows: int, work: Callable[[], Any]) -> Measured:
@@ -107,7 +126,7 @@ def configure(
     return parse_config(
         {
             "name": name,
-            "benchmark": {"path": str(folder / "benchmark")},
+            "benchmark": {"path": str(folder.parent / "benchmark")},
             "judge": {
                 "model": server.model,
                 "base_url": server.base_url,
@@ -116,7 +135,7 @@ def configure(
             },
             "output": str(folder / "runs"),
             "cache": None,
-            "distributed": {"cluster": on, "actors": args.workers, "batch": BATCH},
+            "distributed": {"cluster": on, "actors": args.workers, "batch": args.batch},
         }
     )
 
@@ -188,7 +207,7 @@ def make_bare(folder: Path, server: VLLMServer, args: argparse.Namespace) -> Cal
         shutil.rmtree(folder / "bare", ignore_errors=True)
         judged = (
             ray.data.read_parquet(str(folder / "tasks"))
-            .repartition(target_num_rows_per_block=BATCH)
+            .repartition(target_num_rows_per_block=args.batch)
             .map_batches(
                 BareJudge,
                 fn_constructor_args=(
@@ -259,21 +278,32 @@ class CpuSampler:
             self._latest |= cpu_times()
 
 
-def cpu_times() -> dict[int, float]:
-    """Return the CPU seconds of every process that was started from here, by its number."""
-    found = {}
+def processes(name: str) -> Iterator[tuple[int, str]]:
+    """Yield a file of /proc of every process that was started from here, with its number."""
     for path in Path("/proc").iterdir():
         if not path.name.isdigit():
             continue
         try:
             ours = MARK in (path / "environ").read_bytes() or int(path.name) == os.getpid()
-            if not ours or b"stub_server" in (path / "cmdline").read_bytes():
-                continue
-            fields = (path / "stat").read_text().rpartition(")")[2].split()
+            if ours and b"stub_server" not in (path / "cmdline").read_bytes():
+                yield int(path.name), (path / name).read_text()
         except OSError:
             continue
-        found[int(path.name)] = (int(fields[11]) + int(fields[12])) / TICKS
+
+
+def cpu_times() -> dict[int, float]:
+    """Return the CPU seconds of every process that was started from here, by its number."""
+    found = {}
+    for pid, status in processes("stat"):
+        fields = status.rpartition(")")[2].split()
+        found[pid] = (int(fields[11]) + int(fields[12])) / TICKS
     return found
+
+
+def memory() -> int:
+    """Return the bytes that all these processes hold, what they share counted once."""
+    shares = (text.partition("Pss:")[2].split()[0] for _, text in processes("smaps_rollup"))
+    return sum(int(kilobytes) << 10 for kilobytes in shares)
 
 
 MARK = f"ROCKETEVAL_RAY_RATIO={os.getpid()}".encode()
@@ -292,25 +322,38 @@ def heading(args: argparse.Namespace) -> list[str]:
     return [
         f"{args.tasks} responses x {args.items} items, prompts of about {PREFIX_TOKENS} tokens, "
         f"one request a response, {IN_FLIGHT} in flight, Ray workers: {args.workers}, "
-        f"batches of {BATCH}"
+        f"batches of {args.batch}; medians of {args.rounds} rounds (lowest-highest)"
     ]
 
 
-def table(found: list[Measured]) -> list[str]:
-    """Return one line a way, with its share of bare Ray Data."""
-    bare = found[-1]
-    lines = [
-        (
-            one.title,
-            f"{one.seconds:.1f}",
-            f"{one.rows / one.seconds:.0f}",
-            f"{bare.seconds / one.seconds:.2f}",
-            f"{one.cpu / one.rows * 1e6:.0f}",
-            f"{one.cpu / bare.cpu:.2f}",
+def table(rounds: list[list[Measured]]) -> list[str]:
+    """Return one line a way: medians over the rounds, with the share of bare Ray Data in each."""
+    lines = []
+    for place, one in enumerate(rounds[0]):
+        ways = [found[place] for found in rounds]
+        bare = [found[-1] for found in rounds]
+        shares = [b.seconds / way.seconds for way, b in zip(ways, bare, strict=True)]
+        lines.append(
+            (
+                one.title,
+                f"{median(way.seconds for way in ways):.1f}",
+                f"{median(way.rows / way.seconds for way in ways):.0f}",
+                f"{median(shares):.2f} ({min(shares):.2f}-{max(shares):.2f})",
+                f"{median(way.cpu / way.rows for way in ways) * 1e6:.0f}",
+                f"{median(w.cpu / b.cpu for w, b in zip(ways, bare, strict=True)):.2f}",
+            )
         )
-        for one in found
-    ]
     return render(("", "seconds", "rows/s", "of bare", "CPU us/row", "of bare"), lines)
+
+
+def starts(rounds: list[list[Measured]]) -> list[str]:
+    """Return what Ray cost before it did anything."""
+    found = [one.start for several in rounds for one in several if one.start is not None]
+    return [
+        f"to start Ray: {median(one.seconds for one in found):.1f} s "
+        f"(the slowest of {len(found)}: {max(one.seconds for one in found):.1f}), "
+        f"{median(one.bytes for one in found) / 1e6:.0f} MB before the first task"
+    ]
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -320,6 +363,8 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--tasks", type=int, default=50_000)
     parser.add_argument("--items", type=int, default=8)
     parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument("--batch", type=int, default=64)
+    parser.add_argument("--rounds", type=int, default=3)
     add_record_option(parser)
     return parser.parse_args()
 

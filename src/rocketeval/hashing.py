@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 from typing import Any
 
 import orjson
@@ -23,6 +24,18 @@ def content_hash(*parts: Any) -> bytes:
 def combine(*hashes: bytes) -> bytes:
     """One hash from several of equal length, order kept."""
     return hashlib.blake2b(b"".join(hashes), digest_size=16).digest()
+
+
+def combine_all(hashes: Iterable[bytes]) -> bytes:
+    """`combine` of any number, which need not be in memory at once.
+
+    >>> combine_all(iter([b"a", b"b"])) == combine(b"a", b"b")
+    True
+    """
+    combined = hashlib.blake2b(digest_size=16)
+    for one in hashes:
+        combined.update(one)
+    return combined.digest()
 
 
 def combine_each(first: bytes, middles: bytes, last: bytes) -> bytes:

@@ -48,12 +48,11 @@ class LocalCluster:
         self._cluster.remove_node(self.nodes.pop(), allow_graceful=False)
 
     def judges(self, node: Any | None = None) -> list[int]:
-        """Return the processes that judge, on one node or on all."""
-        found = [pid for pid in map(_number, Path("/proc").iterdir()) if _judges(pid)]
-        if node is None:
-            return found
-        raylets = {info.process.pid for info in node.all_processes["raylet"]}
-        return [pid for pid in found if _parent(pid) in raylets]
+        """Return the processes that judge, on one node or on all of this cluster."""
+        nodes = self._cluster.list_all_nodes() if node is None else [node]
+        raylets = {info.process.pid for one in nodes for info in one.all_processes["raylet"]}
+        pids = map(_number, Path("/proc").iterdir())
+        return [pid for pid in pids if _judges(pid) and _parent(pid) in raylets]
 
     def shutdown(self) -> None:
         """End every process."""

@@ -1,11 +1,13 @@
 """Break a Ray cluster in the middle of a run, again and again, and count what is lost or doubled.
 
-    python studies/robustness/ray_faults.py [--times 10] [--faults NAME ...] [--record]
+    python studies/robustness/ray_faults.py [--times 10] [--faults NAME ...] [--record [--again]]
 
 A head and a second node run on this machine, two workers judge through real HTTP servers on
 loopback, and every prompt that a server answers is written down. After each fault the run must
 have every judgment once, and scores byte-identical to a run on one machine that nothing happened
 to. The re-sent share is counted by the servers: answered prompts beyond the first, of the first.
+With --record every finding is kept as it comes, and the study goes on from those of earlier calls;
+--again forgets them first.
 
     actor      kill -9 of a worker that judges
     driver     kill -9 of the command; the same command is run again
@@ -29,7 +31,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import fmean
 
@@ -42,6 +44,7 @@ from rocketeval.store.run import RunStore
 
 SERVER = Path(__file__).parents[2] / "tests" / "fakes" / "openai_server.py"
 RECORDED = Path(__file__).parent / "recorded" / "ray_faults.txt"
+FINDINGS = RECORDED.with_suffix(".jsonl")
 ITEMS = 3
 SAME = ("scores.parquet", "scores.jsonl", "ranking.csv")
 
@@ -68,6 +71,8 @@ class Server:
     def kill(self) -> None:
         self._process.kill()
         self._process.wait(30)
+        assert self._process.stdout is not None
+        self._process.stdout.close()
 
 
 @dataclass
@@ -87,11 +92,11 @@ class Scene:
     def start(self) -> None:
         """Run the command in a process of its own."""
         command = [sys.executable, "-m", "rocketeval.cli.main", "run", "broken.yaml"]
-        log = (self.folder / "command.txt").open("ab")
         environment = {**os.environ, "RAY_ADDRESS": self.cluster.address}
-        self.command = subprocess.Popen(
-            command, cwd=self.folder, stdout=log, stderr=log, env=environment
-        )
+        with (self.folder / "command.txt").open("ab") as log:
+            self.command = subprocess.Popen(
+                command, cwd=self.folder, stdout=log, stderr=log, env=environment
+            )
 
     def prompts(self) -> Counter[str]:
         """Return every prompt that was answered, with how often."""
@@ -291,21 +296,42 @@ def table(found: dict[str, list[Finding]], args: argparse.Namespace) -> list[str
 
 def main() -> None:
     args = parse_arguments()
-    found: dict[str, list[Finding]] = {}
+    if args.again:
+        FINDINGS.unlink(missing_ok=True)
+    found = kept_findings(args) if args.record else {name: [] for name in args.faults}
     with tempfile.TemporaryDirectory() as scratch, local_cluster(nodes=1) as cluster:
         whole = reference(Path(scratch) / "whole", cluster, args)
         for name in args.faults:
-            for number in range(args.times):
-                folder = Path(scratch) / f"{name}-{number}"
+            while len(found[name]) < args.times:
+                folder = Path(scratch) / f"{name}-{len(found[name])}"
                 finding = break_once(name, folder, cluster, whole, args)
-                found.setdefault(name, []).append(finding)
-                print(f"{name} {number + 1}: {finding}", file=sys.stderr, flush=True)
+                found[name].append(finding)
+                print(f"{name} {len(found[name])}: {finding}", file=sys.stderr, flush=True)
+                if args.record:
+                    keep(name, finding)
     lines = table(found, args)
     print("\n".join(lines))
     if args.record:
         RECORDED.write_text("\n".join(lines) + "\n")
     rows = [row for several in found.values() for row in several]
     sys.exit(any(row.lost or row.doubled or row.differ for row in rows))
+
+
+def kept_findings(args: argparse.Namespace) -> dict[str, list[Finding]]:
+    """Return what earlier calls found."""
+    found: dict[str, list[Finding]] = {name: [] for name in args.faults}
+    lines = FINDINGS.read_text().splitlines() if FINDINGS.exists() else []
+    for row in map(json.loads, lines):
+        if row["fault"] in found:
+            found[row.pop("fault")].append(Finding(**row))
+    return found
+
+
+def keep(name: str, finding: Finding) -> None:
+    """Write a finding down at once: the next one may take the machine with it."""
+    FINDINGS.parent.mkdir(exist_ok=True)
+    with FINDINGS.open("a") as stream:
+        stream.write(json.dumps({"fault": name, **asdict(finding)}) + "\n")
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -318,7 +344,8 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--candidates", type=int, default=8)
     parser.add_argument("--latency", type=float, default=0.1, help="seconds a request takes")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--record", action="store_true", help="keep the table in recorded/")
+    parser.add_argument("--record", action="store_true", help="keep what is found in recorded/")
+    parser.add_argument("--again", action="store_true", help="forget what was kept")
     return parser.parse_args()
 
 

@@ -18,10 +18,12 @@ def cluster() -> Iterator[LocalCluster]:
         if os.environ.get("CI"):
             pytest.fail("ray is not installed (in CI these tests must run)", pytrace=False)
         pytest.skip("no ray here: pip install 'rocketeval[ray]'")
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), pytest.MonkeyPatch.context() as patched:
         warnings.simplefilter("ignore")
         import ray
 
+        # Workers find it in their environment, as on a real cluster.
+        patched.setenv("OPENAI_API_KEY", "sk-never-written-anywhere")
         with local_cluster(nodes=1) as started:
             ray.init(address=started.address, log_to_driver=False, logging_level="ERROR")
             yield started

@@ -11,7 +11,7 @@ import pytest
 from pyarrow import fs
 
 from rocketeval.distributed.collect import collect
-from rocketeval.distributed.staging import Job, Staging, open_staging
+from rocketeval.distributed.staging import Job, JobFolder, Staging, open_staging
 from rocketeval.distributed.task_rows import RESULTS, failed_row, judged_row
 from rocketeval.engines.scripted import exact_answer
 from rocketeval.errors import ConfigError
@@ -28,22 +28,29 @@ def staging(tmp_path: Path) -> Staging:
     return Staging(fs.LocalFileSystem(), str(tmp_path / "staging"))
 
 
-def wrote(staging: Staging, name: str, rows: list[dict[str, Any]]) -> Path:
+@pytest.fixture
+def folder(staging: Staging) -> JobFolder:
+    return staging.new_folder()[1]
+
+
+def wrote(folder: JobFolder, name: str, rows: list[dict[str, Any]]) -> Path:
     """Write a file of results, as a cluster would."""
-    path = Path(staging.results) / name
+    path = Path(folder.results) / name
     path.parent.mkdir(parents=True, exist_ok=True)
     pq.write_table(pa.Table.from_pylist(rows, schema=RESULTS), path)
     return path
 
 
-def test_judgments_come_once_however_often_they_were_made(staging: Staging, tmp_path: Path) -> None:
+def test_judgments_come_once_however_often_they_were_made(
+    folder: JobFolder, tmp_path: Path
+) -> None:
     """Rows with one id, in one file or in two, are one judgment; the others are counted."""
     made = [judged_row(n, judgment(str(n), 0.5), JUDGE.hex()) for n in range(4)]
-    wrote(staging, "a.parquet", [made[0], made[1], made[1]])
-    wrote(staging, "b.parquet", [made[1], made[2]])
+    wrote(folder, "a.parquet", [made[0], made[1], made[1]])
+    wrote(folder, "b.parquet", [made[1], made[2]])
     ledger = Ledger(tmp_path / "ledger", JUDGE)
     ledger.append(judgment("0", 0.5))
-    found = collect(staging, 4, ledger, {key(str(n)) for n in range(4)})
+    found = collect(folder, 4, ledger)
     ledger.close()
     assert (found.judged, found.rows, found.duplicates, found.torn) == (2, 3, 2, 0)
     rows = [row for table in read_tables(tmp_path / "ledger") for row in table.to_pylist()]
@@ -54,35 +61,59 @@ def test_judgments_come_once_however_often_they_were_made(staging: Staging, tmp_
         assert pq.read_schema(part).equals(JUDGMENTS)
 
 
-def test_failures_keep_their_answers(staging: Staging, tmp_path: Path) -> None:
+def test_failures_keep_their_answers(folder: JobFolder, tmp_path: Path) -> None:
     """A failed task is no judgment, and what it was answered is not lost."""
     failure = Failure(key("0"), "q", "c", "too long", (exact_answer(0.5), Answer(Status.ERROR)))
-    wrote(staging, "a.parquet", [failed_row(0, failure, JUDGE.hex())])
+    wrote(folder, "a.parquet", [failed_row(0, failure, JUDGE.hex())])
     ledger = Ledger(tmp_path / "ledger", JUDGE)
-    found = collect(staging, 1, ledger, {key("0")})
+    found = collect(folder, 1, ledger)
     ledger.close()
     assert found.failures == {key("0"): failure}
     assert (found.judged, count_rows(tmp_path / "ledger")) == (0, 0)
 
 
-def test_a_torn_file_and_strangers_are_left_out(staging: Staging, tmp_path: Path) -> None:
-    """Half a file is counted and skipped; judgments that the run does not want stay out."""
-    whole = wrote(staging, "a.parquet", [judged_row(0, judgment("0"), JUDGE.hex())])
-    wrote(staging, "b.parquet", [judged_row(1, judgment("unwanted"), JUDGE.hex())])
-    (whole.parent / "c.parquet").write_bytes(whole.read_bytes()[:-20])
+def test_a_torn_file_is_left_out(folder: JobFolder, tmp_path: Path) -> None:
+    """Half a file, an empty one and one with damaged pages are counted and skipped."""
+    whole = wrote(folder, "a.parquet", [judged_row(0, judgment("0"), JUDGE.hex())])
+    content = whole.read_bytes()
+    (whole.parent / "c.parquet").write_bytes(content[:-20])
     (whole.parent / "d.parquet").write_bytes(b"")
+    (whole.parent / "e.parquet").write_bytes(content[:4] + bytes(200) + content[204:])
     ledger = Ledger(tmp_path / "ledger", JUDGE)
-    found = collect(staging, 3, ledger, {key("0")})
+    found = collect(folder, 3, ledger)
     ledger.close()
-    assert (found.judged, found.torn) == (1, 2)
+    assert (found.judged, found.torn) == (1, 3)
 
 
-def test_what_a_cluster_judged_is_shared_with_other_runs(staging: Staging, tmp_path: Path) -> None:
+def test_a_failure_never_hides_a_judgment(folder: JobFolder, tmp_path: Path) -> None:
+    """Of a task that failed here and was judged there, the judgment is kept."""
+    failure = Failure(key("0"), "q", "c", "gone", (Answer(Status.ERROR),))
+    wrote(folder, "a.parquet", [failed_row(0, failure, JUDGE.hex())])
+    wrote(folder, "b.parquet", [judged_row(0, judgment("0"), JUDGE.hex())])
+    wrote(folder, "c.parquet", [failed_row(0, failure, JUDGE.hex())])
+    ledger = Ledger(tmp_path / "ledger", JUDGE)
+    found = collect(folder, 1, ledger)
+    ledger.close()
+    assert (found.judged, found.rows, found.duplicates, found.failures) == (1, 1, 2, {})
+
+
+def test_a_torn_note_does_not_stop_the_next_command(folder: JobFolder) -> None:
+    """What cannot be read of Ray's checkpoint is removed, and its tasks are asked again."""
+    notes = Path(folder.checkpoint)
+    notes.mkdir(parents=True)
+    pq.write_table(pa.table({"id": [1, 2, 3]}), notes / "a.parquet")
+    pq.write_table(pa.table({"id": [4]}), notes / "b.pending.parquet")
+    (notes / "c.parquet").write_bytes(b"")
+    assert folder.written() == 3
+    assert sorted(path.name for path in notes.iterdir()) == ["a.parquet", "b.pending.parquet"]
+
+
+def test_what_a_cluster_judged_is_shared_with_other_runs(folder: JobFolder, tmp_path: Path) -> None:
     """Judgments from a cluster are in the cache like any others."""
-    wrote(staging, "a.parquet", [judged_row(0, judgment("0"), JUDGE.hex())])
+    wrote(folder, "a.parquet", [judged_row(0, judgment("0"), JUDGE.hex())])
     mirror = Mirror(tmp_path / "cache", "owner")
     ledger = Ledger(tmp_path / "ledger", JUDGE, mirror=mirror)
-    collect(staging, 1, ledger, {key("0")})
+    collect(folder, 1, ledger)
     ledger.close()
     assert count_rows(tmp_path / "cache") == 1
 
@@ -90,10 +121,23 @@ def test_what_a_cluster_judged_is_shared_with_other_runs(staging: Staging, tmp_p
 def test_half_a_job_is_none(staging: Staging) -> None:
     """A job exists from the moment it is declared until it is cleared."""
     assert staging.job() is None
-    staging.begin(Job("tasks", 3))
+    job_id, folder = staging.new_folder()
+    job = Job("tasks", "judge", 3, job_id)
+    staging.begin(job)
     staging.note_asked(5)
-    assert (staging.job(), staging.asked()) == (Job("tasks", 3), 5)
+    assert (staging.job(), staging.asked()) == (job, 5)
+    assert not folder.visible()
+    Path(folder.tasks).mkdir()
+    assert folder.visible()
     staging.clear()
+    assert (staging.job(), staging.asked(), folder.visible()) == (None, 0, False)
+
+
+def test_a_damaged_declaration_is_none(staging: Staging) -> None:
+    """A power cut leaves an empty file where the declaration was: the tasks are laid out anew."""
+    staging.begin(Job("tasks", "judge", 3, "id"))
+    for name in ("job.json", "asked.json"):
+        (Path(staging.root) / name).write_bytes(b"")
     assert (staging.job(), staging.asked()) == (None, 0)
 
 
@@ -103,5 +147,7 @@ def test_runs_that_share_a_place_do_not_meet(tmp_path: Path) -> None:
     assert open_staging(None, run, "id").root == str(run / "distributed")
     assert open_staging(str(tmp_path / "shared"), run, "id").root == str(tmp_path / "shared" / "id")
     assert open_staging(f"file://{tmp_path}/shared", run, "id").root == f"{tmp_path}/shared/id"
+    place = open_staging(f"file://{tmp_path}/shared?option=1", run, "id")
+    assert place.root.endswith("/shared/id")
     with pytest.raises(ConfigError, match=r"distributed\.staging"):
         open_staging("nosuch://bucket", run, "id")

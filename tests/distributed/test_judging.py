@@ -5,24 +5,30 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyarrow import fs
 
 from fakes.openai_server import MODEL, FakeOpenAI, serving, status
+from fakes.vllm_package import installed
 from rocketeval.config import JudgeConfig
 from rocketeval.distributed import judging
 from rocketeval.distributed.counting import Counting, Report
-from rocketeval.distributed.judging import JudgeBatches, Terms
+from rocketeval.distributed.judging import JudgeBatches, Terms, identify
+from rocketeval.distributed.staging import JobFolder
 from rocketeval.distributed.task_rows import RESULTS, TASKS
-from rocketeval.engines.base import create_engine
+from rocketeval.engines.base import EngineIdentity, create_engine
 from rocketeval.errors import EngineRefused, EngineUnavailable
 from rocketeval.grading.methods.base import each_item_alone
 from support.make import key
 
 SCRIPTED = JudgeConfig(engine="scripted", model="scripted")
+VLLM = JudgeConfig(engine="vllm", model="judge")
 
 
 class Handle:
@@ -80,6 +86,13 @@ async def working(known: Terms, handle: Handle) -> AsyncIterator[JudgeBatches]:
         yield worker
     finally:
         await worker.aclose()
+
+
+def refused(handle: Handle, reason: str) -> None:
+    """The driver has heard why a worker may not judge."""
+    error = handle.counting.look().error
+    assert isinstance(error, EngineRefused)
+    assert reason in error.message
 
 
 async def test_every_task_becomes_a_row() -> None:
@@ -143,10 +156,10 @@ async def test_without_a_judge_the_worker_gives_up() -> None:
         server.always("/v1/chat/completions", status(503))
         handle = Handle()
         async with working(known, handle) as worker:
-            with pytest.raises(EngineUnavailable, match="The judge is gone"):
-                await worker(batch(4))
+            assert (await worker(batch(4))).num_rows == 0
     progress = handle.counting.look()
     assert isinstance(progress.error, EngineUnavailable)
+    assert "The judge is gone" in progress.error.message
     assert (progress.judged, progress.failed) == (0, 0)
 
 
@@ -156,9 +169,93 @@ async def test_another_judge_is_refused() -> None:
         known = await terms(judge_at(server))
         server.always("/version", status(404))
         handle = Handle()
-        with pytest.raises(EngineRefused, match="is another judge"):
-            await JudgeBatches(known, handle)(batch(4))
-    assert isinstance(handle.counting.look().error, EngineRefused)
+        await JudgeBatches(known, handle)(batch(4))
+    refused(handle, "is another judge")
+
+
+async def test_what_is_judged_goes_back_from_a_batch_that_cannot_be_ended() -> None:
+    """A judge that goes away in the middle takes no paid judgment with it."""
+    async with serving(FakeOpenAI(latency=0.02)) as server:
+        known = await terms(judge_at(server, concurrency=1))
+        handle = Handle()
+
+        async def go_away() -> None:
+            while len(server.chats) < 6:
+                await asyncio.sleep(0.001)
+            server.always("/v1/chat/completions", status(503))
+
+        async with working(known, handle) as worker:
+            table, _ = await asyncio.gather(worker(batch(8)), go_away())
+            assert 0 < table.num_rows < 8
+            assert table["failure"].null_count == table.num_rows
+            assert (await worker(batch(8, 8))).num_rows == 0
+    progress = handle.counting.look()
+    assert isinstance(progress.error, EngineUnavailable)
+    assert progress.in_flight == 0
+
+
+async def test_a_worker_must_fit_the_command(tmp_path: Path) -> None:
+    """Another version, or a machine that does not see the tasks, judges nothing."""
+    known = await terms(SCRIPTED)
+    unseen = JobFolder(fs.LocalFileSystem(), str(tmp_path / "nowhere"))
+    for terms_, reason in (
+        (replace(known, version="0.0.0"), "the command 0.0.0"),
+        (replace(known, folder=unseen), "does not see"),
+    ):
+        handle = Handle()
+        assert (await JudgeBatches(terms_, handle)(batch(4))).num_rows == 0
+        refused(handle, reason)
+
+
+async def test_a_model_inside_a_worker_is_loaded_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who the judge is costs no loading; the worker compares what it has loaded with it."""
+    fake = installed(monkeypatch)
+    identity = await asyncio.to_thread(identify, VLLM, ())
+    assert isinstance(identity, EngineIdentity)
+    assert not fake.engines
+    async with working(Terms(VLLM, each_item_alone, identity, "digest"), Handle()) as worker:
+        table = await worker(batch(4))
+        assert sorted(table["id"].to_pylist()) == list(range(4))
+        assert len(fake.engines) == 1
+    other = replace(identity, version="another")
+    handle = Handle()
+    async with working(Terms(VLLM, each_item_alone, other, "digest"), handle) as worker:
+        await worker(batch(4))
+    refused(handle, "A worker is another judge")
+
+
+async def test_a_model_that_cannot_be_loaded_ends_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The driver hears what vLLM said, although the judge's identity was known."""
+    fake = installed(monkeypatch)
+    identity = await asyncio.to_thread(identify, VLLM, ())
+    assert isinstance(identity, EngineIdentity)
+    fake.cannot_load = RuntimeError("no memory left")
+    handle = Handle()
+    await JudgeBatches(Terms(VLLM, each_item_alone, identity, "digest"), handle)(batch(4))
+    refused(handle, "no memory left")
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"no_such_option": 1}, "no_such_option"),
+        ({"engine_args": {"no_such_argument": 1}}, "no_such_argument"),
+    ],
+)
+async def test_what_only_a_worker_finds_wrong_is_a_refusal(
+    monkeypatch: pytest.MonkeyPatch, options: dict[str, Any], reason: str
+) -> None:
+    """Settings and packages are looked at where the engine is; the driver is told as of a judge."""
+    installed(monkeypatch)
+    wrong = VLLM.model_copy(update={"options": options})
+    found = await asyncio.to_thread(identify, wrong, ())
+    assert isinstance(found, EngineRefused)
+    assert reason in str(found)
+    identity = await asyncio.to_thread(identify, VLLM, ())
+    assert isinstance(identity, EngineIdentity)
+    handle = Handle()
+    await JudgeBatches(Terms(wrong, each_item_alone, identity, "digest"), handle)(batch(4))
+    refused(handle, reason)
 
 
 async def test_a_stop_keeps_what_is_finished(monkeypatch: pytest.MonkeyPatch) -> None:

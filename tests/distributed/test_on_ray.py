@@ -28,8 +28,8 @@ from rocketeval.store.run import RunStore
 from support.make import make_config, write_jsonl
 
 pytestmark = pytest.mark.filterwarnings("ignore")
+KEY = "OPENAI_API_KEY"
 SAME = ("scores.parquet", "scores.jsonl", "ranking.csv", "ranking.json")
-SECRET = "sk-never-written-anywhere"
 TASKS = 96
 
 
@@ -128,10 +128,9 @@ def test_a_run_on_ray_is_the_run_on_one_machine(cluster: LocalCluster, folder: P
 
 
 def test_nothing_is_lost_with_a_worker_and_a_node(
-    cluster: LocalCluster, folder: Path, server: Server, monkeypatch: pytest.MonkeyPatch
+    cluster: LocalCluster, folder: Path, server: Server
 ) -> None:
     """A killed worker and a dead node cost a few answers, which are counted; no key is written."""
-    monkeypatch.setenv("OPENAI_API_KEY", SECRET)
     leaks: list[Path] = []
 
     def strike() -> None:
@@ -141,7 +140,7 @@ def test_nothing_is_lost_with_a_worker_and_a_node(
         staged = RunStore(folder / "runs" / "faults").path / "distributed"
         files = [path for path in staged.rglob("*") if path.is_file()]
         assert files
-        leaks.extend(path for path in files if SECRET.encode() in path.read_bytes())
+        leaks.extend(path for path in files if os.environ[KEY].encode() in path.read_bytes())
 
     run = Run(
         config(folder, "faults", judge=http_judge(server)), observer=Heard(TASKS // 4, strike)
@@ -155,7 +154,9 @@ def test_nothing_is_lost_with_a_worker_and_a_node(
     assert len(answered) == 2 * TASKS
     assert not leaks
     logs = Path("/tmp/ray/session_latest/logs")
-    assert not [p for p in logs.glob("*.*") if p.is_file() and SECRET.encode() in p.read_bytes()]
+    assert not [
+        p for p in logs.glob("*.*") if p.is_file() and os.environ[KEY].encode() in p.read_bytes()
+    ]
 
 
 def test_a_killed_command_goes_on_where_it_was(
@@ -173,14 +174,20 @@ def test_a_killed_command_goes_on_where_it_was(
     command = [sys.executable, "-m", "rocketeval.cli.main", "grade", "killed.yaml", "--on", "ray"]
     environment = {**os.environ, "RAY_ADDRESS": cluster.address}
     store = RunStore(folder / "runs" / "killed")
-    written = store.path / "distributed" / "checkpoint"
+    staging = open_staging(None, store.path, "")
+
+    def durable() -> int:
+        job = staging.job()
+        return 0 if job is None else staging.folder(job.id).written()
+
     first = subprocess.Popen(command, cwd=folder, env=environment, stderr=subprocess.DEVNULL)
-    wait_until(lambda: len(list(written.glob("*.parquet"))) >= 8, "the first batches")
+    wait_until(lambda: durable() >= TASKS // 2, "the first batches")
     first.send_signal(signal.SIGKILL)
     first.wait(30)
     wait_until(lambda: not cluster.judges(), "the end of its workers")
     assert not keys(store)
-    durable = open_staging(None, store.path, "").written()
+    kept = durable()
+    assert kept >= TASKS // 2
     done = subprocess.run(
         [*command, "--json"], cwd=folder, env=environment, capture_output=True, text=True
     )
@@ -190,8 +197,8 @@ def test_a_killed_command_goes_on_where_it_was(
     assert facts["judged"] == TASKS
     answered = Counter(server.log.read_text().splitlines())
     assert len(answered) == 2 * TASKS
-    assert durable >= 8 * 4
-    assert answered.total() - len(answered) <= 2 * (TASKS - durable)
+    # Without what was kept, at least that much would have been answered twice.
+    assert answered.total() - len(answered) < 2 * kept
 
 
 def test_a_stopped_run_keeps_what_is_finished(cluster: LocalCluster, folder: Path) -> None:

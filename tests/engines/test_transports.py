@@ -256,6 +256,18 @@ async def test_a_session_has_the_name_the_user_gives() -> None:
     assert not [name for call in server.calls for name in call.seen.headers if "session" in name]
 
 
+async def test_a_prompt_is_one_session() -> None:
+    """Texts that are written or weighed are spread by prompt, not all sent to one replica."""
+    server = stub("chat")
+    async with judged(server, transport="chat") as engine:
+        for prompt in ("One.", "Two."):
+            await engine.write(prompt, max_tokens=9)
+            await engine.write(prompt, max_tokens=9, temperature=0.7, seed=1)
+            await engine.likelihood(prompt, "Yes.")
+    sessions = [call.seen.headers["x-session-id"] for call in server.calls]
+    assert [len(set(part)) for part in (sessions, sessions[:3], sessions[3:])] == [2, 1, 1]
+
+
 @pytest.mark.parametrize("name", FORMS)
 async def test_own_settings_reach_every_form(name: str) -> None:
     """What the user adds is in every request; what only chats know, in those alone."""

@@ -15,7 +15,7 @@ from contracts.engine_contract import EngineContract
 from fakes.vllm_package import CONTEXT, FakeParams, FakeVLLM, OldParams, installed
 from rocketeval.config import EngineConfig
 from rocketeval.engines import local
-from rocketeval.engines.base import create_engine
+from rocketeval.engines.base import create_engine, foretold_identity
 from rocketeval.engines.vllm_local import VLLMEngine
 from rocketeval.errors import ConfigError, EngineRefused, EngineUnavailable, RequestRejected
 from rocketeval.records import Answer, GradingTask, Status
@@ -97,6 +97,27 @@ async def test_creating_loads_nothing(fake: FakeVLLM) -> None:
     await asyncio.gather(*(engine.grade(TASK, {}) for _ in range(5)))
     assert len(fake.engines) == 1
     await engine.aclose()
+
+
+@pytest.mark.parametrize("params", [FakeParams, OldParams])
+async def test_the_identity_is_known_without_the_model(
+    monkeypatch: pytest.MonkeyPatch, params: type
+) -> None:
+    """What is foretold from the settings is what the loaded model says of itself."""
+    fake = installed(monkeypatch, params)
+    engine = VLLMEngine.create(vllm_config(engine_args={"enforce_eager": True}))
+    foretold = await foretold_identity(engine)
+    assert not fake.engines
+    assert await engine.identify() == foretold
+    await engine.aclose()
+
+
+async def test_a_model_without_settings_is_refused_before_it_is_loaded(fake: FakeVLLM) -> None:
+    """Whoever asks for the identity learns what vLLM says against it."""
+    engine = VLLMEngine.create(vllm_config("unknown"))
+    with pytest.raises(EngineRefused, match="vLLM cannot load 'unknown': ValueError"):
+        await engine.foretell()
+    assert not fake.engines
 
 
 async def test_counting_tokens_does_not_load_the_model(engine: VLLMEngine, fake: FakeVLLM) -> None:

@@ -102,12 +102,7 @@ class FakeEngine:
 
     def __post_init__(self) -> None:
         self.engine_core = SimpleNamespace(shutdown=self._shut_down)
-        self.vllm_config = SimpleNamespace(
-            model_config=SimpleNamespace(
-                dtype="torch.float32", max_model_len=CONTEXT, hf_config=SimpleNamespace()
-            ),
-            cache_config=SimpleNamespace(block_size=16),
-        )
+        self.vllm_config = _settings()
 
     def add_request(self, name: str, prompt: Mapping[str, Any], params: Any) -> None:
         tokens = prompt["prompt_token_ids"]
@@ -168,10 +163,30 @@ def installed(monkeypatch: pytest.MonkeyPatch, params: type = FakeParams) -> Fak
     return fake
 
 
-def _engine_args(**arguments: Any) -> dict[str, Any]:
+class FakeArguments(dict[str, Any]):
+    """What vLLM is to be set up with, by name."""
+
+    def create_engine_config(self, usage_context: str) -> Any:
+        """Return the settings of an engine that is not loaded."""
+        assert usage_context == "llm"
+        if self["model"] == "unknown":
+            raise ValueError("unknown is no model")
+        return _settings()
+
+
+def _settings() -> Any:
+    return SimpleNamespace(
+        model_config=SimpleNamespace(
+            dtype="torch.float32", max_model_len=CONTEXT, hf_config=SimpleNamespace()
+        ),
+        cache_config=SimpleNamespace(block_size=16),
+    )
+
+
+def _engine_args(**arguments: Any) -> FakeArguments:
     if "no_such_argument" in arguments:
         raise TypeError("unexpected keyword argument 'no_such_argument'")
-    return arguments
+    return FakeArguments(arguments)
 
 
 def _words(text: str) -> list[str]:

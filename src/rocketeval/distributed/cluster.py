@@ -7,6 +7,7 @@ import math
 import os
 import signal
 import socket
+import sys
 import threading
 import warnings
 from collections.abc import Iterator
@@ -64,6 +65,12 @@ def connected(on: str, cpus: float = 0.0) -> Iterator[Any]:
             yield ray
         finally:
             ray.shutdown()
+
+
+def starts_here(on: str) -> bool:
+    """Whether `connected` would start a cluster that nothing else can join."""
+    ray = sys.modules.get("ray")
+    return cluster_address(on) == "local" and not (ray and ray.is_initialized())
 
 
 def cluster_address(on: str) -> str:

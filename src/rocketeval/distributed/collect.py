@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rocketeval.distributed.staging import Staging
+from rocketeval.distributed.staging import JobFolder
 from rocketeval.distributed.task_rows import ID, row_to_failure
 from rocketeval.records import Failure
 from rocketeval.store.ledger import ROLL_ROWS, Ledger
 from rocketeval.store.schema import JUDGMENTS
+
+STEP_ROWS = 8192
+"""Rows that are looked at together: a cluster writes a file a batch."""
 
 
 @dataclass
@@ -30,31 +33,58 @@ class Collected:
     torn: int = 0
     """Files whose writer died before their end: left out, their tasks are asked again."""
 
+    def add(self, other: Collected) -> None:
+        """Add what another job left."""
+        self.judged += other.judged
+        self.failures |= other.failures
+        self.rows += other.rows
+        self.duplicates += other.duplicates
+        self.torn += other.torn
 
-def collect(staging: Staging, rows: int, ledger: Ledger, wanted: Collection[bytes]) -> Collected:
+
+def collect(folder: JobFolder, rows: int, ledger: Ledger) -> Collected:
     """Append to the ledger what a job of so many `rows` judged; judgments come once each.
 
-    Rows that the run does not want any more, as after its inputs changed, are kept out.
+    Also those that the run does not want any more, as after its inputs changed: they are paid for.
     """
     found = Collected()
     seen = np.zeros(rows, dtype=bool)
+    failures: dict[int, Failure] = {}
     held: list[pa.Table] = []
-    for table in staging.result_tables():
-        if table is None:
-            found.torn += 1
-            continue
-        fresh = _first_of_each(table, seen)
-        found.rows += fresh.num_rows
-        found.duplicates += table.num_rows - fresh.num_rows
-        failed = fresh.filter(pc.is_valid(fresh["failure"]))
-        for row in failed.to_pylist():
-            failure = row_to_failure(row)
-            found.failures[failure.key] = failure
-        held.append(_new(fresh.filter(pc.is_null(fresh["failure"])), ledger, wanted))
+    read = 0
+    for table in _gathered(folder.result_tables(), found):
+        read += table.num_rows
+        judged = _first_of_each(table.filter(pc.is_null(table["failure"])), seen)
+        found.rows += judged.num_rows
+        for row in table.filter(pc.is_valid(table["failure"])).to_pylist():
+            failures[row[ID]] = row_to_failure(row)
+        held.append(_new(judged, ledger))
         if sum(one.num_rows for one in held) >= ROLL_ROWS:
             found.judged += _append(held, ledger)
     found.judged += _append(held, ledger)
+    # A task that failed on one worker may have been judged by another.
+    left = [failure for number, failure in failures.items() if not seen[number]]
+    found.failures = {failure.key: failure for failure in left}
+    found.rows += len(left)
+    found.duplicates = read - found.rows
     return found
+
+
+def _gathered(parts: Iterable[pa.Table | None], found: Collected) -> Iterator[pa.Table]:
+    """Yield the parts joined to tables of a size that is worth a step; count those torn."""
+    held: list[pa.Table] = []
+    rows = 0
+    for part in parts:
+        if part is None:
+            found.torn += 1
+            continue
+        held.append(part)
+        rows += part.num_rows
+        if rows >= STEP_ROWS:
+            yield pa.concat_tables(held)
+            held, rows = [], 0
+    if held:
+        yield pa.concat_tables(held)
 
 
 def _first_of_each(table: pa.Table, seen: np.ndarray) -> pa.Table:
@@ -65,10 +95,10 @@ def _first_of_each(table: pa.Table, seen: np.ndarray) -> pa.Table:
     return table.take(pa.array(np.sort(chosen)))
 
 
-def _new(table: pa.Table, ledger: Ledger, wanted: Collection[bytes]) -> pa.Table:
-    """Return the judgments that the run wants and its ledger lacks, as the ledger holds them."""
+def _new(table: pa.Table, ledger: Ledger) -> pa.Table:
+    """Return the judgments that the ledger lacks, as it holds them."""
     keys = map(bytes.fromhex, table["key"].to_pylist())
-    chosen = [key in wanted and key not in ledger.finished for key in keys]
+    chosen = [key not in ledger.finished for key in keys]
     return table.filter(pa.array(chosen, pa.bool_())).select(JUDGMENTS.names)
 
 

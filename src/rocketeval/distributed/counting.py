@@ -20,6 +20,8 @@ class Report:
 
     asked: int = 0
     """Tasks that were put to the judge."""
+    answered: int = 0
+    """Of those, the ones that are no longer in flight."""
     retries: int = 0
     """Requests that were sent again."""
     usage: Usage = field(default_factory=Usage)
@@ -36,6 +38,8 @@ class Progress:
     """The sum of all reports."""
 
     asked: int
+    in_flight: int
+    """Tasks that were asked and not answered, also by workers that died since."""
     judged: int
     failed: int
     failed_queries: int
@@ -79,6 +83,7 @@ class Counting:
             failures, self._sum.failures = tuple(self._sum.failures), []
             return Progress(
                 self._sum.asked,
+                self._sum.asked - self._sum.answered,
                 self._judged,
                 self._failed,
                 len(self._failed_queries),
@@ -92,6 +97,7 @@ class Counting:
     def _add(self, report: Report) -> None:
         total = self._sum
         total.asked += report.asked
+        total.answered += report.answered
         total.retries += report.retries
         total.usage += report.usage
         total.missing.update(report.missing)

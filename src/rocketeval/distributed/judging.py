@@ -6,20 +6,31 @@ The engine, the way to ask it and the grading loop are those of a run on one mac
 from __future__ import annotations
 
 import asyncio
+import gc
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
+from socket import gethostname
 from typing import Any
 
 import pyarrow as pa
 
+from rocketeval._version import __version__
 from rocketeval.config import JudgeConfig
 from rocketeval.distributed.counting import Report
+from rocketeval.distributed.staging import JobFolder
 from rocketeval.distributed.task_rows import RESULTS, failed_row, judged_row, read_tasks
-from rocketeval.engines.base import Engine, EngineIdentity, Graded, create_engine, pulse_of
-from rocketeval.errors import EngineError, EngineRefused, EngineUnavailable
+from rocketeval.engines.base import (
+    Engine,
+    EngineIdentity,
+    Graded,
+    create_engine,
+    foretold_identity,
+    pulse_of,
+)
+from rocketeval.errors import ConfigError, EngineError, EngineRefused, EngineUnavailable
 from rocketeval.grading.grade import grade
 from rocketeval.grading.methods.base import Ask
 from rocketeval.observing import Observer
@@ -43,6 +54,10 @@ class Terms:
     """Of the judge's fingerprint, in hex: part of every row."""
     replicas: tuple[str, ...] = ()
     """Base addresses of servers with the same model; the judge's own when empty."""
+    folder: JobFolder | None = None
+    """What every worker must see."""
+    version: str = __version__
+    """Of rocketeval, where the command was given."""
 
 
 @dataclass
@@ -150,9 +165,10 @@ class Replica:
         """Return the engine, once it has shown that it is the run's judge."""
         async with self._opening:
             if self._engine is None:
-                engine = create_engine(self._config)
+                engine = _create(self._config)
                 try:
-                    self._check(await engine.identify())
+                    with _refusing():
+                        self._check(await engine.identify())
                 except EngineError:
                     await engine.aclose()
                     raise
@@ -176,7 +192,10 @@ class Replica:
         try:
             async with self._places:
                 self._reports.now.asked += 1
-                graded = await self._ask(task, known)
+                try:
+                    graded = await self._ask(task, known)
+                finally:
+                    self._reports.now.answered += 1
                 self._reports.now.usage += graded.usage
                 return graded
         finally:
@@ -198,11 +217,13 @@ class JudgeBatches:
     """Grades a batch a call; several calls at once share an engine and its places."""
 
     def __init__(self, terms: Terms, counting: Any) -> None:
+        spare_imports()
         self._terms = terms
         self._counting = counting
         self._reports = Reports()
         addresses = terms.replicas or (terms.judge.base_url,)
         self._replicas = [Replica(terms, address, self._reports) for address in addresses]
+        self._unfit = _unfit(terms)
         self._stop = asyncio.Event()
         self._calls = 0
         self._reporting: asyncio.Task[None] | None = None
@@ -214,10 +235,13 @@ class JudgeBatches:
             return RESULTS.empty_table()
         async with self._reported():
             try:
+                if self._unfit is not None:
+                    raise self._unfit
                 await self._grade(batch)
             except EngineError as error:
+                # What is judged is paid for: it goes back, also from a batch that cannot be ended.
+                self._stop.set()
                 await self._counting.give_up.remote(error)
-                raise
         return pa.Table.from_pylist(list(batch.rows(self._terms.digest)), schema=RESULTS)
 
     async def aclose(self) -> None:
@@ -299,10 +323,37 @@ class JudgeBatches:
             self._stop.set()
 
 
+def _unfit(terms: Terms) -> EngineRefused | None:
+    """Return why this worker may not judge."""
+    here = gethostname()
+    if terms.version != __version__:
+        return EngineRefused(
+            f"{here} runs rocketeval {__version__}, the command {terms.version}.",
+            hint="Install the same version on every machine.",
+        )
+    if terms.folder is not None and not terms.folder.visible():
+        return EngineRefused(
+            f"{here} does not see {terms.folder.path}, where the tasks are.",
+            hint="`distributed.staging` must be a folder that all machines share, or a URI in an "
+            "object store.",
+        )
+    return None
+
+
+def spare_imports() -> None:
+    """Let garbage collection skip what the process has loaded, which stays for its lifetime.
+
+    Ray brings half a million objects along; going through them took a seventh of a worker's time.
+    """
+    gc.collect()
+    gc.freeze()
+
+
 def identify(judge: JudgeConfig, replicas: tuple[str, ...]) -> EngineIdentity | EngineError:
     """Return who the judge is, as a worker sees it, or why it cannot be used.
 
-    Of several replicas, the first that answers tells it.
+    Of several replicas, the first that answers tells it. A model inside the worker is not loaded
+    for it where the engine knows itself before; each worker compares what it has loaded.
     """
     return asyncio.run(_identify(judge, replicas))
 
@@ -310,9 +361,13 @@ def identify(judge: JudgeConfig, replicas: tuple[str, ...]) -> EngineIdentity | 
 async def _identify(judge: JudgeConfig, replicas: tuple[str, ...]) -> EngineIdentity | EngineError:
     error: EngineError | None = None
     for address in replicas or (judge.base_url,):
-        engine = create_engine(judge.model_copy(update={"base_url": address}))
         try:
-            return await engine.identify()
+            engine = _create(judge.model_copy(update={"base_url": address}))
+        except EngineRefused as refused:
+            return refused
+        try:
+            with _refusing():
+                return await foretold_identity(engine)
         except EngineUnavailable as unavailable:
             error = error or unavailable
         except EngineError as refused:
@@ -321,3 +376,17 @@ async def _identify(judge: JudgeConfig, replicas: tuple[str, ...]) -> EngineIden
             await engine.aclose()
     assert error is not None
     return error
+
+
+def _create(judge: JudgeConfig) -> Engine:
+    with _refusing():
+        return create_engine(judge)
+
+
+@contextmanager
+def _refusing() -> Iterator[None]:
+    """Say as the judge's refusal what only a worker finds wrong, such as a package it lacks."""
+    try:
+        yield
+    except ConfigError as error:
+        raise EngineRefused(error.message, hint=error.hint) from error

@@ -1,6 +1,6 @@
 """The driver: tasks from the staging folder through judges on a cluster back to it.
 
-    read_parquet -> blocks of a few seconds' work -> JudgeBatches actors -> write_parquet
+    read_parquet, in blocks of a few seconds' work -> JudgeBatches actors -> write_parquet
 
 Ray Data keeps a checkpoint of the ids that it wrote: a job whose driver died goes on from there.
 The dataset runs in an actor on the driver's node, also where the driver itself is a Ray client.
@@ -19,8 +19,8 @@ from typing import Any
 from rocketeval._version import __version__
 from rocketeval.config import DistributedConfig
 from rocketeval.distributed.counting import Counting, Progress
-from rocketeval.distributed.judging import JudgeBatches, Terms, identify
-from rocketeval.distributed.staging import Staging
+from rocketeval.distributed.judging import JudgeBatches, Terms, identify, spare_imports
+from rocketeval.distributed.staging import Job, JobFolder, Staging
 from rocketeval.distributed.task_rows import ID
 from rocketeval.engines.base import EngineIdentity
 from rocketeval.errors import ClusterError, EngineError, Stopped
@@ -29,15 +29,20 @@ LOOK_SECONDS = 0.5
 NOTE_SECONDS = 2.0
 """Between two notes of how many tasks were asked."""
 CALM_SECONDS = 3.0
-"""After a stop, without a change for so long, all that was in flight is written."""
+"""After a stop and the last answer, all is written when nothing has changed for so long."""
+LOST_SECONDS = 120.0
+"""After a stop, an answer that takes longer than this after the one before is not waited for: its
+worker may have died."""
 FILTER_BYTES = 64 << 20
 """Memory to reserve for what skips finished ids, unless they need more."""
 THREADS = 4
 """Of the actor that runs the dataset: one does, the others hear reports."""
 WORKERS_PER_READER = 8
 """Each reader and writer is a process; one reader keeps many workers busy."""
-HELPERS = 3.0
-"""Ray's CPUs for what is not judging: to read, to cut into batches, to skip and to write."""
+WRITERS_PER_WORKER = 2
+"""One writer alone falls behind a quick judge, and its work is durable late."""
+HELPERS = 2.0
+"""Ray's CPUs for what is not judging: to read, to skip what is finished, and to write."""
 SMALL_TASK = 0.25
 """Ray's CPUs for reading and writing: they mostly wait."""
 
@@ -47,8 +52,14 @@ class Flow:
     """A job as the cluster gets it."""
 
     staging: Staging
+    job: Job
     terms: Terms
     settings: DistributedConfig
+
+    @property
+    def folder(self) -> JobFolder:
+        """Where the job's files are."""
+        return self.staging.folder(self.job.id)
 
 
 def run_dataset(flow: Flow, counting: Any) -> None:
@@ -56,28 +67,32 @@ def run_dataset(flow: Flow, counting: Any) -> None:
     import ray.data
     from ray.data.checkpoint import CheckpointConfig
 
-    staging, settings = flow.staging, flow.settings
+    folder, settings = flow.folder, flow.settings
     context = ray.data.DataContext.get_current()
     context.enable_progress_bars = False
     context.print_on_execution_start = False
     # The newer reader starts a pool of processes to read the footers of a handful of files.
     context.use_datasource_v2 = False
+    # Nor does anyone look at the memory of every single batch, which takes a thread each.
+    context.memory_usage_poll_interval_s = None
     checkpoint = CheckpointConfig(
         ID,
-        staging.checkpoint,
-        override_filesystem=staging.filesystem,
+        folder.checkpoint,
+        override_filesystem=folder.filesystem,
         delete_checkpoint_on_success=False,
     )
     checkpoint.checkpoint_actor_memory_bytes = FILTER_BYTES
     context.checkpoint_config = checkpoint
     least, most = settings.pool
     tasks = ray.data.read_parquet(
-        staging.tasks,
-        filesystem=staging.filesystem,
+        folder.tasks,
+        filesystem=folder.filesystem,
         ray_remote_args={"num_cpus": SMALL_TASK},
         concurrency=-(-most // WORKERS_PER_READER),
+        # The reader itself cuts files into blocks: each is a batch, and durable as one.
+        override_num_blocks=-(-flow.job.rows // settings.batch),
     )
-    judged = tasks.repartition(target_num_rows_per_block=settings.batch).map_batches(
+    judged = tasks.map_batches(
         JudgeBatches,
         fn_constructor_args=(flow.terms, counting),
         batch_size=None,
@@ -92,16 +107,22 @@ def run_dataset(flow: Flow, counting: Any) -> None:
         ),
     )
     judged.write_parquet(
-        staging.results,
-        filesystem=staging.filesystem,
+        folder.results,
+        filesystem=folder.filesystem,
         ray_remote_args={"num_cpus": SMALL_TASK},
-        concurrency=most,
+        concurrency=WRITERS_PER_WORKER * most,
         compression="zstd",
     )
 
 
 class Runner(Counting):
     """Runs a dataset and hears from its workers; runs as a Ray actor with several threads."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        import ray.data  # noqa: F401 - takes a second, while the driver lays out the tasks
+
+        spare_imports()
 
     def run(self, flow: Flow) -> None:
         """Return when the dataset is finished."""
@@ -118,9 +139,12 @@ def look_around(judge: Any, replicas: tuple[str, ...]) -> tuple[str, EngineIdent
 class Cluster:
     """What the grading stage asks of Ray."""
 
-    def __init__(self, ray: Any, settings: DistributedConfig) -> None:
+    def __init__(self, ray: Any, settings: DistributedConfig, *, own: bool = False) -> None:
         self._ray = ray
         self._settings = settings
+        self._own = own
+        """Whether it was started here: nothing will join it."""
+        self.lacking = ""
 
     async def identify(self, judge: Any, stop: asyncio.Event) -> EngineIdentity:
         """Return the judge's identity, told by a worker with the resources of an actor."""
@@ -129,6 +153,13 @@ class Cluster:
         )
         pending = asking.remote(judge, self._settings.replicas)
         while not await self._ready(pending):
+            self.lacking = self.shortage()
+            if self.lacking and self._own:
+                raise ClusterError(
+                    f"This machine cannot hold the workers: they need {self.lacking}.",
+                    hint="Lower `distributed.actors`, `cpus` or `gpus`, or name a cluster "
+                    "with --on.",
+                )
             if stop.is_set():
                 self._ray.cancel(pending, force=True)
                 raise Stopped("Stopped before the first task.")
@@ -144,51 +175,60 @@ class Cluster:
 
     def shortage(self) -> str:
         """Return what the cluster lacks at this moment, in words; empty when it can begin."""
-        there = self._ray.cluster_resources()
-        least, _ = self._settings.pool
-        needed = {"CPU": cpus_needed(self._settings), "GPU": least * self._settings.gpus}
+        settings = self._settings
+        nodes = [node["Resources"] for node in self._ray.nodes() if node["Alive"]]
+        worker = {"CPU": settings.cpus, "GPU": settings.gpus}
+        if not any(all(node.get(kind, 0) >= worker[kind] for kind in worker) for node in nodes):
+            wanted = " and ".join(
+                f"{amount:g} {kind}s" for kind, amount in worker.items() if amount
+            )
+            return f"a machine with {wanted} for each worker, of which the cluster has none"
+        needed = {"CPU": cpus_needed(settings), "GPU": settings.pool[0] * settings.gpus}
+        there = {kind: sum(node.get(kind, 0) for node in nodes) for kind in needed}
         return " and ".join(
-            f"{amount:g} {kind}s, of which the cluster has {there.get(kind, 0):g}"
+            f"{amount:g} {kind}s, of which the cluster has {there[kind]:g}"
             for kind, amount in needed.items()
-            if there.get(kind, 0) < amount
+            if there[kind] < amount
         )
 
     async def run(
-        self, flow: Flow, stop: asyncio.Event, watch: Callable[[Progress], bool]
+        self, runner: Any, flow: Flow, stop: asyncio.Event, watch: Callable[[Progress], bool]
     ) -> Progress:
         """Run the job to its end and return the last progress, which `watch` is told as it goes.
 
-        It ends early when `stop` is set, after what is in flight, or when `watch` returns False.
-        Raises what made a worker give up.
+        It ends early, after what is in flight, when `stop` is set or a worker gives up, whose
+        reason is raised; and at once when `watch` returns False.
         """
         earlier = flow.staging.asked()
-        with self._runner() as runner:
-            done = runner.run.remote(flow)
-            noted = time.monotonic()
-            calm = Calm()
-            while True:
-                finished = await self._ready(done)
-                progress: Progress = await self._get(runner.look.remote())
-                wanted = watch(progress)
-                if finished or not wanted or progress.error:
+        done = runner.run.remote(flow)
+        noted = time.monotonic()
+        calm = Calm()
+        while True:
+            finished = await self._ready(done)
+            progress: Progress = await self._get(runner.look.remote())
+            wanted = watch(progress)
+            if finished or not wanted:
+                break
+            if stop.is_set() or progress.error:
+                await self._get(runner.stop.remote())
+                if calm.ended(progress):
                     break
-                if stop.is_set():
-                    await self._get(runner.stop.remote())
-                    if calm.since(progress) > CALM_SECONDS:
-                        break
-                if time.monotonic() - noted > NOTE_SECONDS:
-                    flow.staging.note_asked(earlier + progress.asked)
-                    noted = time.monotonic()
-            flow.staging.note_asked(earlier + progress.asked)
-            if progress.error:
-                raise progress.error
-            if finished:
-                await self._get(done)
+            if time.monotonic() - noted > NOTE_SECONDS:
+                flow.staging.note_asked(earlier + progress.asked)
+                noted = time.monotonic()
+        flow.staging.note_asked(earlier + progress.asked)
+        if progress.error:
+            raise progress.error
+        if finished:
+            await self._get(done)
         return progress
 
     @contextmanager
-    def _runner(self) -> Iterator[Any]:
-        """Give the actor that runs the dataset, beside the driver; it ends with the block."""
+    def runner(self) -> Iterator[Any]:
+        """Give the actor that will run a dataset, beside the driver; it ends with the block.
+
+        It starts while the driver goes on.
+        """
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
         here = NodeAffinitySchedulingStrategy(
@@ -230,12 +270,13 @@ class Calm:
         self._last: tuple[int, int] | None = None
         self._since = time.monotonic()
 
-    def since(self, progress: Progress) -> float:
-        """Return for how many seconds no task was asked or finished."""
+    def ended(self, progress: Progress) -> bool:
+        """Return whether all that was in flight is answered and written, or will never be."""
         now = (progress.asked, progress.judged + progress.failed)
         if now != self._last:
             self._last, self._since = now, time.monotonic()
-        return time.monotonic() - self._since
+        quiet = time.monotonic() - self._since
+        return quiet > (LOST_SECONDS if progress.in_flight else CALM_SECONDS)
 
 
 def _for_people(error: BaseException) -> ClusterError:

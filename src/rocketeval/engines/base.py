@@ -163,6 +163,13 @@ def pulse_of(engine: object) -> Pulse:
     return pulse if isinstance(pulse, Pulse) else Pulse()
 
 
+async def foretold_identity(engine: Engine) -> EngineIdentity:
+    """Return an engine's identity; one with a `foretell` knows it before it loads its model."""
+    foretell = getattr(engine, "foretell", engine.identify)
+    identity: EngineIdentity = await foretell()
+    return identity
+
+
 def create_engine(config: EngineConfig, home: Path | None = None) -> Engine:
     """Return the engine that `config` names; `home` is a folder for files of its own."""
     return ENGINES.get(config.engine).create(config, home)

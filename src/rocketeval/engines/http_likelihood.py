@@ -18,15 +18,17 @@ def refuse_untelling(server: Server, url: str) -> None:
         raise refused_likelihood(f"The server at {url}")
 
 
-async def ask_likelihood(wire: Wire, prompt: str, text: str, meter: Meter) -> tuple[float, ...]:
+async def ask_likelihood(
+    wire: Wire, prompt: str, text: str, headers: Mapping[str, str], meter: Meter
+) -> tuple[float, ...]:
     """Return the log-probability of each token of `text` after `prompt`."""
     said = await _spoken(wire, prompt, text)
     if wire.server.kind == "vllm":
-        choice = await _complete(wire, said, {"prompt_logprobs": 0}, meter)
+        choice = await _complete(wire, said, {"prompt_logprobs": 0}, headers, meter)
         if choice.get("prompt_logprobs") is not None:
             with expected_shape("a completion with the log-probabilities of its prompt"):
                 return said.logprobs(_by_token(said, choice["prompt_logprobs"]))
-    choice = await _complete(wire, said, {"echo": True, "logprobs": 1}, meter)
+    choice = await _complete(wire, said, {"echo": True, "logprobs": 1}, headers, meter)
     with expected_shape("a completion that repeats its prompt"):
         told = list(choice["logprobs"]["token_logprobs"])
     # One more: the token that was written after the prompt.
@@ -62,7 +64,11 @@ async def _spoken(wire: Wire, prompt: str, text: str) -> Spoken:
 
 
 async def _complete(
-    wire: Wire, said: Spoken, settings: Mapping[str, Any], meter: Meter
+    wire: Wire,
+    said: Spoken,
+    settings: Mapping[str, Any],
+    headers: Mapping[str, str],
+    meter: Meter,
 ) -> dict[str, Any]:
     body = {
         "model": wire.model,
@@ -73,7 +79,7 @@ async def _complete(
         **settings,
         **wire.raw_extra,
     }
-    reply = await wire.http.post("/completions", body, meter)
+    reply = await wire.http.post("/completions", body, meter, headers=headers)
     meter.answered(reply)
     choice: dict[str, Any] = items_of(reply, "choices", 1)[0]
     return choice

@@ -119,10 +119,7 @@ class OpenAIEngine:
     async def grade(self, task: GradingTask, known: Mapping[int, Answer]) -> Graded:
         """Answer every item of `task` that is not already `known`."""
         transport = (await self._probe()).transport
-        name = self.config.session_header
-        # Tells a router to send all items of a response to one replica.
-        headers = {name: task.key.hex()} if name else {}
-        return await Asking(transport, task, known, headers).graded()
+        return await Asking(transport, task, known, self._session(task.key)).graded()
 
     async def tokenise(self, prompts: Sequence[str]) -> list[list[int]] | None:
         """Return the tokens of each prompt inside the chat template, None if it is not known."""
@@ -147,7 +144,9 @@ class OpenAIEngine:
         meter = Meter()
         wire = replace(await self._plain_wire(), temperature=temperature)
         settings = writing_settings(max_tokens, seed)
-        text, finished = read_text(await complete_chat(wire, user(prompt), settings, {}, meter))
+        headers = self._session(content_hash("prompt", prompt))
+        choice = await complete_chat(wire, user(prompt), settings, headers, meter)
+        text, finished = read_text(choice)
         return Written(text, meter.usage, finished)
 
     async def likelihood(self, prompt: str, text: str) -> Likelihood:
@@ -157,11 +156,20 @@ class OpenAIEngine:
             raise RequestRejected(NO_TEXT)
         meter = Meter()
         wire = (await self._probe()).wire
-        return Likelihood(await ask_likelihood(wire, prompt, text, meter), meter.usage)
+        headers = self._session(content_hash("prompt", prompt))
+        return Likelihood(await ask_likelihood(wire, prompt, text, headers, meter), meter.usage)
 
     async def aclose(self) -> None:
         """Close the connections."""
         await self._http.aclose()
+
+    def _session(self, key: bytes) -> dict[str, str]:
+        """Return the header by which a router keeps what has one key on one replica.
+
+        Requests without it would all go to the same replica under consistent hashing.
+        """
+        name = self.config.session_header
+        return {name: key.hex()} if name else {}
 
     async def _look(self) -> Server:
         if self._server is None:

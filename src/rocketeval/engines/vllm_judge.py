@@ -50,7 +50,7 @@ class Judge:
     @property
     def logprobs(self) -> str:
         """The logprob mode, part of the judge's fingerprint."""
-        return f"top{self.top_logprobs}" if self.labels is None else f"exact{self.labels.ids}"
+        return logprob_mode(self.labels, self.top_logprobs)
 
     def read(self, output: Any) -> Answer:
         """Return the answer in a finished request."""
@@ -115,17 +115,12 @@ async def open_judge(
     """Return the judge that the engine of `driver`, which is loaded, makes."""
     from vllm import SamplingParams
 
-    async def encode(text: str) -> list[int]:
-        return chat.encode(text)
-
-    await refuse_split_labels(config.labels, encode, config.model)
-    labels = await find_label_tokens(readout, encode) if _tells_chosen_tokens() else None
+    labels = await find_labels(chat, readout, config)
     asked: dict[str, Any] = (
         {"logprobs": config.top_logprobs} if labels is None else {"logprob_token_ids": labels.ids}
     )
     settings = driver.engine.vllm_config
     model, cache = settings.model_config, settings.cache_config
-    dtype = str(model.dtype).removeprefix("torch.")
     return Judge(
         driver,
         chat,
@@ -133,12 +128,33 @@ async def open_judge(
         labels,
         called(config.labels),
         SamplingParams(max_tokens=1, temperature=0.0, detokenize=False, **asked),
-        await asyncio.to_thread(_version, model, dtype, chat, config, options),
-        dtype,
+        await asyncio.to_thread(tell_version, model, chat, config, options),
+        _dtype(model),
         config.top_logprobs,
         int(model.max_model_len),
         int(cache.block_size),
     )
+
+
+async def find_labels(
+    chat: ChatTokenizer, readout: AnyReadout, config: EngineConfig
+) -> LabelTokens | None:
+    """Return the tokens of the labels; None where vLLM cannot tell them, or one is not a token."""
+
+    async def encode(text: str) -> list[int]:
+        return chat.encode(text)
+
+    await refuse_split_labels(config.labels, encode, config.model)
+    return await find_label_tokens(readout, encode) if _tells_chosen_tokens() else None
+
+
+def logprob_mode(labels: LabelTokens | None, top_logprobs: int) -> str:
+    """Return how probabilities are asked for."""
+    return f"top{top_logprobs}" if labels is None else f"exact{labels.ids}"
+
+
+def _dtype(model: Any) -> str:
+    return str(model.dtype).removeprefix("torch.")
 
 
 def _tells_chosen_tokens() -> bool:
@@ -147,10 +163,13 @@ def _tells_chosen_tokens() -> bool:
     return hasattr(SamplingParams, "logprob_token_ids")
 
 
-def _version(
-    model: Any, dtype: str, chat: ChatTokenizer, config: EngineConfig, options: VLLMOptions
+def tell_version(
+    model: Any, chat: ChatTokenizer, config: EngineConfig, options: VLLMOptions
 ) -> str:
-    """Return everything about the set-up that can change a probability."""
+    """Return everything about the set-up that can change a probability.
+
+    `model` is vLLM's model config, which it has before it loads any weights.
+    """
     import vllm
     from vllm.platforms import current_platform
 
@@ -163,6 +182,6 @@ def _version(
         weights = str(getattr(model.hf_config, "_commit_hash", None) or "unknown")[:16]
     device = str(current_platform.device_type)
     return (
-        f"{vllm.__version__} {device} {dtype} tp{options.tensor_parallel_size} "
+        f"{vllm.__version__} {device} {_dtype(model)} tp{options.tensor_parallel_size} "
         f"weights {weights} settings {settings.hex()[:16]}"
     )

@@ -58,11 +58,27 @@ class VLLMOptions(Section):
 
 def load_engine(config: EngineConfig, options: VLLMOptions) -> Any:
     """Return a loaded vLLM engine; raises whatever vLLM raises."""
+    parsed = _arguments(config, options)
+    from vllm import LLMEngine
+    from vllm.usage.usage_lib import UsageContext
+
+    return LLMEngine.from_engine_args(parsed, usage_context=UsageContext.LLM_CLASS)
+
+
+def read_settings(config: EngineConfig, options: VLLMOptions) -> Any:
+    """Return the settings that a loaded engine would have, without its weights."""
+    parsed = _arguments(config, options)
+    from vllm.usage.usage_lib import UsageContext
+
+    return parsed.create_engine_config(UsageContext.LLM_CLASS)
+
+
+def _arguments(config: EngineConfig, options: VLLMOptions) -> Any:
+    """Return vLLM's EngineArgs."""
     for name, value in _ENVIRONMENT.items():
         os.environ.setdefault(name, value)
-    from vllm import EngineArgs, LLMEngine
+    from vllm import EngineArgs
     from vllm.platforms import current_platform
-    from vllm.usage.usage_lib import UsageContext
 
     chosen = {
         "dtype": options.dtype,
@@ -80,7 +96,7 @@ def load_engine(config: EngineConfig, options: VLLMOptions) -> Any:
         **options.engine_args,
     }
     try:
-        parsed = EngineArgs(
+        return EngineArgs(
             model=config.model, max_logprobs=max(20, config.top_logprobs), **arguments
         )
     except TypeError as error:
@@ -88,7 +104,6 @@ def load_engine(config: EngineConfig, options: VLLMOptions) -> Any:
             f"options.engine_args: this vLLM does not take them: {error}.",
             hint="The names are those of vLLM's EngineArgs, with underscores.",
         ) from None
-    return LLMEngine.from_engine_args(parsed, usage_context=UsageContext.LLM_CLASS)
 
 
 def not_loaded(model: str, error: Exception) -> EngineError | ConfigError:

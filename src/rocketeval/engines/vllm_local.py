@@ -17,11 +17,18 @@ from rocketeval.engines.likelihood import NO_TEXT
 from rocketeval.engines.local import need_package, refuse_settings
 from rocketeval.engines.scale_readout import make_readout
 from rocketeval.engines.vllm_driver import Driver
-from rocketeval.engines.vllm_judge import Judge, open_judge
+from rocketeval.engines.vllm_judge import (
+    Judge,
+    find_labels,
+    logprob_mode,
+    open_judge,
+    tell_version,
+)
 from rocketeval.engines.vllm_load import (
     VLLMOptions,
     load_engine,
     not_loaded,
+    read_settings,
     tokenizer_settings,
 )
 from rocketeval.errors import EngineError, EngineUnavailable, RequestRejected
@@ -76,12 +83,28 @@ class VLLMEngine:
         """Load the model; return all about it that can change a probability."""
         await self.ready()
         judge = await self._open()
+        return self._identity(judge.version, judge.logprobs)
+
+    async def foretell(self) -> EngineIdentity:
+        """Return the identity that the model has once it is loaded, without loading its weights."""
+        chat = await self._tokenizer()
+        try:
+            settings = await asyncio.to_thread(read_settings, self.config, self.options)
+        except Exception as error:
+            raise not_loaded(self.config.model, error) from error
+        labels = await find_labels(chat, self.readout, self.config)
+        version = await asyncio.to_thread(
+            tell_version, settings.model_config, chat, self.config, self.options
+        )
+        return self._identity(version, logprob_mode(labels, self.config.top_logprobs))
+
+    def _identity(self, version: str, logprobs: str) -> EngineIdentity:
         return EngineIdentity(
             engine="vllm",
             model=self.config.model,
             endpoint="in-process",
-            version=judge.version,
-            logprobs=judge.logprobs,
+            version=version,
+            logprobs=logprobs,
             readout=self.readout.hash,
         )
 

@@ -7,22 +7,18 @@ import time
 from typing import Any
 
 from rocketeval.config import RunConfig
-from rocketeval.distributed.cluster import check_address, connected, need_ray
-from rocketeval.distributed.collect import Collected, collect
-from rocketeval.distributed.counting import Progress
+from rocketeval.distributed.cluster import check_address, connected, need_ray, starts_here
 from rocketeval.distributed.judging import Terms
-from rocketeval.distributed.ray_run import Cluster, Flow, cpus_needed
-from rocketeval.distributed.staging import Job, Staging, open_staging
-from rocketeval.distributed.task_rows import write_tasks
+from rocketeval.distributed.ray_run import Cluster, cpus_needed
+from rocketeval.distributed.staging import open_staging
 from rocketeval.engines.base import ENGINES, create_engine
-from rocketeval.errors import ConfigError, EngineError
-from rocketeval.grading.grade import USELESS_AFTER, USELESS_QUERIES, Grading
+from rocketeval.errors import ConfigError
 from rocketeval.grading.judge import fingerprint
 from rocketeval.grading.methods.table import create_method
-from rocketeval.hashing import combine
 from rocketeval.observing import Observer, Pulse
-from rocketeval.records import Failure, Usage
-from rocketeval.stages.grading_work import GradingWork, open_grading, stop_without_judge
+from rocketeval.stages.grading_work import open_grading, stop_without_judge
+from rocketeval.stages.ray_jobs import Jobs, refuse_another_judge
+from rocketeval.stages.ray_watch import Watched
 from rocketeval.store.run import RunStore
 
 
@@ -65,15 +61,21 @@ async def grade_on_ray(
     method = create_method(config)
     staging = open_staging(place.staging, store.path, store.manifest()["run_id"])
     observer.watched(lambda: Pulse(waiting=f"waiting for Ray ({place.cluster})"))
+    own = starts_here(place.cluster)
     with connected(place.cluster, cpus_needed(place)) as ray:
-        cluster = Cluster(ray, place)
+        cluster = Cluster(ray, place, own=own)
+        observer.watched(
+            lambda: Pulse(waiting=f"waiting for {cluster.lacking or 'the first worker'}")
+        )
         identity = await cluster.identify(config.judge, stop)
         judge = fingerprint(identity, method)
+        refuse_another_judge(staging, judge)
         with open_grading(store, config, method, judge, observer) as work:
             terms = Terms(config.judge, method.asking, identity, judge.digest.hex(), place.replicas)
             started = time.monotonic()
             watched = Watched(observer, proven=bool(work.ledger.finished))
-            outcome = await _graded(work, cluster, Flow(staging, terms, place), watched, stop)
+            jobs = Jobs(work, cluster, staging, terms, place, watched, stop)
+            outcome = await jobs.run()
             seconds = time.monotonic() - started
             work.keep_failures(outcome.found.failures.values())
     if outcome.error is not None:
@@ -86,122 +88,10 @@ async def grade_on_ray(
     stop_without_judge(watched.useless(), len(work.ledger.finished))
     facts = work.facts(
         judged=outcome.found.judged,
-        failed=len(outcome.found.failures),
+        failed=len(outcome.found.failures.keys() - work.ledger.finished),
         spent=watched.spent,
         seconds=seconds,
+        # An earlier command paid for a part.
+        bill=not jobs.resumed,
     )
     return {**facts, "ray": {"on": place.cluster, **outcome.facts()}}
-
-
-class Watched:
-    """Tells an observer how far a cluster is."""
-
-    def __init__(self, observer: Observer, *, proven: bool) -> None:
-        self._observer = observer
-        self._proven = proven
-        self._judged = 0
-        self._missing: dict[Any, int] = {}
-        self._retries = 0
-        self._failures: list[Failure] = []
-        self._useless = False
-        self._shortage = ""
-        self.spent = Usage()
-
-    def wait_for(self, shortage: str) -> None:
-        """Say what the cluster lacks, until the first task is asked all the same."""
-        self._shortage = shortage
-        self._observer.watched(self._pulse)
-
-    def _pulse(self) -> Pulse:
-        lacking = f"waiting for {self._shortage}" if self._shortage else ""
-        return Pulse(retries=self._retries, waiting=lacking)
-
-    def __call__(self, progress: Progress) -> bool:
-        """Tell what is new; return whether it is worth going on."""
-        if progress.asked:
-            self._shortage = ""
-        if progress.judged > self._judged:
-            fresh = {
-                status: count - self._missing.get(status, 0)
-                for status, count in progress.missing.items()
-            }
-            self._observer.counted(progress.judged - self._judged, fresh)
-            self._judged, self._missing = progress.judged, dict(progress.missing)
-        self.spent, self._retries = progress.usage, progress.retries
-        self._observer.spent(progress.usage)
-        for failure in progress.failures:
-            self._failures.append(failure)
-            self._observer.failed(failure)
-        self._useless = (
-            not (self._proven or self._judged)
-            and progress.failed >= USELESS_AFTER
-            and progress.failed_queries >= USELESS_QUERIES
-        )
-        return not self._useless
-
-    def useless(self) -> Grading:
-        """Return how grading ended, as far as the judge is to blame."""
-        return Grading(failures=self._failures, useless=self._useless)
-
-
-class Outcome:
-    """What came back from a cluster."""
-
-    def __init__(self, found: Collected, asked: int, error: EngineError | None) -> None:
-        self.found = found
-        self.asked = asked
-        self.error = error
-
-    def facts(self) -> dict[str, int]:
-        """Return counts for the manifest."""
-        return {
-            "asked": self.asked,
-            "asked_again": max(0, self.asked - self.found.rows),
-            "duplicates": self.found.duplicates,
-            "torn": self.found.torn,
-        }
-
-
-async def _graded(
-    work: GradingWork, cluster: Cluster, flow: Flow, watched: Watched, stop: asyncio.Event
-) -> Outcome:
-    """Run the job that is left, and take in what it brings; a job that was killed is resumed."""
-    staging = flow.staging
-    earlier = _prepare(work, staging)
-    job = staging.job()
-    if job is None:
-        return Outcome(earlier, 0, None)
-    error: EngineError | None = None
-    watched.wait_for(cluster.shortage())
-    try:
-        await cluster.run(flow, stop, watched)
-    except EngineError as given_up:
-        error = given_up
-    found = collect(staging, job.rows, work.ledger, work.wanted)
-    asked = staging.asked()
-    staging.clear()
-    found.judged += earlier.judged
-    found.failures = {**earlier.failures, **found.failures}
-    return Outcome(found, asked, error)
-
-
-def _prepare(work: GradingWork, staging: Staging) -> Collected:
-    """Lay out the tasks that are left, unless a killed job did; return what another job left."""
-    job = staging.job()
-    if job is not None and job.made_for == _stands_for(work):
-        work.announce(staging.written())
-        return Collected()
-    left = Collected()
-    if job is not None:
-        left = collect(staging, job.rows, work.ledger, work.wanted)
-    staging.clear()
-    made_for = _stands_for(work)
-    rows = write_tasks(work.tasks(), work.known(), staging.filesystem, staging.tasks)
-    if rows:
-        staging.begin(Job(made_for, rows))
-    return left
-
-
-def _stands_for(work: GradingWork) -> str:
-    """Return what tells a job from one with another judge or other tasks."""
-    return combine(work.judge.digest, *sorted(work.unfinished())).hex()

@@ -63,9 +63,12 @@ class GradingWork:
         """Return the judgments that are missing now."""
         return {key for key in self.wanted if key not in self.ledger.finished}
 
-    def tasks(self) -> Iterator[GradingTask]:
-        """Yield the tasks that are left, in query order."""
-        done = self.ledger.finished.__contains__
+    def tasks(self, but: Collection[bytes] = ()) -> Iterator[GradingTask]:
+        """Yield the tasks that are left, in query order, `but` these."""
+
+        def done(key: bytes) -> bool:
+            return key in self.ledger.finished or key in but
+
         return unfinished_tasks(self.store.inputs, self.method.prompt, self.judge.digest, done)
 
     def known(self) -> Known:
@@ -80,8 +83,13 @@ class GradingWork:
         unfinished = self.unfinished()
         self.store.save_failures(failure for key, failure in latest.items() if key in unfinished)
 
-    def facts(self, *, judged: int, failed: int, spent: Usage, seconds: float) -> dict[str, Any]:
-        """Return counts and cost of this grading, for the manifest."""
+    def facts(
+        self, *, judged: int, failed: int, spent: Usage, seconds: float, bill: bool = True
+    ) -> dict[str, Any]:
+        """Return counts and cost of this grading, for the manifest.
+
+        Without a `bill` where what was planned is not what this command paid for.
+        """
         price = self.config.judge.price
         unfinished = self.unfinished()
         return {
@@ -95,7 +103,9 @@ class GradingWork:
             "responses_without_checklist": self.without_checklist,
             "usage": usage_facts(spent, price),
             "usage_of_ledger": usage_facts(self.store.ledger_usage(), price),
-            "bill": make_bill(self.store.plan(), self.wanted, self.left, spent, seconds, price),
+            "bill": make_bill(self.store.plan(), self.wanted, self.left, spent, seconds, price)
+            if bill
+            else None,
         }
 
     def _responses(self, keys: Collection[bytes]) -> int:

@@ -1,0 +1,232 @@
+"""Hold a model inside Ray's workers against the same model in one process, answer by answer.
+
+    PYTHON studies/distributed/vllm_on_ray.py [--model FOLDER] [--items 4] [--dtypes NAME ...]
+        [--record]
+
+PYTHON is that of an environment with vLLM, Ray and rocketeval: `studies/judges/serve_vllm.sh
+--install` makes one, into which go `pip install 'ray[data]'` and rocketeval. The model is a folder
+that `studies/judges/convert_to_hf.py` made; absent, smollm2-135m-instruct-bf16 in
+$ROCKETEVAL_WEIGHTS (~/.cache/rocketeval/weights).
+
+300 responses with up to four items each are judged four times with `engine: vllm`, always by a new
+process with an empty prefix cache: twice on one machine, which shows how far the engine repeats
+itself, by one worker on Ray, and by two workers on a local cluster of two nodes. Every engine has
+one thread, so that the arithmetic is the same. Seconds are those of the whole command: the start
+of Python, of the workers and of vLLM are in them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import yaml
+from numpy.typing import NDArray
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from distributed.short_answers import ITEMS, write_short_answers
+from robustness.ray_cluster import LocalCluster, local_cluster
+
+from rocketeval.stages.answers import read_answers
+from rocketeval.store.run import RunStore
+
+RECORDED = Path(__file__).parent / "recorded" / "vllm_on_ray.txt"
+WEIGHTS = Path(os.environ.get("ROCKETEVAL_WEIGHTS", "~/.cache/rocketeval/weights")).expanduser()
+BATCH = 20
+LOOK_SECONDS = 1.0
+
+
+@dataclass(frozen=True)
+class Graded:
+    """A finished run."""
+
+    p_yes: NDArray[np.float64]
+    responses: int
+    seconds: float
+    workers: int = 0
+    nodes: int = 0
+    """Where workers were seen."""
+
+
+class Workers:
+    """Counts the judging processes of a cluster's own nodes while a command runs."""
+
+    def __init__(self, cluster: LocalCluster) -> None:
+        self._cluster = cluster
+        self._nodes = [cluster._cluster.head_node, *cluster.nodes]
+        self._ended = threading.Event()
+        self._seen: list[list[int]] = [[0] * len(self._nodes)]
+
+    @contextmanager
+    def counted(self) -> Iterator[None]:
+        """Look again and again, until the end of the block."""
+        looking = threading.Thread(target=self._look)
+        looking.start()
+        try:
+            yield
+        finally:
+            self._ended.set()
+            looking.join()
+
+    def _look(self) -> None:
+        while not self._ended.wait(LOOK_SECONDS):
+            self._seen.append([len(self._cluster.judges(node)) for node in self._nodes])
+
+    @property
+    def most(self) -> int:
+        """How many there were at once."""
+        return max(map(sum, self._seen))
+
+    @property
+    def nodes(self) -> int:
+        """On how many nodes they were at once."""
+        return max(sum(map(bool, seen)) for seen in self._seen)
+
+
+def judge_settings(model: Path, dtype: str) -> dict[str, object]:
+    return {
+        "engine": "vllm",
+        "model": str(model),
+        "min_mass": 0.0,
+        "options": {
+            "dtype": dtype,
+            "max_model_len": 2048,
+            # Compiling would take longer than judging so little.
+            "engine_args": {"enforce_eager": True, "kv_cache_memory_bytes": 1 << 29},
+        },
+    }
+
+
+def grade(folder: Path, name: str, judge: Mapping[str, object], actors: int) -> Graded:
+    """Judge in a process of its own; without actors, in that process."""
+    place = {"cluster": "ray", "actors": actors, "batch": BATCH} if actors else {}
+    config = {
+        "name": name,
+        "benchmark": {"path": "benchmark"},
+        "judge": judge,
+        "cache": None,
+        "distributed": place,
+    }
+    (folder / f"{name}.yaml").write_text(yaml.safe_dump(config))
+    command = [sys.executable, "-m", "rocketeval.cli.main", "grade", f"{name}.yaml", "--quiet"]
+    started = time.monotonic()
+    ended = subprocess.run(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    seconds = time.monotonic() - started
+    if ended.returncode:
+        sys.exit(f"{name}: exit code {ended.returncode}\n" + ended.stdout.decode())
+    answers, _ = read_answers(RunStore(folder / "runs" / name))
+    return Graded(answers.p_yes, len(answers.query_ids), seconds)
+
+
+def grade_on_cluster(
+    folder: Path, name: str, judge: Mapping[str, object], actors: int, nodes: int
+) -> Graded:
+    """Judge by workers of a cluster that is there for this run alone."""
+    with local_cluster(nodes=nodes - 1) as cluster:
+        os.environ["RAY_ADDRESS"] = cluster.address
+        workers = Workers(cluster)
+        try:
+            with workers.counted():
+                found = grade(folder, name, judge, actors)
+        finally:
+            del os.environ["RAY_ADDRESS"]
+    return Graded(found.p_yes, found.responses, found.seconds, workers.most, workers.nodes)
+
+
+def compare(title: str, one: Graded, other: Graded) -> str:
+    """Return a line on how far two runs agree."""
+    apart = np.abs(one.p_yes - other.p_yes)
+    flips = int(np.sum((one.p_yes > 0.5) != (other.p_yes > 0.5)))
+    where = f"{other.workers} on {other.nodes}" if other.workers else "-"
+    return (
+        f"{title:<26}{where:>13}{np.mean(apart == 0):>9.2%}{np.max(apart):>12.2g}"
+        f"{np.mean(apart):>12.2g}{flips:>7}{other.seconds:>9.0f}"
+        f"{other.responses / other.seconds:>13.1f}"
+    )
+
+
+HEADING = (
+    f"{'':<26}{'workers on':>13}{'':>9}{'largest':>12}{'mean':>12}{'':>7}{'':>9}{'':>13}\n"
+    f"{'compared with the first':<26}{'nodes':>13}{'equal':>9}{'difference':>12}"
+    f"{'difference':>12}{'flips':>7}{'seconds':>9}{'responses/s':>13}"
+)
+
+
+def examine(folder: Path, model: Path, dtype: str) -> list[str]:
+    """Judge four times in one precision and return what is worth knowing."""
+    judge = judge_settings(model, dtype)
+
+    def told(title: str, graded: Graded) -> Graded:
+        print(f"{dtype}, {title}: {graded.seconds:.0f} s", file=sys.stderr, flush=True)
+        return graded
+
+    first = told("one process", grade(folder, f"{dtype}-first", judge, 0))
+    others: dict[str, Graded] = {}
+    for title, run in (
+        ("one process, again", lambda: grade(folder, f"{dtype}-again", judge, 0)),
+        ("Ray, one worker", lambda: grade_on_cluster(folder, f"{dtype}-one", judge, 1, 1)),
+        ("Ray, two workers", lambda: grade_on_cluster(folder, f"{dtype}-two", judge, 2, 2)),
+    ):
+        others[title] = told(title, run())
+    return [
+        "",
+        f"{dtype}: {first.responses} responses, {first.p_yes.size} answers, of which "
+        f"{np.unique(first.p_yes).size} differ and {np.mean(first.p_yes > 0.5):.0%} are yes; "
+        f"the first took {first.seconds:.0f} s",
+        HEADING,
+        *(compare(title, first, graded) for title, graded in others.items()),
+    ]
+
+
+def prepare_environment() -> None:
+    """Tell vLLM's CPU build, here and in every worker, to be quiet and to use one thread."""
+    os.environ |= {
+        "HF_HUB_OFFLINE": "1",
+        "OMP_NUM_THREADS": "1",
+        "VLLM_CPU_OMP_THREADS_BIND": "nobind",
+    }
+    openmp = Path(sys.prefix) / "lib" / "libiomp5.so"
+    if openmp.exists():
+        os.environ["LD_PRELOAD"] = str(openmp)
+
+
+def main() -> None:
+    args = parse_arguments()
+    if not (args.model / "config.json").exists():
+        sys.exit(f"{args.model} is no converted judge; studies/judges/convert_to_hf.py makes one")
+    prepare_environment()
+    lines = [f"{args.model.name}, vLLM on the CPU, one thread an engine, batches of {BATCH}"]
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(scratch)
+        write_short_answers(folder / "benchmark", args.items)
+        for dtype in args.dtypes:
+            lines += examine(folder, args.model.resolve(), dtype)
+            if args.record:
+                RECORDED.parent.mkdir(exist_ok=True)
+                RECORDED.write_text("\n".join(lines) + "\n")
+    print("\n".join(lines))
+
+
+def parse_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--model", type=Path, default=WEIGHTS / "smollm2-135m-instruct-bf16")
+    parser.add_argument("--items", type=int, default=len(ITEMS), choices=range(1, len(ITEMS) + 1))
+    parser.add_argument("--dtypes", nargs="+", default=["float32", "bfloat16"])
+    parser.add_argument("--record", action="store_true", help="keep the table in recorded/")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()

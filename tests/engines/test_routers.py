@@ -1,0 +1,114 @@
+"""Behind a real router one replica answers all items of a response, and every replica has work."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections import defaultdict
+from collections.abc import Sequence
+from importlib.util import find_spec
+
+import pytest
+from routing.fleet import (
+    SGLANG_ROUTER,
+    VLLM_ROUTER,
+    Router,
+    SGLangReplica,
+    VLLMReplica,
+    replicas,
+    routed,
+)
+
+from fakes.native_server import NativeServer
+from fakes.openai_server import MODEL
+from rocketeval.config import EngineConfig
+from rocketeval.engines.openai_http import OpenAIEngine
+from rocketeval.records import GradingTask
+
+REPLICAS = 3
+ITEMS = 6
+TASKS = [
+    GradingTask(
+        f"key {number}".encode(),
+        f"q{number}",
+        "c",
+        f"Response {number}. ",
+        tuple(f"Is it {item}?" for item in range(ITEMS)),
+    )
+    for number in range(30)
+]
+
+
+def needs(router: Router) -> None:
+    """Skip where the router is not installed; in CI it has to be, where there is one to install."""
+    if find_spec(router.module.partition(".")[0]) is None:
+        if os.environ.get("CI") and sys.platform == "linux":
+            pytest.fail(f"{router.package} is not installed (in CI this must run)", pytrace=False)
+        pytest.skip(f"no {router.package} here: pip install 'rocketeval[routers]'")
+
+
+async def judge_all(url: str, **settings: str) -> str:
+    """Judge all tasks at once; return by which request form."""
+    engine = OpenAIEngine(EngineConfig(model=MODEL, base_url=url, patience=5, **settings))
+    try:
+        graded = await asyncio.gather(*(engine.grade(task, {}) for task in TASKS))
+        assert [told.failure for told in graded] == [None] * len(TASKS)
+        return (await engine.identify()).endpoint
+    finally:
+        await engine.aclose()
+
+
+async def write_all(url: str) -> None:
+    """Have a text written for each of many prompts."""
+    engine = OpenAIEngine(EngineConfig(model=MODEL, base_url=url, patience=5))
+    try:
+        await asyncio.gather(
+            *(engine.write(f"{task.prefix}Go on.", max_tokens=9) for task in TASKS)
+        )
+    finally:
+        await engine.aclose()
+
+
+def touched(behind: Sequence[NativeServer]) -> tuple[dict[str, set[int]], int]:
+    """Return the replicas that saw each response, and how many of them saw any; then forget."""
+    seen: dict[str, set[int]] = defaultdict(set)
+    busy = sum(bool(server.calls) for server in behind)
+    for number, server in enumerate(behind):
+        for prompt in (prompt for call in server.calls for prompt in call.prompts):
+            seen[prompt.partition(".")[0]].add(number)
+        server.calls.clear()
+    return seen, busy
+
+
+def check_one_replica_a_response(behind: Sequence[NativeServer]) -> None:
+    """Assert that all responses were seen, each by one replica, and no replica was idle."""
+    seen, busy = touched(behind)
+    assert [len(where) for where in seen.values()] == [1] * len(TASKS)
+    assert busy == REPLICAS
+
+
+async def test_vllm_router() -> None:
+    """With consistent hashing and our own defaults, item by item as well as in one call."""
+    needs(VLLM_ROUTER)
+    async with (
+        replicas(VLLMReplica, REPLICAS) as behind,
+        routed(VLLM_ROUTER, "consistent_hash", behind) as url,
+    ):
+        assert await judge_all(url, transport="chat") == "chat"
+        check_one_replica_a_response(behind)
+        assert await judge_all(url) == "chat_batch"
+        check_one_replica_a_response(behind)
+        await write_all(url)
+        check_one_replica_a_response(behind)
+
+
+async def test_sglang_router() -> None:
+    """With its manual policy, and the header that it goes by."""
+    needs(SGLANG_ROUTER)
+    async with (
+        replicas(SGLangReplica, REPLICAS) as behind,
+        routed(SGLANG_ROUTER, "manual/min_load", behind) as url,
+    ):
+        assert await judge_all(url, session_header="x-smg-routing-key") == "chat"
+        check_one_replica_a_response(behind)
