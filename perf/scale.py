@@ -11,7 +11,9 @@ because they are steadier when the machine does other work. Sizes differ in the 
 `--scattered` puts judgments into the ledger in random order, the worst case for reading it back.
 
 `--record` adds the figures to perf/recorded/scale.json, where a size that was measured again
-replaces its older figures, and draws perf/recorded/scale.svg from all of them.
+replaces its older figures. Sizes are compared only within an experiment: the same scorer,
+candidates, items, resamples and order of the ledger. perf/recorded/scale.svg shows the experiment
+with the most sizes.
 """
 
 from __future__ import annotations
@@ -23,7 +25,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import asdict, dataclass
+from collections import defaultdict
+from dataclasses import asdict, dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -33,6 +37,26 @@ from rocketeval import Run
 
 RECORDED = Path(__file__).parent / "recorded"
 STAGES = ("score", "rank", "audit")
+GROWING = (("CPU seconds", "cpu_seconds"), ("peak memory", "peak_mb"))
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """What must be equal for costs to differ by the number of queries alone."""
+
+    scorer: str
+    candidates: int
+    items: int
+    bootstrap: int | None
+    scattered: bool
+
+    def __str__(self) -> str:
+        resamples = "unknown" if self.bootstrap is None else f"{self.bootstrap:,}"
+        order = ", ledger in random order" if self.scattered else ""
+        return (
+            f"{self.candidates} candidates, {self.items} items a response, scorer {self.scorer}, "
+            f"resamples {resamples}{order}"
+        )
 
 
 @dataclass(frozen=True)
@@ -53,11 +77,18 @@ class Cost:
     """Of the run directory after the stage."""
     load: float
     """Load average of the machine when the stage ended: above its cores, wall seconds are long."""
+    bootstrap: int | None = None
+    """Resamples of the queries; None in records from before they were written down."""
+
+    @property
+    def experiment(self) -> Experiment:
+        """What this may be compared with."""
+        return Experiment(self.scorer, self.candidates, self.items, self.bootstrap, self.scattered)
 
     @property
     def place(self) -> tuple[object, ...]:
         """What must be equal for one measurement to replace another."""
-        return (self.answers, self.candidates, self.items, self.scorer, self.scattered, self.stage)
+        return (self.experiment, self.answers, self.stage)
 
 
 def main() -> None:
@@ -67,17 +98,15 @@ def main() -> None:
         return
     with tempfile.TemporaryDirectory(dir=args.folder) as scratch:
         costs = [cost for answers in args.answers for cost in measure(args, answers, Path(scratch))]
-    earlier = (
-        json.loads(figures_path().read_text()) if args.record and figures_path().exists() else []
-    )
-    everything = {cost.place: cost for cost in (*(Cost(**row) for row in earlier), *costs)}
-    found = sorted(everything.values(), key=lambda cost: (cost.scattered, cost.answers))
-    table = "\n".join(describe(found))
+    earlier = read_costs(RECORDED / "scale.json") if args.record else []
+    groups = by_experiment(together(earlier, costs))
+    table = "\n".join(describe(groups))
     print(f"\n{table}")
     if args.record:
-        figures_path().write_text(json.dumps([asdict(cost) for cost in found], indent=1) + "\n")
+        rows = [asdict(cost) for group in groups.values() for cost in group]
+        (RECORDED / "scale.json").write_text(json.dumps(rows, indent=1) + "\n")
         (RECORDED / "scale.txt").write_text(f"{table}\n")
-        draw([cost for cost in found if not cost.scattered], RECORDED / "scale.svg")
+        draw(groups, RECORDED / "scale.svg")
 
 
 def parse_args() -> argparse.Namespace:
@@ -96,9 +125,27 @@ def parse_args() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def figures_path() -> Path:
-    """Where the figures are kept."""
-    return RECORDED / "scale.json"
+def read_costs(path: Path) -> list[Cost]:
+    """The figures of a record, if there is one."""
+    return [Cost(**row) for row in json.loads(path.read_text())] if path.exists() else []
+
+
+def together(earlier: list[Cost], measured: list[Cost]) -> list[Cost]:
+    """All figures; what was measured again takes the place of what it repeats.
+
+    An earlier figure of unknown resamples is repeated by one with any number of them.
+    """
+    repeated = {replace(cost, bootstrap=None).place for cost in measured}
+    kept = [cost for cost in earlier if cost.place not in repeated]
+    return list({cost.place: cost for cost in (*kept, *measured)}.values())
+
+
+def by_experiment(costs: list[Cost]) -> dict[Experiment, list[Cost]]:
+    """The figures of each experiment by growing size; runs in their usual order come first."""
+    groups: dict[Experiment, list[Cost]] = defaultdict(list)
+    for cost in sorted(costs, key=lambda cost: (cost.scattered, cost.answers)):
+        groups[cost.experiment].append(cost)
+    return dict(groups)
 
 
 def measure(args: argparse.Namespace, answers: float, scratch: Path) -> list[Cost]:
@@ -113,7 +160,7 @@ def measure(args: argparse.Namespace, answers: float, scratch: Path) -> list[Cos
                 given += [f"--{name}", str(getattr(args, name))]
             given += ["--scattered"] if args.scattered else []
             child = subprocess.run(
-                [sys.executable, __file__, *given], check=True, capture_output=True, text=True
+                [sys.executable, __file__, *given], check=True, stdout=subprocess.PIPE, text=True
             )
             told = json.loads(child.stdout)
             disk = sum(path.stat().st_size for path in Path(folder).rglob("*") if path.is_file())
@@ -123,6 +170,7 @@ def measure(args: argparse.Namespace, answers: float, scratch: Path) -> list[Cos
                 queries=size.queries,
                 items=size.items,
                 scorer=args.scorer,
+                bootstrap=args.bootstrap,
                 scattered=args.scattered,
                 stage=stage,
                 disk_mb=round(disk / 1e6, 1),
@@ -160,33 +208,40 @@ def peak_mb() -> float:
 
 def line(cost: Cost) -> str:
     """One row of the table."""
-    order = "scattered" if cost.scattered else ""
     return (
         f"{cost.answers:>11,} {cost.stage:<6}{cost.seconds:>9.1f}{cost.cpu_seconds:>9.1f}"
-        f"{cost.peak_mb:>9.0f}{cost.disk_mb:>9.0f}{cost.load:>6.1f}  {order}"
-    ).rstrip()
+        f"{cost.peak_mb:>9.0f}{cost.disk_mb:>9.0f}{cost.load:>6.1f}"
+    )
 
 
-def describe(costs: list[Cost]) -> list[str]:
-    """The table of all figures, and how they grow."""
-    one = costs[0]
-    rows = [
-        f"{one.candidates} candidates, {one.items} items a response, scorer {one.scorer}",
-        f"{'answers':>11} {'stage':<6}{'wall s':>9}{'CPU s':>9}{'peak MB':>9}{'disk MB':>9}"
-        f"{'load':>6}",
-        *map(line, costs),
-        "",
-        "growth: the exponent of answers, over all sizes and between the two largest",
-    ]
-    for stage in STAGES:
-        own = [cost for cost in costs if cost.stage == stage and not cost.scattered]
-        if len(own) > 1:
-            words = [
-                f"{what} {slope(own, name):.2f}, {slope(own[-2:], name):.2f}"
-                for what, name in (("CPU seconds", "cpu_seconds"), ("peak memory", "peak_mb"))
-            ]
-            rows.append(f"{stage:<6} {'; '.join(words)}")
+def describe(groups: dict[Experiment, list[Cost]]) -> list[str]:
+    """A table for each experiment, and how its figures grow."""
+    rows: list[str] = []
+    for experiment, costs in groups.items():
+        rows += [
+            str(experiment),
+            f"{'answers':>11} {'stage':<6}{'wall s':>9}{'CPU s':>9}{'peak MB':>9}{'disk MB':>9}"
+            f"{'load':>6}",
+            *map(line, costs),
+            "",
+            *growth(costs),
+        ]
     return rows
+
+
+def growth(costs: list[Cost]) -> list[str]:
+    """The exponents of answers of one experiment; nothing when it has one size."""
+    rows = []
+    for stage in STAGES:
+        own = [cost for cost in costs if cost.stage == stage]
+        for what, name in GROWING if len(own) > 1 else ():
+            pairs = [
+                f"{slope([small, large], name):.2f} from {small.answers:,} to {large.answers:,}"
+                for small, large in pairwise(own)
+            ]
+            rows.append(f"{stage:<6} {what} {slope(own, name):.2f}: {', '.join(pairs)}")
+    heading = "growth: the exponent of answers over all sizes, and between each two"
+    return [heading, *rows, ""] if rows else []
 
 
 def slope(costs: list[Cost], name: str) -> float:
@@ -196,23 +251,24 @@ def slope(costs: list[Cost], name: str) -> float:
     return float(np.polyfit(answers, values, 1)[0])
 
 
-def draw(costs: list[Cost], path: Path) -> None:
-    """Plot processor seconds and peak memory against answers, both axes logarithmic."""
+def draw(groups: dict[Experiment, list[Cost]], path: Path) -> None:
+    """Plot one experiment's processor seconds and memory by answers, both axes logarithmic."""
     import matplotlib
 
     matplotlib.use("svg")
     matplotlib.rcParams["svg.hashsalt"] = "scale"
     import matplotlib.pyplot as plt
 
-    figure, panels = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained")
-    shown = (("cpu_seconds", "processor seconds"), ("peak_mb", "peak memory, MB"))
-    for panel, (name, title) in zip(panels, shown, strict=True):
+    shown, costs = max(groups.items(), key=lambda group: len(group[1]))
+    figure, panels = plt.subplots(1, 2, figsize=(9, 3.8), layout="constrained")
+    figure.suptitle(str(shown), fontsize="medium")
+    for panel, (title, name) in zip(panels, GROWING, strict=True):
         for stage in STAGES:
             own = [cost for cost in costs if cost.stage == stage]
             label = f"{stage}, exponent {slope(own, name):.2f}" if len(own) > 1 else stage
             values = [getattr(cost, name) for cost in own]
             panel.loglog([cost.answers for cost in own], values, marker="o", label=label)
-        panel.set(xlabel="answers", title=title)
+        panel.set(xlabel="answers", title=title + " (MB)" * (name == "peak_mb"))
         panel.grid(visible=True, which="major", alpha=0.3)
         panel.legend(frameon=False)
     figure.savefig(path, metadata={"Date": None})

@@ -8,11 +8,12 @@ PYTHON is that of an environment with vLLM, Ray and rocketeval: `studies/judges/
 that `studies/judges/convert_to_hf.py` made; absent, smollm2-135m-instruct-bf16 in
 $ROCKETEVAL_WEIGHTS (~/.cache/rocketeval/weights).
 
-300 responses with up to four items each are judged four times with `engine: vllm`, always by a new
-process with an empty prefix cache: twice on one machine, which shows how far the engine repeats
-itself, by one worker on Ray, and by two workers on a local cluster of two nodes. Every engine has
-one thread, so that the arithmetic is the same. Seconds are those of the whole command: the start
-of Python, of the workers and of vLLM are in them.
+300 responses with up to four items each are judged five times with `engine: vllm`, always by new
+processes with an empty prefix cache: three times in one process, by one worker on Ray, and by two
+workers on a local cluster of two nodes. Every pair is compared: those of one process with each
+other show how far the engine repeats itself. Every engine has one thread, so that the arithmetic is
+the same. Seconds are those of the whole command: the start of Python, of the workers and of vLLM
+are in them.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -147,45 +149,48 @@ def compare(title: str, one: Graded, other: Graded) -> str:
     """Return a line on how far two runs agree."""
     apart = np.abs(one.p_yes - other.p_yes)
     flips = int(np.sum((one.p_yes > 0.5) != (other.p_yes > 0.5)))
-    where = f"{other.workers} on {other.nodes}" if other.workers else "-"
     return (
-        f"{title:<26}{where:>13}{np.mean(apart == 0):>9.2%}{np.max(apart):>12.2g}"
-        f"{np.mean(apart):>12.2g}{flips:>7}{other.seconds:>9.0f}"
-        f"{other.responses / other.seconds:>13.1f}"
+        f"{title:<42}{np.mean(apart == 0):>9.2%}{np.max(apart):>20.2g}{np.mean(apart):>17.2g}"
+        f"{flips:>7}"
     )
 
 
-HEADING = (
-    f"{'':<26}{'workers on':>13}{'':>9}{'largest':>12}{'mean':>12}{'':>7}{'':>9}{'':>13}\n"
-    f"{'compared with the first':<26}{'nodes':>13}{'equal':>9}{'difference':>12}"
-    f"{'difference':>12}{'flips':>7}{'seconds':>9}{'responses/s':>13}"
-)
+HEADING = f"{'':<42}{'equal':>9}{'largest difference':>20}{'mean difference':>17}{'flips':>7}"
+LOCAL = ("process 1", "process 2", "process 3")
 
 
 def examine(folder: Path, model: Path, dtype: str) -> list[str]:
-    """Judge four times in one precision and return what is worth knowing."""
+    """Judge five times in one precision and return what is worth knowing."""
     judge = judge_settings(model, dtype)
+    runs: dict[str, Graded] = {}
 
-    def told(title: str, graded: Graded) -> Graded:
+    def told(title: str, graded: Graded) -> None:
+        runs[title] = graded
         print(f"{dtype}, {title}: {graded.seconds:.0f} s", file=sys.stderr, flush=True)
-        return graded
 
-    first = told("one process", grade(folder, f"{dtype}-first", judge, 0))
-    others: dict[str, Graded] = {}
-    for title, run in (
-        ("one process, again", lambda: grade(folder, f"{dtype}-again", judge, 0)),
-        ("Ray, one worker", lambda: grade_on_cluster(folder, f"{dtype}-one", judge, 1, 1)),
-        ("Ray, two workers", lambda: grade_on_cluster(folder, f"{dtype}-two", judge, 2, 2)),
-    ):
-        others[title] = told(title, run())
+    for number, title in enumerate(LOCAL):
+        told(title, grade(folder, f"{dtype}-local-{number}", judge, 0))
+    told("Ray, 1 worker", grade_on_cluster(folder, f"{dtype}-one", judge, 1, 1))
+    told("Ray, 2 workers", grade_on_cluster(folder, f"{dtype}-two", judge, 2, 2))
+    first = runs[LOCAL[0]]
     return [
         "",
         f"{dtype}: {first.responses} responses, {first.p_yes.size} answers, of which "
-        f"{np.unique(first.p_yes).size} differ and {np.mean(first.p_yes > 0.5):.0%} are yes; "
-        f"the first took {first.seconds:.0f} s",
+        f"{np.unique(first.p_yes).size} differ and {np.mean(first.p_yes > 0.5):.0%} are yes",
+        *(describe(title, graded) for title, graded in runs.items()),
         HEADING,
-        *(compare(title, first, graded) for title, graded in others.items()),
+        *(
+            compare(f"{one} and {other}", runs[one], runs[other])
+            for one, other in combinations(runs, 2)
+        ),
     ]
+
+
+def describe(title: str, graded: Graded) -> str:
+    """Return a line on one run."""
+    seen = f", {graded.workers} seen on {graded.nodes} nodes" if graded.workers else ""
+    speed = graded.responses / graded.seconds
+    return f"{title}: {graded.seconds:.0f} s, {speed:.1f} responses/s{seen}"
 
 
 def prepare_environment() -> None:

@@ -38,9 +38,22 @@ def test_every_default_says_what_it_stands_for() -> None:
 
 def test_routing_follows_what_keeps_items_together() -> None:
     """Nothing keeps them together: random, and why; what is given wins."""
-    apart = assume(Given(), Measured(together=False, routed_by="no header"))
-    assert (apart.routing, apart.routed_by) == ("random", "no header")
-    assert assume(Given(routing="round-robin"), Measured()).routing == "round-robin"
+    apart = assume(
+        Given(), Measured(together=False, routing_from="measured", routed_by="no header")
+    )
+    assert (apart.routing, apart.routing_from) == ("random", "measured")
+    assert apart.routed_by == "no header"
+    given = assume(Given(routing="round-robin"), Measured())
+    assert (given.routing, given.routing_from) == ("round-robin", "given")
+    unknown = assume(Given(), Measured())
+    assert (unknown.routing_from, bool(unknown.routed_by)) == ("assumed", True)
+
+
+def test_a_published_rate_says_why_the_runs_own_is_not_taken() -> None:
+    """What the run could not tell stands beside the default."""
+    rate = assume(Given(), Measured(no_rate="6 judgments are too few")).rate
+    assert rate.source == "paper"
+    assert rate.note.endswith("; 6 judgments are too few")
 
 
 def test_client_cost_is_that_of_the_two_measured_clients() -> None:

@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 from rocketeval.capacity import Given, Measured, assume, plan_capacity
 from rocketeval.capacity.scatter import ROUTINGS, Routing
 from rocketeval.capacity.size import Size, size_for
-from rocketeval.capacity.storage import store
+from rocketeval.capacity.storage import JUDGMENTS_PER_PART, TASKS_PER_FILE, store
+from rocketeval.distributed.task_rows import FILE_ROWS
+from rocketeval.store.ledger import ROLL_ROWS
 
 SAFE = Given(losses=0)
 
@@ -30,11 +32,11 @@ def test_the_papers_figures_come_out() -> None:
     assert (large.replicas, round(large.gpu_hours)) == (234, 5595)
 
 
-@given(st.floats(1, 1e10), st.floats(2, 50), st.integers(1, 5000))
+@given(st.floats(1e7, 1e10), st.floats(2, 50), st.integers(1, 5000))
 def test_hours_money_and_bytes_are_linear_in_the_work(
     answers: float, times: float, replicas: int
 ) -> None:
-    """So many times the answers take so many times as long, as much and as many."""
+    """So many times the answers take so many times as long, if all replicas have work."""
     one, many = (size(n, replace(SAFE, replicas=replicas)) for n in (answers, times * answers))
     for field in ("hours", "gpu_hours", "money", "responses"):
         assert getattr(many, field) == pytest.approx(times * getattr(one, field))
@@ -61,7 +63,7 @@ def test_proposed_replicas_meet_the_deadline_and_one_less_does_not(
     """Without losses the fleet is the smallest that does, however the items are routed."""
     found = size(answers, replace(SAFE, routing=routing, hours=hours))
     assert found.deadline_met == (found.hours <= hours)
-    if found.replicas < found.responses:
+    if found.replicas < found.responses / 64:
         assert found.deadline_met
     if found.replicas > 1:
         fewer = replace(SAFE, routing=routing, replicas=found.replicas - 1)
@@ -79,9 +81,17 @@ def test_the_deadline_holds_with_losses_too(answers: float, hours: float, losses
 
 
 def test_a_deadline_that_cannot_be_met_is_not_said_to_be() -> None:
-    """More replicas than responses are no help: one each, and late."""
-    found = size(16, Given(hours=1e-6, losses=0))
+    """More replicas than batches are no help: one each, and late."""
+    found = size(8 * 65, Given(hours=1e-6, losses=0))
     assert (found.replicas, found.deadline_met) == (2, False)
+
+
+def test_replicas_beyond_the_batches_have_no_work() -> None:
+    """65 responses in batches of 64 keep two of ten busy; hours and cores are those of two."""
+    ten, two = (size(8 * 65, replace(SAFE, replicas=replicas)) for replicas in (10, 2))
+    assert (ten.replicas, ten.idle, two.idle) == (2, 8, 0)
+    assert (ten.hours, ten.client_cores) == (two.hours, two.client_cores)
+    assert size(8 * 65, replace(SAFE, replicas=10, batch=10)).replicas == 7
 
 
 def test_scatter_costs_hours_and_money() -> None:
@@ -98,6 +108,11 @@ def test_losses_are_paid_for() -> None:
     found = size(1e7, Given(replicas=4, losses=0.5, gpu_hour=2.0, gpus=2))
     assert found.extra_money == pytest.approx(found.extra_hours * 4 * 2 * 2.0)
     assert 0 < found.extra_hours < found.extra_hours_95
+
+
+def test_files_are_as_long_as_they_are_written() -> None:
+    """The lengths that writes are counted by are those of the modules that write."""
+    assert (TASKS_PER_FILE, JUDGMENTS_PER_PART) == (FILE_ROWS, ROLL_ROWS)
 
 
 def test_objects_written_are_counted_one_by_one() -> None:

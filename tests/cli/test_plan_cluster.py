@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 
 from cli.test_cli import CONFIG, cli
-from support.make import write_benchmark, write_jsonl
+from support.make import QUERIES, write_benchmark, write_jsonl
 
 ON = ("plan", "--cluster", "--losses", "0")
+FLOATS = ("rate", "hours", "gpu-hour", "losses", "restart-minutes", "checkpoint-seconds")
 
 
 @pytest.fixture
@@ -33,8 +34,9 @@ def test_every_table_and_every_source_is_shown(folder: Path) -> None:
     shown = cli(folder, "plan", "--cluster", "--gpu-hour", "0.5").stdout
     for text in (
         "3 queries, 2 candidates, 6 responses",
-        "Work: replicas for 24 hours, losses included",
+        "Work: replicas for 24 hours, also when some are lost",
         "this run: 12",
+        "GPU hours, none lost",
         "1e10",
         "Replicas lost",
         "client cores",
@@ -50,9 +52,15 @@ def test_every_table_and_every_source_is_shown(folder: Path) -> None:
     assert "\x1b" not in shown
 
 
+def test_money_more_is_in_the_currency_of_the_price(folder: Path) -> None:
+    """The paper's price is in dollars, and so is what losses cost."""
+    assert "USD more (95 %)" in cli(folder, "plan", "--cluster", "--offline").stdout
+
+
 def test_without_losses_nothing_is_said_to_be_simulated(folder: Path) -> None:
     """--losses 0 leaves the simulation out."""
     shown = cli(folder, *ON).stdout
+    assert "some are lost" not in shown
     assert "simulated" not in shown
     assert "Replicas lost" not in shown
 
@@ -98,10 +106,102 @@ def test_what_a_finished_run_tells_goes_before_defaults(folder: Path) -> None:
     ledger = (folder / "runs" / "demo" / "ledger").glob("*.parquet")
     size = sum(path.stat().st_size for path in ledger)
     assert assumed["ledger_bytes"]["value"] == pytest.approx(size / 1200)
-    assert {assumed[name]["source"] for name in ("rate", "ledger_bytes", "score_bytes")} == {
-        "measured"
-    }
+    own = ("rate", "task_bytes", "ledger_bytes", "score_bytes")
+    assert {assumed[name]["source"] for name in own} == {"measured"}
     assert "nothing left to ask" in cli(folder, *ON).stdout
+
+
+def test_a_few_judgments_tell_how_the_judge_is_asked_but_no_rate(folder: Path) -> None:
+    """Of a small finished run, calls come from its ledger; the rate is the paper's, and why."""
+    cli(folder, "grade")
+    for options in ((), ("--offline",)):
+        assumed = planned(folder, *options)["assumed"]
+        assert assumed["calls"] == {
+            "value": 1.0,
+            "source": "measured",
+            "note": "6 judgments of its ledger, retries included",
+        }
+        assert "the header x-session-id is sent" in assumed["routed_by"]
+        assert assumed["rate"]["source"] == "paper"
+        assert "6 judgments are too few" in assumed["rate"]["note"]
+
+
+@pytest.mark.parametrize(
+    ("items", "routing", "told"),
+    [
+        (["Is it right?"], "together", "all items of a response went in one call"),
+        (["Is it right?", "Is it clear?"], "random", "items went in several calls"),
+    ],
+)
+def test_of_a_finished_run_the_ledger_tells_how_many_calls_there_were(
+    folder: Path, items: list[str], routing: str, told: str
+) -> None:
+    """Nothing left to ask is not one call per response."""
+    rows = [{"query_id": name, "items": items} for name in QUERIES]
+    write_jsonl(folder / "benchmark" / "checklists.jsonl", rows)
+    config = CONFIG.replace("model: scripted}", "model: scripted, session_header: null}")
+    (folder / "rocketeval.yaml").write_text(config)
+    cli(folder, "grade")
+    assumed = planned(folder)["assumed"]
+    assert (assumed["routing"], assumed["routing_from"]) == (routing, "measured")
+    assert told in assumed["routed_by"]
+
+
+def test_responses_that_wait_for_a_checklist_are_not_nothing(folder: Path) -> None:
+    """Before any checklist is written the run has no row, and the plan says why."""
+    author = "author: {kind: instance, engine: {engine: scripted, model: scripted}}\n"
+    (folder / "rocketeval.yaml").write_text(CONFIG + author)
+    shown = cli(folder, *ON, "--offline").stdout
+    assert "This run has no row: 6 responses wait for a checklist." in shown
+    assert "nothing left to ask" not in shown
+
+
+def test_responses_without_a_checklist_are_left_out_of_this_run(folder: Path) -> None:
+    """The row covers those that have one, and says so."""
+    items = ["Is it right?", "Is it clear?"]
+    rows = [{"query_id": "sky", "items": items}, {"query_id": "sea", "items": items}]
+    write_jsonl(folder / "benchmark" / "checklists.jsonl", rows)
+    shown = cli(folder, *ON, "--offline").stdout
+    assert "this run: 8" in shown
+    assert "only responses that have a checklist" in shown
+    assert "2 responses have no checklist and no author" in shown
+
+
+def test_replicas_without_work_are_told(folder: Path) -> None:
+    """Six responses are one batch, which stays on one of ten replicas."""
+    shown = cli(folder, *ON, "--offline", "--replicas", "10").stdout
+    assert "1 of 10: so many have work" in shown
+
+
+@pytest.mark.parametrize(
+    ("hours", "losses", "told"),
+    [
+        ("0.01", "0", "late: not in time although every batch has a replica of its own"),
+        ("0.036", "2", "late: in time if no replica is lost"),
+    ],
+)
+def test_late_names_its_cause(folder: Path, hours: str, losses: str, told: str) -> None:
+    """A batch of 128 answers at one a second: too long itself, or only when replicas are lost."""
+    options = ("--rate", "1", "--hours", hours, "--losses", losses, "--restart-minutes", "30")
+    shown = cli(folder, "plan", "--cluster", "--offline", *options).stdout
+    notes = [line for line in shown.splitlines() if line.startswith("late: ")]
+    assert [note[: len(told)] for note in notes] == [told]
+
+
+def test_a_default_is_not_said_to_be_given(folder: Path) -> None:
+    """Only what the config sets is given."""
+    assert planned(folder, "--offline")["assumed"]["batch"]["source"] == "assumed"
+    (folder / "rocketeval.yaml").write_text(CONFIG + "distributed: {batch: 32}\n")
+    assumed = planned(folder, "--offline")["assumed"]
+    assert (assumed["batch"]["value"], assumed["batch"]["source"]) == (32, "given")
+    assert assumed["in_hand"]["source"] == "assumed"
+
+
+def test_a_small_sample_of_tasks_is_an_estimate(folder: Path) -> None:
+    """Six tasks are mostly the head of a Parquet file."""
+    weighed = planned(folder, "--offline")["assumed"]["task_bytes"]
+    assert weighed["source"] == "estimated"
+    assert weighed["note"].startswith("prompts of 6 of its responses")
 
 
 def test_without_a_header_items_go_anywhere(folder: Path) -> None:
@@ -125,6 +225,12 @@ def test_offline_leaves_no_trace(folder: Path) -> None:
         (("--hours", "3"), "for --cluster: --hours"),
         (("--cluster", "--hours", "3", "--replicas", "2"), "give one"),
         (("--cluster", "--losses", "1000", "--restart-minutes", "60"), "lost so often"),
+        (("--rate", "nan"), "--rate"),
+        *(
+            (("--cluster", f"--{name}", value), f"'--{name}'")
+            for name in FLOATS
+            for value in ("nan", "inf")
+        ),
     ],
 )
 def test_what_makes_no_sense_is_refused(folder: Path, options: tuple[str, ...], told: str) -> None:

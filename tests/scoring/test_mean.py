@@ -182,6 +182,28 @@ class LooksAtOthers(Good):
         return np.clip(super().predict(answers) + len(answers) / 1e6, 1.0, 10.0)
 
 
+class CentresAnswers(Good):
+    """Its fit keeps the mean of all answers; `predict` itself looks at no other query."""
+
+    def fit(self, answers: AnswerTable, gold: Gold) -> CentresAnswers:
+        self.mean_ = float(np.nanmean(answers.p_yes))
+        return self
+
+    def predict(self, answers: AnswerTable) -> NDArray[np.float64]:
+        return np.clip(super().predict(answers) - self.mean_, 1.0, 10.0)
+
+
+class LearnsUnseen(Good):
+    """It learns from gold, and has not the methods of a scorer that learns."""
+
+    def fit(self, answers: AnswerTable, gold: Gold) -> LearnsUnseen:
+        self.shift_ = len(gold.labels) / 1e6
+        return self
+
+    def predict(self, answers: AnswerTable) -> NDArray[np.float64]:
+        return np.clip(super().predict(answers) + self.shift_, 1.0, 10.0)
+
+
 BROKEN: dict[type[Scorer], str] = {
     Forgets: r"does not store \['missing'\]",
     LearnsEarly: r"the constructor learned \['weights_'\]",
@@ -197,6 +219,8 @@ BROKEN: dict[type[Scorer], str] = {
     Rolls: "two calls of `predict` differ",
     LooksAtPlaces: "a score depends on the order of the queries",
     LooksAtOthers: "a score depends on the answers to other queries",
+    CentresAnswers: "fitted to each part of a run anew",
+    LearnsUnseen: "anew, without gold",
 }
 
 

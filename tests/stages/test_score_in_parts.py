@@ -10,11 +10,13 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from rocketeval.audit.training import gold_cells
 from rocketeval.config import RunConfig, ScorerConfig
 from rocketeval.engines.scripted import exact_answer
 from rocketeval.grading.schedule import cells
 from rocketeval.records import (
     Answer,
+    Basis,
     Checklist,
     Gold,
     JudgeFingerprint,
@@ -25,7 +27,10 @@ from rocketeval.records import (
     Status,
     Vote,
 )
+from rocketeval.scoring.artifact import save_scorer
 from rocketeval.scoring.crossfit import Scored, score_answers
+from rocketeval.scoring.mean import MeanScorer
+from rocketeval.scoring.provenance import Provenance
 from rocketeval.scoring.score import align_answers, count_statuses, score_table
 from rocketeval.stages import answers as answers_module
 from rocketeval.stages.answers import AnswerReader, read_answers
@@ -139,6 +144,21 @@ def score_at_once(made: MadeRun, config: ScorerConfig, path: Path) -> tuple[dict
     }, scored
 
 
+def apply_at_once(made: MadeRun, scored: Scored, path: Path) -> Scored:
+    """Score all answers by the fit of `scored`, marking what it learned from; write them."""
+    assert scored.split is not None
+    answers, keys = read_answers(made.store)
+    cells = gold_cells(scored.split.learned)
+    names = list(zip(answers.query_ids, answers.candidates, strict=True))
+    learned = {key for name, key in zip(names, keys, strict=True) if name in cells and key}
+    basis = tuple(Basis.FITTED if key in learned else Basis.UNSEEN for key in keys)
+    scores = scored.scorer.predict(answers)
+    applied = Scored(scores, basis, scored.kind, scored.scorer, None)
+    table = score_table(answers, applied, keys)
+    pq.write_table(table, path, compression="zstd", row_group_size=files.ROW_GROUP)
+    return applied
+
+
 @pytest.fixture
 def made(tmp_path: Path, request: pytest.FixtureRequest) -> MadeRun:
     """A run of the seed that the test asks for."""
@@ -169,11 +189,17 @@ def test_parts_of_any_size_give_the_bytes_of_the_whole(
     "scorer",
     [
         {"kind": "extra_trees", "options": TREES},
+        {"kind": "random_forest", "options": TREES},
         {"kind": "pooled_ridge"},
         {"kind": "isotonic"},
         {"kind": "pooled_logistic", "learn_from": "votes"},
+        {
+            "kind": "select",
+            "options": {"among": ["extra_trees"], "settings": {"extra_trees": TREES}},
+        },
+        {"kind": "select", "options": {"among": ["mean", "isotonic"]}},
     ],
-    ids=lambda scorer: str(scorer["kind"]),
+    ids=lambda scorer: "-".join([scorer["kind"], *scorer.get("options", {}).get("among", ())]),
 )
 def test_scorers_that_learn_see_all_answers(
     made: MadeRun, scorer: dict[str, Any], monkeypatch: pytest.MonkeyPatch
@@ -187,10 +213,34 @@ def test_scorers_that_learn_see_all_answers(
     assert (made.store.path / "scores.parquet").read_bytes() == expected.read_bytes()
     assert {name: given[name] for name in facts} == facts
     kept = made.store.scorer_path.rename(made.store.path / "kept.npz")
-    score_responses(made.store, made.with_scorer(**scorer, fitted=kept))
-    whole = scored.scorer.predict(read_answers(made.store)[0])
-    found = made.store.scores(["score"])["score"].to_numpy()
-    np.testing.assert_array_equal(found.astype(np.float64), whole)
+    again = score_responses(made.store, made.with_scorer(**scorer, fitted=kept))
+    saved = apply_at_once(made, scored, expected)
+    assert (made.store.path / "scores.parquet").read_bytes() == expected.read_bytes()
+    assert again["basis"] == saved.counts()
+    assert set(saved.basis) == {Basis.FITTED, Basis.UNSEEN}
+
+
+@pytest.mark.parametrize(
+    "scorer",
+    [{"kind": "mean"}, {"kind": "hard"}, {"kind": "mean", "fitted": "mean.npz"}],
+    ids=["mean", "hard", "a saved one"],
+)
+def test_a_run_without_a_response_has_a_file_without_scores(
+    made: MadeRun, scorer: dict[str, Any]
+) -> None:
+    """Loading refuses such a benchmark; a folder of inputs may still be one."""
+    if "fitted" in scorer:
+        scorer["fitted"] = made.store.path / scorer["fitted"]
+        provenance = Provenance.from_keys(JUDGE, [], {}, "2026-01-01T00:00:00Z")
+        save_scorer(MeanScorer(), ScorerConfig(), scorer["fitted"], provenance=provenance)
+    made.store.inputs.save(list(made.store.inputs.queries.values()), [], (), (), ())
+    given = score_responses(made.store, made.with_scorer(**scorer))
+    counts = ("scores", "without_score", "answers", "missing_answers")
+    assert [given[name] for name in counts] == [0, 0, 0, 0]
+    assert given["basis"] == given["statuses"] == {}
+    assert made.store.scores().num_rows == 0
+    assert (made.store.path / "scores.jsonl").read_text() == ""
+    assert read_grid(made.store).scores.shape == (0, 0)
 
 
 @pytest.mark.parametrize("made", range(4), indirect=True)

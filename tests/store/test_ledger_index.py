@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -11,10 +12,11 @@ import pytest
 from rocketeval.engines.scripted import exact_answer
 from rocketeval.errors import StoreError
 from rocketeval.records import Judgment
+from rocketeval.store import ledger_index
 from rocketeval.store.files import write_parquet
 from rocketeval.store.keys import hex_column, hex_to_bytes, to_keys
 from rocketeval.store.ledger import Ledger
-from rocketeval.store.ledger_index import LedgerIndex
+from rocketeval.store.ledger_index import LedgerIndex, _sorted
 from rocketeval.store.schema import JUDGMENTS
 
 SAME_FIRST_HALF = [bytes(8) + bytes(7) + bytes([n]) for n in (9, 1, 5)]
@@ -77,6 +79,35 @@ def test_of_two_judgments_the_first_is_taken_and_both_are_counted(tmp_path: Path
     index = LedgerIndex(tmp_path)
     assert find(index, [SAME_FIRST_HALF[1]]) == [[0.01]]
     assert index.asked_statuses() == {"ok": 2}
+
+
+def test_the_order_is_that_of_whole_keys_then_of_places() -> None:
+    """Where many begin alike, and some are the same."""
+    random = np.random.default_rng(0)
+    keys = random.integers(0, 4, (1000, 2), dtype=np.uint64)
+    parts = [keys[:300], keys[300:301], keys[301:]]
+    first, last, order = _sorted([part[:, 0] for part in parts], [part[:, 1] for part in parts])
+    expected = np.lexsort((keys[:, 1], keys[:, 0]))
+    np.testing.assert_array_equal(order, expected)
+    np.testing.assert_array_equal(np.stack([first, last], axis=1), keys[expected])
+
+
+def test_an_index_takes_28_bytes_a_judgment_while_it_is_built_and_21_after(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Beside them there is only what one file takes."""
+    monkeypatch.setattr(ledger_index, "TAKEN_AT_ONCE", 1 << 10)
+    rows, files = 5000, 80
+    random = np.random.default_rng(0)
+    for number in range(1, files + 1):
+        keys = hex_column(random.bytes(16 * rows), np.ones(rows, dtype=bool))
+        write_parquet(tmp_path / f"part-{number:06d}.parquet", pa.table({"key": keys}))
+    tracemalloc.start()
+    index = LedgerIndex(tmp_path)
+    rests, peak = (taken / len(index) for taken in tracemalloc.get_traced_memory())
+    tracemalloc.stop()
+    assert 21 <= rests < 21.5
+    assert 28 <= peak < 29
 
 
 def test_a_ledger_that_shrinks_while_it_is_read_is_refused(tmp_path: Path) -> None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from rocketeval.capacity.figure import Figure
+from rocketeval.capacity.figure import Figure, Source
 from rocketeval.capacity.losses import Losses
 from rocketeval.capacity.scatter import Routing, scatter_factor
 
@@ -42,7 +42,13 @@ class Measured:
     """Items left to ask in the run."""
     responses: int = 0
     """Responses they belong to."""
+    waiting: int = 0
+    """Responses whose checklist is not written yet: what they ask is not known."""
+    without_checklist: int = 0
+    """Responses that will have none, and are not judged."""
     rate: Figure | None = None
+    no_rate: str = ""
+    """Why there is none, although the judge was asked."""
     items: Figure | None = None
     prefix_tokens: Figure | None = None
     item_tokens: Figure | None = None
@@ -54,7 +60,8 @@ class Measured:
     score_bytes: Figure | None = None
     together: bool = True
     """Whether a call, or a header, keeps the items of a response on one replica."""
-    routed_by: str = ""
+    routing_from: Source = "assumed"
+    routed_by: str = "nothing is known of how the judge is asked"
     """What does, or why nothing does."""
 
 
@@ -91,6 +98,7 @@ class Assumptions:
     row_us: Figure
     """Processor time of Ray Data for a response."""
     routing: Routing
+    routing_from: Source
     routed_by: str
 
     def scatter(self, replicas: int, routing: Routing | None = None) -> float:
@@ -130,11 +138,11 @@ def assume(given: Given, measured: Measured) -> Assumptions:
     prefix = measured.prefix_tokens or Figure(1000, "assumed", "instruction, query and response")
     item = measured.item_tokens or Figure(60, "assumed", "an item with its instruction")
     return Assumptions(
-        rate=_told(given.rate, measured.rate, _PAPER_RATE),
+        rate=_told(given.rate, measured.rate, _paper_rate(measured.no_rate)),
         items=items,
         prefix_tokens=prefix,
         item_tokens=item,
-        calls=measured.calls or Figure(1.0, "assumed", "one item a call: the judge was not asked"),
+        calls=measured.calls or Figure(1.0, "assumed", "one item a call: calls are not known yet"),
         gpus=_told(given.gpus, None, Figure(1, "assumed", "one GPU holds the judge")),
         gpu_hour=_told(given.gpu_hour, None, _PAPER_PRICE),
         losses=_told(given.losses, None, _LOSSES),
@@ -147,8 +155,9 @@ def assume(given: Given, measured: Measured) -> Assumptions:
         score_bytes=measured.score_bytes or Figure(SCORE_BYTES, "measured elsewhere", WEIGHED),
         call_us=Figure(270.0, "measured elsewhere", CLIENT),
         answer_us=Figure(44.0, "measured elsewhere", CLIENT),
-        row_us=Figure(130.0, "measured elsewhere", "Ray Data 2.60 moving rows that do nothing"),
+        row_us=Figure(130.0, "assumed", "Ray Data moving rows that do nothing; no script yet"),
         routing=given.routing or ("together" if measured.together else "random"),
+        routing_from="given" if given.routing else measured.routing_from,
         routed_by="as told by --routing" if given.routing else measured.routed_by,
     )
 
@@ -170,6 +179,11 @@ _CHECKPOINT = Figure(10.0, "assumed", "at most, from finished to durable; see --
 
 def _told(given: float | None, measured: Figure | None, default: Figure) -> Figure:
     return Figure(given, "given") if given is not None else measured or default
+
+
+def _paper_rate(why: str) -> Figure:
+    """Return the published rate, with why the run's own is not taken."""
+    return replace(_PAPER_RATE, note=f"{_PAPER_RATE.note}; {why}") if why else _PAPER_RATE
 
 
 def _task_bytes(items: Figure, prefix: Figure, item: Figure) -> Figure:

@@ -23,7 +23,11 @@ class Capacity:
     """Hours; None when the number of replicas is given."""
     deadline_given: bool
     this_run: Size | None
-    """None when the run has nothing left to ask."""
+    """None when nothing is known to be left to ask."""
+    waiting: int
+    """Responses of the run that wait for a checklist, and are in no row."""
+    without_checklist: int
+    """Responses of the run that will have none, and are in no row."""
     sizes: tuple[Size, ...]
     scatter: dict[Routing, dict[int, float]]
     """How many times the tokens of the best routing are computed, by replicas."""
@@ -52,6 +56,8 @@ def plan_capacity(given: Given, measured: Measured) -> Capacity:
         deadline=deadline,
         deadline_given=given.hours is not None,
         this_run=size(measured.answers, measured.responses) if measured.answers else None,
+        waiting=measured.waiting,
+        without_checklist=measured.without_checklist,
         sizes=tuple(map(size, ANSWERS)),
         scatter={
             routing: {fleet: assumed.scatter(fleet, routing) for fleet in FLEETS}

@@ -20,6 +20,9 @@ class Size:
     answers: float
     responses: float
     replicas: int
+    """That have work: a batch stays on one of them."""
+    idle: int
+    """Given beyond these: in no other figure."""
     scatter: float
     """How many times the tokens of the best routing are computed."""
     hours: float
@@ -36,7 +39,7 @@ class Size:
     deadline_met: bool | None
     """In 95 % of the simulated runs; None without a deadline."""
     client_cores: float
-    """To keep all replicas busy."""
+    """To keep the replicas that have work busy."""
     storage: Storage
 
 
@@ -51,13 +54,14 @@ def size_for(
 ) -> Size:
     """Return what `answers` take with so many replicas, or with as many as the deadline needs."""
     asked = answers / assumed.items.value if responses is None else responses
-    # A replica without a response would do nothing.
-    most = max(1, math.ceil(asked))
+    # A batch stays on one replica: one more than there are batches would do nothing.
+    most = max(1, math.ceil(asked / assumed.batch.value))
     if replicas is None:
         needed = 1 if deadline is None else least_replicas(assumed, answers, deadline, most)
         chosen, rework = _enough(assumed, answers, needed, most, deadline, seed)
     else:
-        chosen, rework = replicas, _rework(assumed, answers, replicas, seed)
+        chosen = min(replicas, most)
+        rework = _rework(assumed, answers, chosen, seed)
     hours = assumed.replica_hours(answers, chosen) / chosen
     hourly = chosen * assumed.gpus.value * assumed.gpu_hour.value
     extra, extra_95 = _more(rework.hours, hours), _more(rework.hours_95, hours)
@@ -65,6 +69,7 @@ def size_for(
         answers=answers,
         responses=asked,
         replicas=chosen,
+        idle=0 if replicas is None else replicas - chosen,
         scatter=assumed.scatter(chosen),
         hours=hours,
         gpu_hours=hours * chosen * assumed.gpus.value,
@@ -107,7 +112,10 @@ def least_replicas(assumed: Assumptions, answers: float, deadline: float, most: 
 def _enough(
     assumed: Assumptions, answers: float, start: int, most: int, deadline: float | None, seed: int
 ) -> tuple[int, Rework]:
-    """Return `start` replicas, or as many more as the deadline takes although some are lost."""
+    """Return `start` replicas, or more until the deadline holds although some are lost.
+
+    They grow by how late the last fleet was: about the fewest, not the very fewest.
+    """
     replicas, rework = start, _rework(assumed, answers, start, seed)
     for _ in range(MOST_STEPS):
         if deadline is None or rework.hours_95 <= deadline or replicas >= most:

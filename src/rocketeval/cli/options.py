@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
@@ -14,6 +15,20 @@ from rocketeval.pipeline import Run
 from rocketeval.prices import with_prices
 
 Verb = Callable[..., Any]
+
+
+class FiniteRange(click.FloatRange):
+    """A range of numbers, of which `nan` and `inf` are none."""
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """Return the number, or refuse what is not one."""
+        number = float(super().convert(value, param, ctx))
+        if not math.isfinite(number):
+            self.fail(f"{number} is no finite number.", param, ctx)
+        return number
+
 
 DEFAULT_CONFIG = Path("rocketeval.yaml")
 _CONFIG = click.argument(
@@ -46,7 +61,7 @@ _ON = click.option(
 _SPENDING = (
     click.option(
         "--max-cost",
-        type=click.FloatRange(min=0, min_open=True),
+        type=FiniteRange(min=0, min_open=True),
         metavar="MONEY",
         help="Stop before judge and author together cost more; needs their prices.",
     ),

@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from rocketeval.capacity.assume import Given
-from rocketeval.cli.options import with_config
+from rocketeval.cli.options import FiniteRange, with_config
 from rocketeval.cli.output import Output, with_output
 from rocketeval.cli.plan_cluster import ClusterPlan, with_cluster
 from rocketeval.cli.show_cluster import show_cluster
@@ -34,7 +34,7 @@ TITLES = 11
 )
 @click.option(
     "--rate",
-    type=click.FloatRange(min=0, min_open=True),
+    type=FiniteRange(min=0, min_open=True),
     metavar="ITEMS",
     help="Items per second the judge answers, to tell the time; with --cluster, of one replica.",
 )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import wraps
 from typing import Any
@@ -12,10 +11,11 @@ import click
 from rocketeval.capacity.assume import Given
 from rocketeval.capacity.capacity import Capacity
 from rocketeval.capacity.scatter import ROUTINGS
+from rocketeval.cli.options import FiniteRange, Verb
 from rocketeval.stages.plan import Plan
 
-Verb = Callable[..., Any]
-_MORE_THAN_ZERO = click.FloatRange(min=0, min_open=True)
+_ZERO_OR_MORE = FiniteRange(min=0)
+_MORE_THAN_ZERO = FiniteRange(min=0, min_open=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,19 +32,17 @@ _OPTIONS = (
     ),
     click.option("--hours", type=_MORE_THAN_ZERO, help="Deadline; 24 without --replicas."),
     click.option("--replicas", type=click.IntRange(min=1), help="Replicas there are."),
-    click.option("--gpu-hour", type=click.FloatRange(min=0), metavar="MONEY", help="Price."),
+    click.option("--gpu-hour", type=_ZERO_OR_MORE, metavar="MONEY", help="Price."),
     click.option("--gpus", type=click.IntRange(min=1), help="GPUs of one replica."),
     click.option(
         "--routing",
         type=click.Choice(ROUTINGS),
         help="Where the items of a response go; together, if a call or a header keeps them so.",
     ),
-    click.option(
-        "--losses", type=click.FloatRange(min=0), help="Losses of one replica per hour (spot)."
-    ),
+    click.option("--losses", type=_ZERO_OR_MORE, help="Losses of one replica per hour (spot)."),
     click.option(
         "--restart-minutes",
-        type=click.FloatRange(min=0),
+        type=_ZERO_OR_MORE,
         metavar="MINUTES",
         help="From a loss to a replica that works in its place.",
     ),

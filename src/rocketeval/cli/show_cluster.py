@@ -13,6 +13,7 @@ from rocketeval.capacity.size import Size
 from rocketeval.cli.tables import make_console, make_table
 from rocketeval.cli.words import printable
 from rocketeval.cost import shown_money
+from rocketeval.names import counted
 
 TITLES = {
     "rate": "answers/s of a replica",
@@ -41,6 +42,8 @@ NOT_COUNTED = (
     "waiting for GPUs that are not to be had; a network or an object store that is too slow",
     "what queries share beyond one response: a perfect cache computes less",
     "the author of checklists, the client's machines, storage and writes: their money",
+    "the run's own copy of the responses, the journal of its newest judgments, the cache's copies "
+    "of all of them: their bytes",
 )
 
 
@@ -51,7 +54,7 @@ def show_cluster(found: Capacity, currency: str) -> None:
     console.print()
     tables = [_work(found, money), _around(found), _scatter(found), _assumed(found.assumed)]
     if any(size.rework.trials for _, size in _rows(found)):
-        tables.insert(1, _losses(found))
+        tables.insert(1, _losses(found, money))
     for table in tables:
         console.print(table, highlight=False)
         console.print()
@@ -74,18 +77,19 @@ def _columns(title: str, *names: str) -> Table:
 
 
 def _work(found: Capacity, currency: str) -> Table:
+    lost = ", also when some are lost" if found.assumed.losses.value else ""
     within = (
         "with these replicas"
         if found.deadline is None
-        else f"replicas for {found.deadline:g} hours, losses included"
+        else f"replicas for {found.deadline:g} hours{lost}"
     )
-    names = ("answers", "responses", "replicas", "GPU hours", "hours", "money")
-    table = _columns(f"Work: {within}", *names)
+    none_lost = (f"{name}, none lost" for name in ("GPU hours", "hours", "money"))
+    table = _columns(f"Work: {within}", "answers", "responses", "replicas", *none_lost)
     for name, size in _rows(found):
         table.add_row(
             name,
             f"{size.responses:,.0f}",
-            f"{size.replicas:,}{' late' if size.deadline_met is False else ''}",
+            _replicas(size),
             _short(size.gpu_hours),
             _short(size.hours),
             shown_money(size.money, currency),
@@ -93,9 +97,16 @@ def _work(found: Capacity, currency: str) -> Table:
     return table
 
 
-def _losses(found: Capacity) -> Table:
-    names = ("answers", "lost", "sent again", "hours more (95 %)", "money more (95 %)")
-    table = _columns("Replicas lost: mean, and 95 % of the simulated runs", *names)
+def _replicas(size: Size) -> str:
+    if size.idle:
+        return f"{size.replicas:,} of {size.replicas + size.idle:,}"
+    return f"{size.replicas:,}{' late' if size.deadline_met is False else ''}"
+
+
+def _losses(found: Capacity, currency: str) -> Table:
+    money = f"{currency or 'money'} more (95 %)"
+    names = ("answers", "lost", "sent again", "hours more (95 %)", money)
+    table = _columns("Replicas lost, to be added: mean, and 95 % of the simulated runs", *names)
     for name, size in _rows(found):
         table.add_row(
             name,
@@ -136,13 +147,14 @@ def _assumed(assumed: Assumptions) -> Table:
         figure = getattr(assumed, field)
         how = Text(printable(figure.note))
         table.add_row(title, _short(figure.value), figure.source, how)
-    table.add_row("routing", assumed.routing, "", Text(printable(assumed.routed_by)))
+    table.add_row(
+        "routing", assumed.routing, assumed.routing_from, Text(printable(assumed.routed_by))
+    )
     return table
 
 
 def _notes(found: Capacity) -> Iterator[str]:
-    if found.this_run is None:
-        yield "The run itself has nothing left to ask."
+    yield from _notes_on_this_run(found)
     if found.deadline is not None and not found.deadline_given:
         yield "The deadline of a day is assumed; see --hours and --replicas."
     trials = max((size.rework.trials for _, size in _rows(found)), default=0)
@@ -156,11 +168,44 @@ def _notes(found: Capacity) -> Iterator[str]:
     ]
     if parts:
         yield "Of the largest fleets a part was simulated, which overstates the 95 %."
-    if any(size.deadline_met is False for _, size in _rows(found)):
-        yield "late: the deadline cannot be met, not with one replica per response."
+    yield from _notes_on_fleets(found)
     yield "An answer is one item of one response. The time is taken to grow as tokens do."
     yield "Not counted:"
     yield from (f"- {line}" for line in NOT_COUNTED)
+
+
+def _notes_on_this_run(found: Capacity) -> Iterator[str]:
+    """Yield what the row of this run leaves out, or why there is none."""
+    left_out = []
+    if found.waiting:
+        waits = counted(found.waiting, "response waits", "responses wait")
+        left_out.append(f"{waits} for a checklist")
+    if found.without_checklist:
+        has = counted(found.without_checklist, "response has", "responses have")
+        left_out.append(f"{has} no checklist and no author")
+    told = " and ".join(left_out)
+    if found.this_run is None and not told:
+        yield "The run itself has nothing left to ask."
+    elif found.this_run is None:
+        yield f"This run has no row: {told}. Of others, nothing is left to ask."
+    elif told:
+        yield f"This run: only responses that have a checklist. Left out: {told}."
+
+
+def _notes_on_fleets(found: Capacity) -> Iterator[str]:
+    """Yield why replicas have no work, or a deadline is not met."""
+    sizes = [size for _, size in _rows(found)]
+    idle = [size for size in sizes if size.idle]
+    if idle:
+        yield f"{_replicas(idle[0])}: so many have work, as a batch stays on one replica (see"
+        yield "--batch). The others are in no figure."
+    late = [size for size in sizes if size.deadline_met is False]
+    if found.deadline is None or not late:
+        return
+    if any(size.hours > found.deadline for size in late):
+        yield "late: not in time although every batch has a replica of its own (see --batch)."
+    if any(size.hours <= found.deadline for size in late):
+        yield "late: in time if no replica is lost, but not in 95 % of the simulated runs."
 
 
 def _short(value: float) -> str:

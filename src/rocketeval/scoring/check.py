@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 from rocketeval.config import ScorerConfig
 from rocketeval.records import Gold, Label, Vote, Winner
 from rocketeval.scoring.answers import AnswerTable
-from rocketeval.scoring.base import Scorer
+from rocketeval.scoring.base import Learner, Scorer
 
 
 def check_scorer(kind: type[Scorer], config: ScorerConfig | None = None) -> None:
@@ -28,6 +29,8 @@ def check_scorer(kind: type[Scorer], config: ScorerConfig | None = None) -> None
     _check_values(scores, answers, settings.scale)
     _check_order(scorer, answers, scores)
     _check_parts(scorer, answers, scores)
+    if not isinstance(scorer, Learner):
+        _check_fits(lambda: kind.create(settings), answers, scores)
 
 
 def _stored_parameters(scorer: Scorer) -> dict[str, Any]:
@@ -81,13 +84,31 @@ def _check_order(scorer: Scorer, answers: AnswerTable, scores: NDArray[np.float6
 
 def _check_parts(scorer: Scorer, answers: AnswerTable, scores: NDArray[np.float64]) -> None:
     """A query on its own gets the same scores, to the last bit: large runs come in parts."""
-    for query_id in dict.fromkeys(answers.query_ids):
-        own = [row for row, name in enumerate(answers.query_ids) if name == query_id]
+    for own in _rows_by_query(answers):
         alone = scorer.predict(answers.take(own))
         _require(
             alone.tobytes() == scores[own].tobytes(),
             "a score depends on the answers to other queries",
         )
+
+
+def _check_fits(
+    create: Callable[[], Scorer], answers: AnswerTable, scores: NDArray[np.float64]
+) -> None:
+    """Without `Learner`, a fit to a query alone, without gold, gives it the same scores."""
+    for own in _rows_by_query(answers):
+        alone = answers.take(own)
+        again = create().fit(alone, Gold()).predict(alone)
+        _require(
+            again.tobytes() == scores[own].tobytes(),
+            "`fit` learns, and the scorer is no `Learner`: such a one is fitted to each part of a "
+            "run anew, without gold",
+        )
+
+
+def _rows_by_query(answers: AnswerTable) -> Iterator[list[int]]:
+    for query_id in dict.fromkeys(answers.query_ids):
+        yield [row for row, name in enumerate(answers.query_ids) if name == query_id]
 
 
 def _example_answers() -> tuple[AnswerTable, Gold]:

@@ -50,7 +50,8 @@ class Scored:
 def score_unlearned(answers: AnswerTable, scorer: Scorer, config: ScorerConfig) -> Scored:
     """Return the scores of a scorer that does not learn: a query's rest on its own answers alone.
 
-    So the answers may be those to some of the queries, and the others come in another call.
+    So the answers may be those to some of the queries, and the others come in another call, with a
+    fit of their own; `check_scorer` tests that such fits agree.
     """
     scores = scorer.fit(answers, Gold()).predict(answers)
     return Scored(scores, (Basis.UNSUPERVISED,) * len(answers), config.kind, scorer, None)

@@ -12,9 +12,10 @@ import pyarrow.parquet as pq
 from rocketeval.benchmarks.base import open_benchmark
 from rocketeval.benchmarks.load import load
 from rocketeval.capacity.assume import Measured
-from rocketeval.capacity.figure import Figure
+from rocketeval.capacity.figure import Figure, Source
 from rocketeval.config import RunConfig
 from rocketeval.grading.methods.table import create_method
+from rocketeval.names import counted
 from rocketeval.records import GradingTask
 from rocketeval.stages.plan import Plan
 from rocketeval.stages.plan_tokens import BYTES_PER_TOKEN, choose_evenly
@@ -22,10 +23,22 @@ from rocketeval.stages.work import foresee_checklists
 from rocketeval.store.run import RunStore
 from rocketeval.store.weigh import Weight, ledger_weight, score_weight
 
-MOST_SAMPLED = 1000
+MOST_SAMPLED = 2000
 """Responses whose prompts are weighed, about: those of whole queries, evenly spaced."""
 FEWEST_WEIGHED = 1000
-"""Judgments, below which a file's own head weighs too much to speak for more of them."""
+"""Rows, below which a file's own head weighs too much to speak for more of them."""
+FEWEST_TIMED = 1000
+"""Judgments, below which starting and ending weigh too much to tell a rate."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Judged:
+    """What the ledger holds."""
+
+    judgments: int
+    items: int
+    requests: int
+    """Retries included."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +46,9 @@ class _Sample:
     """What the prompts of some responses are like, on average."""
 
     responses: int
+    """0: no response has a checklist yet."""
+    without_checklist: int
+    """Responses that no author will give one."""
     items: float
     prefix_bytes: float
     item_bytes: float
@@ -43,6 +59,12 @@ class _Sample:
     def note(self) -> str:
         return f"prompts of {self.responses:,} of its responses"
 
+    @property
+    def task_figure(self) -> Figure:
+        """Bytes of a task; of a small sample, the head of the file is most of them."""
+        source: Source = "measured" if self.responses >= FEWEST_WEIGHED else "estimated"
+        return Figure(self.task_bytes, source, f"{self.note}, as Parquet")
+
 
 async def measure(
     store: RunStore, config: RunConfig, plan: Plan, *, probed: bool = False
@@ -51,54 +73,78 @@ async def measure(
 
     `probed`: the plan's rate was measured just now, and goes before that of earlier judgments.
     """
-    together, routed_by = _routing(config, plan)
+    judged = _judged(store)
+    together, routing_from, routed_by = _routing(config, plan, judged)
+    rate, no_rate = _rate(store, config, plan, judged, probed)
+    sample = await _sample(store, config, plan)
     measured = Measured(
         answers=plan.items,
         responses=plan.to_judge,
-        rate=_rate(store, plan, probed),
-        calls=_calls(plan),
-        batch=Figure(config.distributed.batch, "given", "`distributed.batch`, set or default"),
-        in_hand=Figure(config.distributed.calls, "given", "`distributed.calls`, set or default"),
+        waiting=plan.responses_waiting,
+        without_checklist=sample.without_checklist,
+        rate=rate,
+        no_rate=no_rate,
+        calls=_calls(plan, judged),
+        batch=_setting(config, "batch"),
+        in_hand=_setting(config, "calls"),
         ledger_bytes=_per_row(ledger_weight(store), "judgments of its ledger"),
         score_bytes=_per_row(score_weight(store), "of its scores"),
         together=together,
+        routing_from=routing_from,
         routed_by=routed_by,
     )
-    sample = await _sample(store, config, plan)
-    if sample is None:
+    if not sample.responses:
         return measured
     return replace(
         measured,
         items=Figure(sample.items, "measured", sample.note),
         prefix_tokens=_tokens(sample.prefix_bytes, sample, plan),
         item_tokens=_tokens(sample.item_bytes, sample, plan),
-        task_bytes=Figure(sample.task_bytes, "measured", f"{sample.note}, as Parquet"),
+        task_bytes=sample.task_figure,
     )
 
 
-async def _sample(store: RunStore, config: RunConfig, plan: Plan) -> _Sample | None:
-    """Return what prompts are like; None while no query has a checklist."""
+def _judged(store: RunStore) -> _Judged:
+    pace = store.pace(b"", None)
+    return _Judged(pace.judgments, pace.items, store.ledger_usage().requests)
+
+
+def _setting(config: RunConfig, name: str) -> Figure:
+    """Return a number of the config's `distributed`, and whether somebody set it."""
+    value = getattr(config.distributed, name)
+    if name in config.distributed.model_fields_set:
+        return Figure(value, "given", f"`distributed.{name}`")
+    return Figure(value, "assumed", f"the default of `distributed.{name}`")
+
+
+async def _sample(store: RunStore, config: RunConfig, plan: Plan) -> _Sample:
+    """Return what prompts are like, and how many responses will never have a checklist."""
     loaded = load(open_benchmark(config.benchmark), config.benchmark)
-    checklists = (await foresee_checklists(store, config, loaded.queries)).made
+    foreseen = await foresee_checklists(store, config, loaded.queries)
+    checklists = foreseen.made
     queries = {query.id: query for query in loaded.queries if query.id in checklists}
     each = -(-plan.responses // max(1, plan.queries))
     chosen = choose_evenly(dict.fromkeys(queries, each), MOST_SAMPLED)
     prompt = create_method(config).prompt
-    tasks = [
-        prompt.render(queries[name], response, checklists[name], response.content_hash)
-        for response in loaded.responses()
-        if (name := response.query_id) in chosen
-    ]
+    tasks: list[GradingTask] = []
+    without = 0
+    for response in loaded.responses():
+        name = response.query_id
+        without += name not in checklists and name not in foreseen.unwritten
+        if name in chosen:
+            key = response.content_hash
+            tasks.append(prompt.render(queries[name], response, checklists[name], key))
     # As a distributed run keeps them: what a query's candidates share is compressed.
-    return _weigh(sorted(tasks, key=lambda task: task.query_id))
+    return _weigh(sorted(tasks, key=lambda task: task.query_id), without)
 
 
-def _weigh(tasks: Sequence[GradingTask]) -> _Sample | None:
+def _weigh(tasks: Sequence[GradingTask], without_checklist: int) -> _Sample:
     suffixes = [suffix for task in tasks for suffix in task.suffixes]
     if not suffixes:
-        return None
+        return _Sample(0, without_checklist, 0.0, 0.0, 0.0, 0.0)
     return _Sample(
         responses=len(tasks),
+        without_checklist=without_checklist,
         items=len(suffixes) / len(tasks),
         prefix_bytes=_mean_bytes(task.prefix for task in tasks),
         item_bytes=_mean_bytes(suffixes),
@@ -136,20 +182,43 @@ def _tokens(size: float, sample: _Sample, plan: Plan) -> Figure:
     return Figure(share * per_prompt, "measured", f"{sample.note}, by the judge's tokenizer")
 
 
-def _rate(store: RunStore, plan: Plan, probed: bool) -> Figure | None:
-    """Return how fast this judge was: just now, in the last grading, or in its judgments."""
-    facts = store.manifest().get("stages", {}).get("grade", {})
-    judged, seconds = facts.get("judged", 0), _grading_seconds(facts)
-    if judged and seconds and not probed:
-        pace = store.pace(b"", None)
-        if pace.judgments:
-            rate = judged * pace.items / pace.judgments / seconds
-            note = f"{judged:,} judgments in {seconds:,.1f} s, taken to be by one replica"
-            return Figure(rate, "measured", note)
+def _rate(
+    store: RunStore, config: RunConfig, plan: Plan, judged: _Judged, probed: bool
+) -> tuple[Figure | None, str]:
+    """Return how fast this judge was: just now, in the last grading, or in its judgments.
+
+    Without a rate, why there is none.
+    """
+    if not probed:
+        last = _last_rate(store, judged)
+        if last is not None:
+            return last, ""
+        known = _timed(store, config, plan)
+        if 0 < known < FEWEST_TIMED:
+            few = counted(known, "judgment is", "judgments are")
+            return None, f"{few} too few to tell this judge's rate (see --probe)"
     if plan.items_per_second is None:
-        return None
+        return None, plan.rate_from or ""
     note = f"{plan.rate_from}, taken to be by one replica"
-    return Figure(plan.items_per_second, "measured", note)
+    return Figure(plan.items_per_second, "measured", note), ""
+
+
+def _last_rate(store: RunStore, judged: _Judged) -> Figure | None:
+    """Return the rate of the last grading by the clock; None if it was short."""
+    facts = store.manifest().get("stages", {}).get("grade", {})
+    count, seconds = facts.get("judged", 0), _grading_seconds(facts)
+    if count < FEWEST_TIMED or not seconds or not judged.judgments:
+        return None
+    rate = count * judged.items / judged.judgments / seconds
+    told = counted(count, "judgment", "judgments")
+    return Figure(rate, "measured", f"{told} in {seconds:,.1f} s, taken to be by one replica")
+
+
+def _timed(store: RunStore, config: RunConfig, plan: Plan) -> int:
+    """Return how many judgments of this judge the run or the cache holds."""
+    if plan.judge_digest is None:
+        return 0
+    return store.pace(bytes.fromhex(plan.judge_digest), config.cache).judgments
 
 
 def _grading_seconds(facts: dict[str, object]) -> float:
@@ -159,21 +228,31 @@ def _grading_seconds(facts: dict[str, object]) -> float:
     return float(told) if isinstance(told, int | float) else 0.0
 
 
-def _calls(plan: Plan) -> Figure | None:
-    """Return calls per answer; None when the judge was not contacted."""
-    if plan.in_flight is None or not plan.items:
+def _calls(plan: Plan, judged: _Judged) -> Figure | None:
+    """Return calls per answer: as planned or, if nothing is left to plan, as in the ledger."""
+    if plan.in_flight is not None and plan.items:
+        return Figure(plan.requests / plan.items, "measured", "as this judge is asked")
+    if not judged.requests or not judged.items:
         return None
-    return Figure(plan.requests / plan.items, "measured", "as this judge is asked")
+    told = counted(judged.judgments, "judgment", "judgments")
+    note = f"{told} of its ledger, retries included"
+    return Figure(judged.requests / judged.items, "measured", note)
 
 
-def _routing(config: RunConfig, plan: Plan) -> tuple[bool, str]:
-    """Return whether the items of a response meet one replica, and what sees to it."""
-    if plan.in_flight is not None and plan.requests <= plan.to_judge:
-        return True, "all items of a response go in one call"
+def _routing(config: RunConfig, plan: Plan, judged: _Judged) -> tuple[bool, Source, str]:
+    """Return whether the items of a response meet one replica, who says so, and what sees to it."""
+    if plan.in_flight is not None and plan.to_judge:
+        asked, requests, tense = plan.to_judge, plan.requests, "go"
+    else:
+        asked, requests, tense = judged.judgments, judged.requests, "went"
+    if asked and 0 < requests <= asked:
+        return True, "measured", f"all items of a response {tense} in one call"
     header = config.judge.session_header
     if header is not None:
-        return True, f"the header {header} is sent; the router must heed it"
-    return False, "`judge.session_header` is null and items go in several calls"
+        return True, "assumed", f"the header {header} is sent; the router must heed it"
+    if not requests:
+        return False, "assumed", "`judge.session_header` is null; calls are not known yet"
+    return False, "measured", f"`judge.session_header` is null and items {tense} in several calls"
 
 
 def _per_row(weight: Weight, what: str) -> Figure | None:
