@@ -10,7 +10,8 @@ With --record every finding is kept as it comes, and the study goes on from thos
 --again forgets them first.
 
     actor      kill -9 of a worker that judges
-    driver     kill -9 of the command; the same command is run again
+    driver     kill -9 of the command; the same command is run again when its workers are gone
+    hurry      the same, run again at once
     server     kill -9 of the judge's only server, which comes back after two seconds
     replica    kill -9 of one of two servers, for good
     node       all processes of a node killed; another node joins
@@ -137,6 +138,14 @@ def kill_driver(scene: Scene, rng: random.Random) -> None:
     scene.start()
 
 
+def kill_driver_and_hurry(scene: Scene, rng: random.Random) -> None:
+    """The next command may meet the workers of the killed one."""
+    assert scene.command is not None
+    scene.command.send_signal(signal.SIGKILL)
+    scene.command.wait(30)
+    scene.start()
+
+
 def restart_server(scene: Scene, rng: random.Random) -> None:
     scene.servers[0].kill()
     time.sleep(2)
@@ -155,6 +164,7 @@ def replace_node(scene: Scene, rng: random.Random) -> None:
 FAULTS: dict[str, Callable[[Scene, random.Random], None]] = {
     "actor": kill_actor,
     "driver": kill_driver,
+    "hurry": kill_driver_and_hurry,
     "server": restart_server,
     "replica": kill_replica,
     "node": replace_node,
