@@ -1,7 +1,7 @@
 # `make check` is what CI runs; see CONTRIBUTING.md.
-.PHONY: check format lint types imports page test
+.PHONY: check format lint types imports page ray test
 
-check: lint types imports page test
+check: lint types imports page ray test
 
 format:
 	ruff format .
@@ -23,5 +23,9 @@ page:
 	  cd web && npm ci --silent && npm run --silent check; \
 	else echo "npm is not here: the page's bundle was not checked against web/"; fi
 
+# A cluster of two nodes: mostly waiting, so that it can run beside the other tests.
+ray:
+	python -m pytest tests/distributed
+
 test:
-	python -m pytest
+	python -m pytest --ignore=tests/distributed

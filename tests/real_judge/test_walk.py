@@ -64,10 +64,11 @@ def test_the_quickstart_is_judged_by_a_real_model(judge_url: ServedJudge, tmp_pa
     not (SHARED_DATA / "mt_bench").is_dir(), reason="MT-Bench is not beside this checkout"
 )
 def test_the_mt_bench_study_runs_with_a_real_model(judge_url: ServedJudge, tmp_path: Path) -> None:
-    """The study's own config, limited to one query, gives agreement beside its baselines."""
+    """The study's own config, for one query and three candidates, has agreement and baselines."""
     base_url, model = judge_url
     study = yaml.safe_load((ROOT / "studies" / "mt_bench" / "first_turn.yaml").read_text())
     study["benchmark"]["path"] = str(SHARED_DATA / "mt_bench")
+    study["benchmark"]["candidates"] = study["benchmark"]["candidates"][:3]
     study |= {"output": str(tmp_path / "runs"), "cache": None}
     config = tmp_path / "study.yaml"
     config.write_text(yaml.safe_dump(study))

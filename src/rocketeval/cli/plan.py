@@ -62,7 +62,7 @@ def command(
     The plan is kept in the run; after the run, the bill is shown beside it.
 
     \b
-      rocketeval plan --cluster                what a day takes: GPUs, money, bytes
+      rocketeval plan --cluster                a day's GPUs, money and bytes
       rocketeval plan --cluster --hours 6      replicas for a deadline
       rocketeval plan --cluster --replicas 32  hours with a fleet
 

@@ -145,6 +145,7 @@ class Cluster:
         self._own = own
         """Whether it was started here: nothing will join it."""
         self.lacking = ""
+        """What is waited for, in words; as of the last look."""
 
     async def identify(self, judge: Any, stop: asyncio.Event) -> EngineIdentity:
         """Return the judge's identity, told by a worker with the resources of an actor."""
@@ -206,6 +207,7 @@ class Cluster:
         while True:
             finished = await self._ready(done)
             progress: Progress = await self._get(runner.look.remote())
+            self.lacking = "" if progress.asked else self.shortage()
             wanted = watch(progress)
             if finished or not wanted:
                 break

@@ -115,7 +115,7 @@ class Jobs:
             if job is None:
                 return outcome
             flow = self._flow(job)
-            self.watched.begin(self.cluster.shortage, proven=self.resumed)
+            self.watched.begin(lambda: self.cluster.lacking, proven=self.resumed)
             error: EngineError | None = None
             try:
                 await self.cluster.run(runner, flow, self.stop, self.watched)

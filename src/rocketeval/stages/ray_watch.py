@@ -22,28 +22,25 @@ class Watched:
         self._retries = 0
         self._failures: list[Failure] = []
         self._useless = False
-        self._shortage: Callable[[], str] = str
-        self._asked = False
+        self._lacking: Callable[[], str] = str
         self.spent = Usage()
         self._before = Usage()
         self._retries_before = 0
 
-    def begin(self, shortage: Callable[[], str], *, proven: bool) -> None:
-        """Hear of a job from its beginning; say what the cluster lacks until a task is asked."""
+    def begin(self, lacking: Callable[[], str], *, proven: bool) -> None:
+        """Hear of a job from its beginning; `lacking` tells what the cluster waits for."""
         self._proven = self._proven or proven or bool(self._judged)
         self._judged, self._missing = 0, {}
         self._before, self._retries_before = self.spent, self._retries
-        self._shortage, self._asked = shortage, False
+        self._lacking = lacking
         self._observer.watched(self._pulse)
 
     def _pulse(self) -> Pulse:
-        shortage = "" if self._asked else self._shortage()
-        lacking = f"waiting for {shortage}" if shortage else ""
-        return Pulse(retries=self._retries, waiting=lacking)
+        lacking = self._lacking()
+        return Pulse(retries=self._retries, waiting=f"waiting for {lacking}" if lacking else "")
 
     def __call__(self, progress: Progress) -> bool:
         """Tell what is new; return whether it is worth going on."""
-        self._asked = progress.asked > 0
         if progress.judged > self._judged:
             fresh = {
                 status: count - self._missing.get(status, 0)
