@@ -22,7 +22,7 @@ import orjson
 import pyarrow as pa
 
 from rocketeval import Run, parse_config
-from rocketeval.store.files import write_parquet
+from rocketeval.store.files import write_jsonl, write_parquet
 from rocketeval.store.ledger import live_files, read_tables
 from rocketeval.store.schema import judgment_to_row, row_to_judgment
 
@@ -34,21 +34,15 @@ KINDS = ("ledger", "ledger, numbers all different", "journal", "scores.parquet")
 def write_benchmark(folder: Path, candidates: int, queries: int, items: int) -> None:
     """Write queries, checklists and one response file a candidate."""
     names = [f"q{number:05d}" for number in range(queries)]
-    write_rows(
+    write_jsonl(
         folder / "queries.jsonl", [{"id": q, "text": f"What matters in {q}?"} for q in names]
     )
     asked = [f"Does it cover point {number}?" for number in range(items)]
-    write_rows(folder / "checklists.jsonl", [{"query_id": q, "items": asked} for q in names])
+    write_jsonl(folder / "checklists.jsonl", [{"query_id": q, "items": asked} for q in names])
     for number in range(candidates):
         name = f"candidate-{number:04d}"
         rows = [{"query_id": q, "text": f"{name} says of {q} what it knows"} for q in names]
-        write_rows(folder / "responses" / f"{name}.jsonl", rows)
-
-
-def write_rows(path: Path, rows: list[dict[str, object]]) -> None:
-    """Write JSON lines."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(b"".join(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE) for row in rows))
+        write_jsonl(folder / "responses" / f"{name}.jsonl", rows)
 
 
 def all_different(table: pa.Table) -> pa.Table:

@@ -16,21 +16,19 @@ import tempfile
 import time
 from pathlib import Path
 
-import orjson
-
 from rocketeval import Observer, Run, parse_config
+from rocketeval.store.files import write_jsonl
 
 WORDS = ("a", "good", "answer", "names", "the", "facts", "in", "order", "or", "says", "why", "not")
 
 
 def write_benchmark(folder: Path, candidates: int, queries: int, items: int) -> None:
     """Write queries, checklists and one response file a candidate."""
-    (folder / "responses").mkdir(parents=True)
-    write_rows(
+    write_jsonl(
         folder / "queries.jsonl",
         ({"id": f"q{q:05d}", "text": f"Question {q}: what matters here?"} for q in range(queries)),
     )
-    write_rows(
+    write_jsonl(
         folder / "checklists.jsonl",
         (
             {
@@ -47,14 +45,7 @@ def write_benchmark(folder: Path, candidates: int, queries: int, items: int) -> 
             {"query_id": f"q{q:05d}", "text": f"{name}: {' '.join(rng.choices(WORDS, k=40))}"}
             for q in range(queries)
         )
-        write_rows(folder / "responses" / f"{name}.jsonl", rows)
-
-
-def write_rows(path: Path, rows: object) -> None:
-    """Write JSON lines."""
-    with path.open("wb") as stream:
-        for row in rows:  # type: ignore[attr-defined]
-            stream.write(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE))
+        write_jsonl(folder / "responses" / f"{name}.jsonl", rows)
 
 
 def peak_mb() -> float:

@@ -38,6 +38,7 @@ from pyarrow.dataset import dataset
 
 from rocketeval import Run, RunConfig, parse_config
 from rocketeval.distributed.cluster import connected
+from rocketeval.store.files import write_jsonl
 
 TICKS = os.sysconf("SC_CLK_TCK")
 IN_FLIGHT = 64
@@ -234,21 +235,16 @@ def write_benchmark(folder: Path, tasks: int, items: int) -> None:
     candidates = 10
     queries = [f"q{number:06d}" for number in range(-(-tasks // candidates))]
     filler = "The answer names the facts in order and says why each of them matters. " * 20
-    folder.mkdir()
-    with (folder / "queries.jsonl").open("wb") as stream:
-        for q in queries:
-            stream.write(orjson.dumps({"id": q, "text": f"What is {q}?"}) + b"\n")
-    with (folder / "checklists.jsonl").open("wb") as stream:
-        asked = [f"Does the response name fact {number}?" for number in range(items)]
-        for q in queries:
-            stream.write(orjson.dumps({"query_id": q, "items": asked}) + b"\n")
-    (folder / "responses").mkdir()
+    asked = [f"Does the response name fact {number}?" for number in range(items)]
+    write_jsonl(folder / "queries.jsonl", ({"id": q, "text": f"What is {q}?"} for q in queries))
+    write_jsonl(folder / "checklists.jsonl", ({"query_id": q, "items": asked} for q in queries))
     for number in range(candidates):
-        with (folder / "responses" / f"c{number}.jsonl").open("wb") as stream:
-            for place, q in enumerate(queries):
-                if place * candidates + number < tasks:
-                    text = f"c{number} on {q}: {filler[: PREFIX_TOKENS * 4]}"
-                    stream.write(orjson.dumps({"query_id": q, "text": text}) + b"\n")
+        rows = (
+            {"query_id": q, "text": f"c{number} on {q}: {filler[: PREFIX_TOKENS * 4]}"}
+            for place, q in enumerate(queries)
+            if place * candidates + number < tasks
+        )
+        write_jsonl(folder / "responses" / f"c{number}.jsonl", rows)
 
 
 class CpuSampler:

@@ -24,10 +24,11 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
-from million import Stopwatch, write_rows
+from million import Stopwatch
 from playwright.sync_api import Page, sync_playwright
 
 from rocketeval import Run, parse_config
+from rocketeval.store.files import write_jsonl
 
 REPEATS = 5
 PAINTED = "() => new Promise(done => requestAnimationFrame(() => setTimeout(done)))"
@@ -54,16 +55,15 @@ class Prose:
 def write_benchmark(folder: Path, candidates: int, queries: int, items: int) -> float:
     """Write a benchmark; return how many times smaller zlib makes a response."""
     prose = Prose(0)
-    (folder / "responses").mkdir(parents=True)
     names = [f"q{place:05d}" for place in range(queries)]
-    write_rows(
+    write_jsonl(
         folder / "queries.jsonl",
         (
             {"id": name, "text": prose.text(300), "category": f"kind {place % 8}"}
             for place, name in enumerate(names)
         ),
     )
-    write_rows(
+    write_jsonl(
         folder / "checklists.jsonl",
         (
             {"query_id": name, "items": [f"Does it {prose.text(80)[:-1]}?" for _ in range(items)]}
@@ -74,7 +74,7 @@ def write_benchmark(folder: Path, candidates: int, queries: int, items: int) -> 
         rows = (
             {"query_id": name, "text": prose.text(prose.rng.randint(400, 1600))} for name in names
         )
-        write_rows(folder / "responses" / f"candidate-{place:04d}.jsonl", rows)
+        write_jsonl(folder / "responses" / f"candidate-{place:04d}.jsonl", rows)
     sample = "".join(prose.text(1000) for _ in range(100)).encode()
     return len(sample) / len(zlib.compress(sample, 9))
 

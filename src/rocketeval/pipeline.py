@@ -241,8 +241,12 @@ class Run:
 
     async def grade(self) -> Mapping[str, Any]:
         """Let the judge answer every item that is still unanswered."""
-        if self.config.distributed.cluster is not None:
-            return await self._grade_on_ray()
+        on_ray = self.config.distributed.cluster is not None
+        facts = await (self._grade_on_ray() if on_ray else self._grade_here())
+        self._go_on(f"{facts['unfinished']} of {facts['tasks']} responses are not judged")
+        return facts
+
+    async def _grade_here(self) -> Mapping[str, Any]:
         engine = self._judge or create_engine(self.config.judge, self.store.engine_home("judge"))
         try:
             with self._stage("grade") as facts, self._heeding_stop():
@@ -251,13 +255,11 @@ class Run:
                 )
         finally:
             await engine.aclose()
-        self._go_on(f"{facts['unfinished']} of {facts['tasks']} responses are not judged")
         return facts
 
     async def _grade_on_ray(self) -> Mapping[str, Any]:
         with self._stage("grade") as facts, self._heeding_stop():
             facts |= await grade_on_ray(self.store, self.config, self.observer, self.stop)
-        self._go_on(f"{facts['unfinished']} of {facts['tasks']} responses are not judged")
         return facts
 
     def score(self) -> Mapping[str, Any]:
@@ -378,9 +380,9 @@ class Run:
         method = create_method(self.config)
         if self.config.distributed.cluster is not None:
             check_place(self.config, own_engine=self._judge is not None)
-            self.store.refuse_other_judge(self.config.judge.model, method.hash)
         elif self._judge is None:
             create_engine(self.config.judge)
+        if self._judge is None:
             self.store.refuse_other_judge(self.config.judge.model, method.hash)
 
     def _as_given(self) -> RunConfig:

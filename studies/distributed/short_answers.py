@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Mapping
 from pathlib import Path
+
+from rocketeval.store.files import write_jsonl
 
 QUESTIONS = (
     ("What do bees make?", "honey", "They collect nectar and keep it in cells of wax."),
@@ -49,15 +49,17 @@ ITEMS = (
 def write_short_answers(folder: Path, items: int = len(ITEMS)) -> None:
     """Write queries, checklists of so many items and responses into a folder."""
     names = [f"q{number:02d}" for number in range(len(QUESTIONS))]
-    _rows(
+    write_jsonl(
         folder / "queries.jsonl",
         ({"id": name, "text": asked} for name, (asked, _, _) in zip(names, QUESTIONS, strict=True)),
     )
     checklist = ITEMS[:items]
-    _rows(folder / "checklists.jsonl", ({"query_id": name, "items": checklist} for name in names))
+    write_jsonl(
+        folder / "checklists.jsonl", ({"query_id": name, "items": checklist} for name in names)
+    )
     answers = [_answers(number) for number in range(len(QUESTIONS))]
     for candidate in answers[0]:
-        _rows(
+        write_jsonl(
             folder / "responses" / f"{candidate}.jsonl",
             (
                 {"query_id": name, "text": given[candidate]}
@@ -83,8 +85,3 @@ def _answers(number: int) -> dict[str, str]:
         "evasive": "I would rather not say. It depends on many things.",
         "torn": f"It is either {right} or {wrong}. {detail} {other}",
     }
-
-
-def _rows(path: Path, rows: Iterable[Mapping[str, object]]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")

@@ -24,7 +24,6 @@ import json
 import os
 import random
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -39,11 +38,14 @@ from statistics import fmean
 import yaml
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
+sys.path.insert(0, str(Path(__file__).parents[2] / "tests"))
+from loopback import free_port
 from robustness.ray_cluster import LocalCluster, kill, local_cluster, wait_until
 
+from fakes.served import Served
+from rocketeval.store.files import write_jsonl
 from rocketeval.store.run import RunStore
 
-SERVER = Path(__file__).parents[2] / "tests" / "fakes" / "openai_server.py"
 RECORDED = Path(__file__).parent / "recorded" / "ray_faults.txt"
 FINDINGS = RECORDED.with_suffix(".jsonl")
 ITEMS = 3
@@ -56,24 +58,16 @@ class Server:
     def __init__(self, log: Path, latency: float) -> None:
         self.log = log
         self._latency = latency
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
-        self.url = f"http://127.0.0.1:{self.port}/v1"
+        self._port = free_port()
+        self.url = f"http://127.0.0.1:{self._port}/v1"
         self.start()
 
     def start(self) -> None:
-        command = [sys.executable, str(SERVER), "--port", str(self.port)]
-        command += ["--log", str(self.log), "--latency", str(self._latency)]
-        self._process = subprocess.Popen(command, stdout=subprocess.PIPE)
-        assert self._process.stdout is not None
-        assert self._process.stdout.readline() == b"ready\n"
+        self._process = Served(self._port, self.log, self._latency)
+        self._process.wait_until_ready()
 
     def kill(self) -> None:
         self._process.kill()
-        self._process.wait(30)
-        assert self._process.stdout is not None
-        self._process.stdout.close()
 
 
 @dataclass
@@ -189,17 +183,12 @@ class Finding:
 
 def write_benchmark(folder: Path, queries: int, candidates: int) -> None:
     """Write queries, responses and checklists."""
-
-    def rows(path: Path, content: Iterator[dict[str, object]]) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text("".join(json.dumps(row) + "\n" for row in content))
-
     names = [f"q{number:04d}" for number in range(queries)]
     items = ["Is it right?", "Is it clear?", "Is it short?"][:ITEMS]
-    rows(folder / "queries.jsonl", ({"id": q, "text": f"What is {q}?"} for q in names))
-    rows(folder / "checklists.jsonl", ({"query_id": q, "items": items} for q in names))
+    write_jsonl(folder / "queries.jsonl", ({"id": q, "text": f"What is {q}?"} for q in names))
+    write_jsonl(folder / "checklists.jsonl", ({"query_id": q, "items": items} for q in names))
     for number in range(candidates):
-        rows(
+        write_jsonl(
             folder / "responses" / f"c{number}.jsonl",
             ({"query_id": q, "text": f"c{number} says {q}."} for q in names),
         )

@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import socket
 import subprocess
 import sys
 import tempfile
@@ -26,6 +25,7 @@ import yaml
 from pyarrow import fs
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
+from loopback import free_port, listens
 from robustness.ray_cluster import LocalCluster, local_cluster, wait_until
 from robustness.ray_faults import SAME, write_benchmark
 
@@ -53,15 +53,13 @@ def main() -> None:
 @contextmanager
 def object_store(command: str) -> Iterator[str]:
     """Give the URI of a folder in a bucket of a server that ends with the block."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     server = subprocess.Popen(
         [command, "-H", "127.0.0.1", "-p", str(port)], stderr=subprocess.DEVNULL
     )
     address = f"127.0.0.1:{port}"
     try:
-        wait_until(lambda: _listens(port), "the store's server")
+        wait_until(lambda: listens(port), "the store's server")
         fs.S3FileSystem(
             endpoint_override=address, scheme="http", region="here", allow_bucket_creation=True
         ).create_dir(BUCKET)
@@ -134,11 +132,6 @@ def run_command(folder: Path, cluster: LocalCluster, name: str) -> subprocess.Po
     return subprocess.Popen(
         command, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
     )
-
-
-def _listens(port: int) -> bool:
-    with socket.socket() as one:
-        return one.connect_ex(("127.0.0.1", port)) == 0
 
 
 def parse_arguments() -> argparse.Namespace:

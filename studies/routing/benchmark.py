@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import random
 import re
-from collections.abc import Iterable
 from pathlib import Path
+
+from rocketeval.store.files import write_jsonl
 
 QUERY_WORDS = 40
 WORDS = [first + second for first in ("ba", "de", "ki", "lo") for second in ("n", "rus", "tam")]
@@ -19,14 +19,14 @@ def write_benchmark(folder: Path, queries: int, candidates: int, items: int, wor
     names = [f"q{number}" for number in range(queries)]
     asked = [f"Is it {WORDS[number % len(WORDS)]}?" for number in range(items)]
     texts = {query: f"What is {query}? {_words(rng, QUERY_WORDS)}" for query in names}
-    _write(folder / "queries.jsonl", ({"id": q, "text": text} for q, text in texts.items()))
-    _write(folder / "checklists.jsonl", ({"query_id": q, "items": asked} for q in names))
+    write_jsonl(folder / "queries.jsonl", ({"id": q, "text": text} for q, text in texts.items()))
+    write_jsonl(folder / "checklists.jsonl", ({"query_id": q, "items": asked} for q in names))
     for number in range(candidates):
         rows = (
             {"query_id": q, "text": f"Response {q} of c{number}: {_words(rng, words)}"}
             for q in names
         )
-        _write(folder / "responses" / f"c{number}.jsonl", rows)
+        write_jsonl(folder / "responses" / f"c{number}.jsonl", rows)
 
 
 def response_in(prompt: str) -> str:
@@ -38,8 +38,3 @@ def response_in(prompt: str) -> str:
 
 def _words(rng: random.Random, number: int) -> str:
     return " ".join(rng.choices(WORDS, k=number))
-
-
-def _write(path: Path, rows: Iterable[dict[str, object]]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))

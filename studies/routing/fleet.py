@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 import subprocess
 import sys
 import time
+from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -14,6 +14,7 @@ from typing import Any
 
 import aiohttp
 from aiohttp import web
+from loopback import free_port
 
 from fakes.native_server import NativeServer
 from fakes.openai_server import MODEL, serving
@@ -127,8 +128,10 @@ async def _knows_its_workers(url: str, number: int, process: subprocess.Popen[by
     raise RuntimeError(f"the router did not start: {process.args}")
 
 
-def free_port() -> int:
-    """Return a port of loopback that nobody uses."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return int(free.getsockname()[1])
+def touched(behind: Sequence[NativeServer], about: Callable[[str], str]) -> dict[str, Counter[int]]:
+    """Return, by what its prompts are `about`, how many of them each replica answered."""
+    found: dict[str, Counter[int]] = defaultdict(Counter)
+    for number, server in enumerate(behind):
+        for prompt in (prompt for call in server.calls for prompt in call.prompts):
+            found[about(prompt)][number] += 1
+    return found

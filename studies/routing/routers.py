@@ -22,7 +22,7 @@ import asyncio
 import logging
 import sys
 import tempfile
-from collections import defaultdict
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -41,6 +41,7 @@ from routing.fleet import (
     VLLMReplica,
     replicas,
     routed,
+    touched,
 )
 
 from fakes.native_server import NativeServer
@@ -110,13 +111,9 @@ async def measure(case: Case, args: argparse.Namespace) -> Spread:
 
 def spread(behind: Sequence[NativeServer]) -> Spread:
     """Return how what the replicas saw is spread over them."""
-    touched: dict[str, set[int]] = defaultdict(set)
-    answered = [0] * len(behind)
-    for number, server in enumerate(behind):
-        for prompt in (prompt for call in server.calls for prompt in call.prompts):
-            touched[response_in(prompt)].add(number)
-            answered[number] += 1
-    return Spread(fmean(map(len, touched.values())), max(answered) / sum(answered))
+    seen = touched(behind, response_in)
+    answered = sum(seen.values(), Counter[int]())
+    return Spread(fmean(map(len, seen.values())), max(answered.values()) / answered.total())
 
 
 def lines(args: argparse.Namespace) -> Iterator[str]:

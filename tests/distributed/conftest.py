@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import os
 import warnings
 from collections.abc import Iterator
-from importlib.util import find_spec
 
 import pytest
 from robustness.ray_cluster import LocalCluster, local_cluster
+
+from support.needs import need
 
 
 @pytest.fixture(scope="session")
 def cluster() -> Iterator[LocalCluster]:
     """A head and a node, to which this process is connected."""
-    if find_spec("ray") is None:
-        if os.environ.get("CI"):
-            pytest.fail("ray is not installed (in CI these tests must run)", pytrace=False)
-        pytest.skip("no ray here: pip install 'rocketeval[ray]'")
+    need("ray", "no ray here: pip install 'rocketeval[ray]'")
     with warnings.catch_warnings(), pytest.MonkeyPatch.context() as patched:
         warnings.simplefilter("ignore")
         import ray

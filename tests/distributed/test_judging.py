@@ -19,7 +19,8 @@ from fakes.vllm_package import installed
 from rocketeval.config import JudgeConfig
 from rocketeval.distributed import judging
 from rocketeval.distributed.counting import Counting, Report
-from rocketeval.distributed.judging import JudgeBatches, Terms, identify
+from rocketeval.distributed.judging import JudgeBatches
+from rocketeval.distributed.replica import Terms, identify
 from rocketeval.distributed.staging import JobFolder
 from rocketeval.distributed.task_rows import RESULTS, TASKS
 from rocketeval.engines.base import EngineIdentity, create_engine

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import subprocess
 import sys
 import time
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from loopback import free_port
 
 from rocketeval import Run, ScriptedEngine
 from rocketeval.cli.words import on_ray
@@ -78,9 +78,7 @@ def test_an_engine_made_in_python_stays_here(tmp_path: Path) -> None:
 def test_a_cluster_that_does_not_answer_is_named_soon(tmp_path: Path) -> None:
     """An address where nothing listens ends the command at once, with what to do."""
     pytest.importorskip("ray")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     make_config(tmp_path)
     (tmp_path / "rocketeval.yaml").write_text(
         "benchmark: {path: benchmark}\njudge: {engine: scripted, model: m}\ncache: null\n"

@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import sys
-from collections import defaultdict
 from collections.abc import Sequence
-from importlib.util import find_spec
 
-import pytest
 from routing.fleet import (
     SGLANG_ROUTER,
     VLLM_ROUTER,
@@ -18,6 +14,7 @@ from routing.fleet import (
     VLLMReplica,
     replicas,
     routed,
+    touched,
 )
 
 from fakes.native_server import NativeServer
@@ -25,6 +22,7 @@ from fakes.openai_server import MODEL
 from rocketeval.config import EngineConfig
 from rocketeval.engines.openai_http import OpenAIEngine
 from rocketeval.records import GradingTask
+from support.needs import need
 
 REPLICAS = 3
 ITEMS = 6
@@ -42,10 +40,11 @@ TASKS = [
 
 def needs(router: Router) -> None:
     """Skip where the router is not installed; in CI it has to be, where there is one to install."""
-    if find_spec(router.module.partition(".")[0]) is None:
-        if os.environ.get("CI") and sys.platform == "linux":
-            pytest.fail(f"{router.package} is not installed (in CI this must run)", pytrace=False)
-        pytest.skip(f"no {router.package} here: pip install 'rocketeval[routers]'")
+    need(
+        router.module.partition(".")[0],
+        f"no {router.package} here: pip install 'rocketeval[routers]'",
+        in_ci=sys.platform == "linux",
+    )
 
 
 async def judge_all(url: str, **settings: str) -> str:
@@ -70,22 +69,13 @@ async def write_all(url: str) -> None:
         await engine.aclose()
 
 
-def touched(behind: Sequence[NativeServer]) -> tuple[dict[str, set[int]], int]:
-    """Return the replicas that saw each response, and how many of them saw any; then forget."""
-    seen: dict[str, set[int]] = defaultdict(set)
-    busy = sum(bool(server.calls) for server in behind)
-    for number, server in enumerate(behind):
-        for prompt in (prompt for call in server.calls for prompt in call.prompts):
-            seen[prompt.partition(".")[0]].add(number)
-        server.calls.clear()
-    return seen, busy
-
-
 def check_one_replica_a_response(behind: Sequence[NativeServer]) -> None:
-    """Assert that all responses were seen, each by one replica, and no replica was idle."""
-    seen, busy = touched(behind)
+    """Assert that each response was seen, by one replica, and no replica was idle; then forget."""
+    seen = touched(behind, lambda prompt: prompt.partition(".")[0])
     assert [len(where) for where in seen.values()] == [1] * len(TASKS)
-    assert busy == REPLICAS
+    assert sum(bool(server.calls) for server in behind) == REPLICAS
+    for server in behind:
+        server.calls.clear()
 
 
 async def test_vllm_router() -> None:

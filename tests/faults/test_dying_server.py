@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import json
-import socket
-import subprocess
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from loopback import free_port
 
 from fakes import openai_server
+from fakes.served import Served
 from rocketeval import Judgment, Observer, Run, RunConfig
 from rocketeval.engines import http
 from rocketeval.errors import EngineUnavailable
@@ -34,31 +33,20 @@ class MortalServer:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._lives: list[subprocess.Popen[bytes]] = []
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
+        self._lives: list[Served] = []
+        self.port = free_port()
 
     def start(self) -> None:
         """Start a new life, without waiting for it."""
-        log = self._log(len(self._lives))
-        command = [sys.executable, openai_server.__file__]
-        command += ["--port", str(self.port), "--log", str(log)]
-        self._lives.append(subprocess.Popen(command, stdout=subprocess.PIPE))
+        self._lives.append(Served(self.port, self._log(len(self._lives))))
 
     def wait_until_ready(self) -> None:
-        """Wait for the line that says it listens."""
-        stdout = self._lives[-1].stdout
-        assert stdout is not None
-        assert stdout.readline() == b"ready\n"
+        """Wait until the current life listens."""
+        self._lives[-1].wait_until_ready()
 
     def kill(self) -> None:
         """Kill the current life like a power cut would."""
-        process = self._lives[-1]
-        process.kill()
-        process.wait(10)
-        if process.stdout:
-            process.stdout.close()
+        self._lives[-1].kill()
 
     def answered(self, life: int) -> list[str]:
         """The prompts that this life answered, in order."""

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+
+from support.needs import need
 
 from .server import ServedJudge, fetched_weights, listed_judge, llamacpp_judge
 
@@ -36,14 +37,5 @@ def judge_url(
 @pytest.fixture(scope="session")
 def judge_gguf() -> Path:
     """The weights of a small judge, where llama.cpp can load them."""
-    _need_xllamacpp()
+    need("xllamacpp", "no real judge here: pip install xllamacpp==2026.10.11549")
     return fetched_weights("smollm2-135m")
-
-
-def _need_xllamacpp() -> None:
-    if find_spec("xllamacpp") is not None:
-        return
-    reason = "no real judge here: pip install xllamacpp==2026.10.11549"
-    if os.environ.get("CI"):
-        pytest.fail(f"{reason} (in CI these tests must run)", pytrace=False)
-    pytest.skip(reason)

@@ -19,7 +19,8 @@ from typing import Any
 from rocketeval._version import __version__
 from rocketeval.config import DistributedConfig
 from rocketeval.distributed.counting import Counting, Progress
-from rocketeval.distributed.judging import JudgeBatches, Terms, identify, spare_imports
+from rocketeval.distributed.judging import JudgeBatches, spare_imports
+from rocketeval.distributed.replica import Terms, identify
 from rocketeval.distributed.staging import Job, JobFolder, Staging
 from rocketeval.distributed.task_rows import ID
 from rocketeval.engines.base import EngineIdentity

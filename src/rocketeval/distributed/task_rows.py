@@ -57,7 +57,7 @@ def write_tasks(
     for number, group in enumerate(_files(tasks)):
         path = f"{folder}/part-{number:06d}.parquet"
         with pq.ParquetWriter(path, TASKS, filesystem=filesystem, compression="zstd") as writer:
-            for table in _tables(group, known, rows):
+            for table in task_tables(group, known, rows):
                 writer.write_table(table)
                 rows += table.num_rows
     return rows
@@ -119,7 +119,8 @@ def _files(tasks: Iterable[GradingTask]) -> Iterator[Iterator[GradingTask]]:
         yield one_file()
 
 
-def _tables(tasks: Iterable[GradingTask], known: Known, first: int) -> Iterator[pa.Table]:
+def task_tables(tasks: Iterable[GradingTask], known: Known, first: int = 0) -> Iterator[pa.Table]:
+    """Yield the tasks as rows, numbered from `first`, in tables of a row group each."""
     rows: list[dict[str, Any]] = []
     held = 0
     for number, task in enumerate(tasks, first):

@@ -8,8 +8,8 @@ from typing import Any
 
 from rocketeval.config import RunConfig
 from rocketeval.distributed.cluster import check_address, connected, need_ray, starts_here
-from rocketeval.distributed.judging import Terms
 from rocketeval.distributed.ray_run import Cluster, cpus_needed
+from rocketeval.distributed.replica import Terms
 from rocketeval.distributed.staging import open_staging
 from rocketeval.engines.base import ENGINES, create_engine
 from rocketeval.errors import ConfigError

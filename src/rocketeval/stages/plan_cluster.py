@@ -14,6 +14,7 @@ from rocketeval.benchmarks.load import load
 from rocketeval.capacity.assume import Measured
 from rocketeval.capacity.figure import Figure, Source
 from rocketeval.config import RunConfig
+from rocketeval.distributed.task_rows import task_tables
 from rocketeval.grading.methods.table import create_method
 from rocketeval.names import counted
 from rocketeval.records import GradingTask
@@ -157,19 +158,9 @@ def _mean_bytes(texts: Iterable[str]) -> float:
 
 
 def _parquet_bytes(tasks: Sequence[GradingTask]) -> int:
-    """Return what tasks take as rows of a Parquet file, sorted by query and compressed."""
-    table = pa.table(
-        {
-            "id": pa.array(range(len(tasks)), pa.int64()),
-            "key": [task.key for task in tasks],
-            "query_id": [task.query_id for task in tasks],
-            "candidate": [task.candidate for task in tasks],
-            "prefix": [task.prefix for task in tasks],
-            "suffixes": [list(task.suffixes) for task in tasks],
-        }
-    )
+    """Return what tasks take in the Parquet file that a cluster would get."""
     sink = pa.BufferOutputStream()
-    pq.write_table(table, sink, compression="zstd")
+    pq.write_table(pa.concat_tables(task_tables(tasks, {})), sink, compression="zstd")
     return int(sink.getvalue().size)
 
 

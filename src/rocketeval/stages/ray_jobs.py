@@ -9,8 +9,8 @@ from itertools import chain
 
 from rocketeval.config import DistributedConfig
 from rocketeval.distributed.collect import Collected, collect
-from rocketeval.distributed.judging import Terms
 from rocketeval.distributed.ray_run import Cluster, Flow
+from rocketeval.distributed.replica import Terms
 from rocketeval.distributed.staging import Job, Staging
 from rocketeval.distributed.task_rows import write_tasks
 from rocketeval.errors import ClusterError, EngineError, RunMismatch

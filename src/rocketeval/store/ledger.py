@@ -75,21 +75,11 @@ class Ledger:
 
     def adopt(self, table: pa.Table) -> None:
         """Add judgments that another run paid for, as a part of their own."""
-        self._will_change()
-        self.roll()
-        write_parquet(self._part_path, table)
-        self.finished.update(map(bytes.fromhex, table["key"].to_pylist()))
-        self._start_next()
+        self._add_part(table, publish=False)
 
     def extend(self, table: pa.Table) -> None:
         """Add judgments that others made for this run, as a part of their own; none may be here."""
-        self._will_change()
-        self.roll()
-        write_parquet(self._part_path, table)
-        if self._mirror:
-            self._mirror.publish(self._part_path)
-        self.finished.update(map(bytes.fromhex, table["key"].to_pylist()))
-        self._start_next()
+        self._add_part(table, publish=True)
 
     def roll(self) -> None:
         """Turn the journal into an immutable part."""
@@ -111,6 +101,15 @@ class Ledger:
         if self._before_change is not None:
             self._before_change()
             self._before_change = None
+
+    def _add_part(self, table: pa.Table, *, publish: bool) -> None:
+        self._will_change()
+        self.roll()
+        write_parquet(self._part_path, table)
+        if publish and self._mirror:
+            self._mirror.publish(self._part_path)
+        self.finished.update(map(bytes.fromhex, table["key"].to_pylist()))
+        self._start_next()
 
     @property
     def _journal_path(self) -> Path:

@@ -1,0 +1,32 @@
+"""The fake OpenAI server as a process that can be killed."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from fakes import openai_server
+
+
+class Served:
+    """One life of a server; it is started without waiting for it."""
+
+    def __init__(self, port: int, log: Path, latency: float | None = None) -> None:
+        command = [sys.executable, openai_server.__file__]
+        command += ["--port", str(port), "--log", str(log)]
+        if latency is not None:
+            command += ["--latency", str(latency)]
+        self._process = subprocess.Popen(command, stdout=subprocess.PIPE)
+        assert self._process.stdout is not None
+        self._stdout = self._process.stdout
+
+    def wait_until_ready(self) -> None:
+        """Wait for the line that says it listens."""
+        assert self._stdout.readline() == b"ready\n"
+
+    def kill(self) -> None:
+        """Kill it like a power cut would."""
+        self._process.kill()
+        self._process.wait(30)
+        self._stdout.close()
