@@ -1,7 +1,10 @@
 # `make check` is what CI runs; see CONTRIBUTING.md.
-.PHONY: check format lint types imports page ray test
+.PHONY: check format lint types imports page apart test
 
-check: lint types imports page ray test
+check: lint types imports page apart test
+
+# Real clusters, browsers, servers and faults: mostly waiting, so that they can run beside the others.
+APART = tests/distributed tests/browser tests/faults tests/real_judge
 
 format:
 	ruff format .
@@ -23,9 +26,8 @@ page:
 	  cd web && npm ci --silent && npm run --silent check; \
 	else echo "npm is not here: the page's bundle was not checked against web/"; fi
 
-# A cluster of two nodes: mostly waiting, so that it can run beside the other tests.
-ray:
-	python -m pytest tests/distributed
+apart:
+	python -m pytest $(APART)
 
 test:
-	python -m pytest --ignore=tests/distributed
+	python -m pytest $(APART:%=--ignore=%)

@@ -279,6 +279,60 @@ class DistributedConfig(Section):
         return actors
 
 
+class EvolveConfig(Section):
+    """How an evaluator learns from its mistakes (`rocketeval evolve`)."""
+
+    gold: Literal["votes", "labels"] = "votes"
+    """What it learns to predict: who wins between two responses, or the label of one."""
+    asking: Literal["pairs", "each"] = "each"
+    """pairs: the judge sees two responses at once, as in the paper; each: one response at a time,
+    and a pair is told by the difference of the two answers, which costs fewer calls."""
+    answers: Literal["choice", "graded", "both"] = "graded"
+    """choice: yes or no (of two responses, A or B); graded: 1 to 5 (of two, -4 to 4); both: every
+    perspective is asked either way, and those worth keeping stay."""
+    seeds: tuple[str, ...] = ("guidelines", "presets", "prompts")
+    """Where it begins: packaged pools by name, or files (.yaml) of your own, relative to the config
+    file."""
+    guidelines: Path | None = None
+    """Your annotation guidelines as a text file; the optimizer takes them apart."""
+    optimizer: EngineConfig | None = None
+    """The strong LLM that looks at mistakes and proposes perspectives; without one, only the seeds
+    and what people add to the pool are there to choose from."""
+    price: PriceConfig | None = None
+    """Of the optimizer."""
+    attempts: Annotated[int, Field(ge=1)] = 3
+    """How often the optimizer is asked for a list at most, when it cannot be read."""
+    rounds: Annotated[int, Field(ge=0)] = 3
+    """Rounds of evolution at most; 0 fits an evaluator to the seeds."""
+    patience: Annotated[int, Field(ge=1)] = 1
+    """Rounds in a row without a gain in validation, after which it stops."""
+    batch: Annotated[int, Field(ge=1)] = 6
+    """Mistakes that the optimizer is shown at a time."""
+    batches: Annotated[int, Field(ge=0)] = 4
+    """How many such batches it is shown in a round."""
+    deepen: Annotated[int, Field(ge=0)] = 4
+    """Perspectives that a round puts into other words."""
+    broaden: Annotated[int, Field(ge=0)] = 4
+    """Perspectives that a round adds which ask about something new."""
+    most_about_responses: Annotated[int, Field(ge=1)] = 50
+    """Response-dependent perspectives that are kept."""
+    most_about_queries: Annotated[int, Field(ge=0)] = 32
+    """Response-independent perspectives that are kept; 0 leaves out experts."""
+    experts: Annotated[tuple[Annotated[int, Field(ge=1)], ...], Field(min_length=1)] = (1, 2, 3, 4)
+    """Numbers of experts to choose from by validation."""
+    share: Annotated[float, Field(gt=0, lt=1)] = 0.4
+    """Share of the queries whose mistakes the optimizer may see; figures rest on the others."""
+    folds: Annotated[int, Field(ge=2)] = 5
+    """Parts into which queries are cut, so that no figure rests on gold that was learned from."""
+    search: Literal["short", "paper"] = "short"
+    """Settings of the experts' forests that are tried: twelve, or all 96 of the paper."""
+    max_calls: Annotated[int, Field(ge=1)] | None = None
+    """Questions to the judge and requests to the optimizer, over all commands, after which no
+    round begins."""
+    seed: int = 0
+    """Seed of the split, the folds and the forests; the same seed gives the same evaluator."""
+
+
 class RunConfig(Section):
     """Everything one run needs."""
 
@@ -291,6 +345,7 @@ class RunConfig(Section):
     scorer: ScorerConfig = ScorerConfig()
     ranking: RankingConfig = RankingConfig()
     distributed: DistributedConfig = DistributedConfig()
+    evolve: EvolveConfig = EvolveConfig()
     output: Path = Path("runs")
     """Directory that holds runs, relative to the config file."""
     cache: Path | None = Path("runs/.cache")
@@ -389,6 +444,12 @@ def _resolve(config: RunConfig, folder: Path) -> RunConfig:
             "distributed": config.distributed.model_copy(
                 update={"staging": _shared_folder(config.distributed.staging, folder)}
             ),
+            "evolve": config.evolve.model_copy(
+                update={
+                    "seeds": tuple(_file_in(seed, folder) for seed in config.evolve.seeds),
+                    "guidelines": absolute(config.evolve.guidelines),
+                }
+            ),
             "output": folder / config.output,
             "cache": absolute(config.cache),
             "prices": absolute(config.prices),
@@ -404,9 +465,12 @@ def _shared_folder(staging: str | None, folder: Path) -> str | None:
 def _with_file(options: dict[str, Any], folder: Path) -> dict[str, Any]:
     """Return options whose `file`, if it is one and not the name of a packaged one, is absolute."""
     file = options.get("file")
-    if isinstance(file, str) and file.endswith((".yaml", ".yml", ".csv")):
-        return {**options, "file": str(folder / file)}
-    return options
+    return {**options, "file": _file_in(file, folder)} if isinstance(file, str) else options
+
+
+def _file_in(name: str, folder: Path) -> str:
+    """Return a file's name as an absolute path; the name of a packaged one stays as it is."""
+    return str(folder / name) if name.endswith((".yaml", ".yml", ".csv")) else name
 
 
 def _explain(error: ValidationError, section: type[BaseModel]) -> str:

@@ -126,11 +126,12 @@ class GradingPrompt:
     Placeholders of its own, named by `own`, are filled in by `own_values`.
     """
 
+    shows: tuple[str, ...] = ("history", "query", "response")
     own: tuple[str, ...] = ()
 
     def __init__(self, template: Template | None = None) -> None:
         self.template = template or Template.load("grade")
-        self.template.check(("history", "query", "response", *self.own, "item"))
+        self.template.check((*self.shows, *self.own, "item"))
         self._before, self._after = self.template.text.split("{{item}}")
         self._pieces = _pieces(self._before)
         self._last: tuple[Query, Checklist, _Shared] | None = None
@@ -169,7 +170,7 @@ class GradingPrompt:
         history, forged = shared.history
         if response.history is not None:
             history, forged = render_history(response.history)
-        said = neutralise(response.text)
+        said = neutralise(response.text if "response" in self.shows else "")
         own = {name: neutralise(text) for name, text in self.own_values(query, response).items()}
         values = {"history": history, "query": shared.query, "response": said.text}
         values |= {name: safe.text for name, safe in own.items()}

@@ -28,9 +28,14 @@ async def grade_responses(
     observer: Observer,
     stop: asyncio.Event,
     budget: Budget | None = None,
+    *,
+    method: Method | None = None,
 ) -> dict[str, Any]:
-    """Append the missing judgments to the ledger; return counts and cost of this grading."""
-    method = create_method(config)
+    """Append the missing judgments to the ledger; return counts and cost of this grading.
+
+    `method` is how the judge is asked, where it is not one that the config names.
+    """
+    method = method or create_method(config)
     observer.watched(partial(_first_contact, engine, config))
     judge = fingerprint(await engine.identify(), method)
     with open_grading(store, config, method, judge, observer) as work:

@@ -221,8 +221,7 @@ class Inputs:
         replaced = [
             before
             for before in self.checklists().values()
-            if before.query_id in fresh
-            and fresh[before.query_id].content_hash != before.content_hash
+            if not _same(fresh.get(before.query_id), before)
             and (before.query_id, before.content_hash) not in known
         ]
         if replaced:
@@ -343,6 +342,10 @@ def _last_query_begins(heads: pa.Table) -> int:
     """Return the row at which the last query's responses begin."""
     query_ids = heads["query_id"]
     return int(query_ids.index(query_ids[-1]).as_py())
+
+
+def _same(now: Checklist | None, before: Checklist) -> bool:
+    return now is not None and now.content_hash == before.content_hash
 
 
 def _checklist(row: dict[str, Any]) -> Checklist:

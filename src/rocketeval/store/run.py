@@ -185,6 +185,10 @@ class RunStore:
             )
         return JudgeFingerprint(**found)
 
+    def inside(self, folder: str, name: str) -> RunStore:
+        """Return a run inside this one, such as a sheet of perspectives."""
+        return RunStore(self.path / folder / name)
+
     def engine_home(self, role: str) -> Path:
         """Return the folder where the engine of `role` (judge, author) may keep its own files."""
         return self.path / "engines" / role

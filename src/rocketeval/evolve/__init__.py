@@ -1,0 +1,1 @@
+"""Evaluators that learn from their mistakes, after MAD-Eval: perspectives, experts, evolution."""

@@ -1,0 +1,1 @@
+"""evolve: an evaluator learns from gold, and from what it judges wrongly."""

@@ -1,0 +1,220 @@
+"""Asking: a judge answers every perspective about every case, each question paid for once.
+
+Perspectives that are asked alike make a sheet, which is graded as a run inside the run. When the
+pool grows, its checklist is an edited one: only what is new is asked.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rocketeval.budget import Budget
+from rocketeval.config import EngineConfig, RunConfig
+from rocketeval.engines.base import Engine, create_engine
+from rocketeval.errors import BenchmarkError
+from rocketeval.evolve.cases import Case, CaseTable
+from rocketeval.evolve.perspective import Kind, Perspective, Pool
+from rocketeval.evolve.sheets import QUERIES, Asking, Sheet, sheet_of
+from rocketeval.observing import Observer
+from rocketeval.prompts.perspectives import QUERY_ALONE, pair_up, query_alone
+from rocketeval.records import Checklist, JudgeFingerprint, Query, Response
+from rocketeval.stages.answers import read_answers
+from rocketeval.stages.grade import grade_responses
+from rocketeval.store.run import RunStore
+
+Floats = NDArray[np.float64]
+MakeEngine = Callable[[EngineConfig, Path | None], Engine]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a judge said about some cases, and what it took."""
+
+    table: CaseTable
+    judges: Mapping[str, JudgeFingerprint]
+    """Who answered, by the name of the sheet."""
+    sheets: Mapping[str, Mapping[str, Any]]
+    """Counts and cost of each sheet's grading, by its name."""
+
+    @property
+    def unfinished(self) -> int:
+        """How many prompts were not put to the judge before it was stopped."""
+        return sum(facts["unfinished"] - facts["failed"] for facts in self.sheets.values())
+
+    @property
+    def questions(self) -> int:
+        """How many requests this asking made."""
+        return sum(facts["usage"]["requests"] for facts in self.sheets.values())
+
+
+class Asker:
+    """Puts perspectives to the judge of a run and reads its answers as a table of cases."""
+
+    def __init__(
+        self,
+        store: RunStore,
+        config: RunConfig,
+        observer: Observer,
+        stop: asyncio.Event,
+        budget: Budget | None = None,
+        *,
+        asking: Asking,
+        folder: str = "evolve",
+        make_engine: MakeEngine = create_engine,
+    ) -> None:
+        self._store = store
+        self._config = config
+        self._observer = observer
+        self._stop = stop
+        self._budget = budget
+        self._asking = asking
+        self._folder = folder
+        self._make_engine = make_engine
+
+    async def ask(self, pool: Iterable[Perspective], cases: Sequence[Case]) -> Asked:
+        """Return what the judge says about every case from every perspective."""
+        by_sheet: dict[Sheet, list[Perspective]] = {}
+        for perspective in pool:
+            by_sheet.setdefault(sheet_of(perspective, self._asking), []).append(perspective)
+        facts: dict[str, Mapping[str, Any]] = {}
+        columns: dict[str, Floats] = {}
+        judges: dict[str, JudgeFingerprint] = {}
+        responses = self._responses(cases)
+        for number, (sheet, perspectives) in enumerate(by_sheet.items(), 1):
+            self._observer.part_began(sheet.name, number, len(by_sheet))
+            inside = self._lay_out(sheet, perspectives, cases, responses)
+            facts[sheet.name] = await self._grade(sheet, inside)
+            judges[sheet.name] = inside.judge()
+            columns |= self._columns(sheet, inside, perspectives, cases)
+        return Asked(_table(Pool(pool), cases, columns), judges, facts)
+
+    def _responses(self, cases: Sequence[Case]) -> dict[tuple[str, str], Response]:
+        wanted = {(case.query_id, name) for case in cases for name in case.candidates}
+        found = {
+            (response.query_id, response.candidate): response
+            for response in self._store.inputs.responses()
+            if (response.query_id, response.candidate) in wanted
+        }
+        absent = sorted(wanted - found.keys())
+        if absent:
+            query_id, candidate = absent[0]
+            raise BenchmarkError(
+                f"There is gold on {len(absent):,} responses that the benchmark does not have, "
+                f"such as that of {candidate!r} to query {query_id!r}.",
+                hint="Add the responses, or remove their votes or labels.",
+            )
+        return found
+
+    def _lay_out(
+        self,
+        sheet: Sheet,
+        perspectives: Sequence[Perspective],
+        cases: Sequence[Case],
+        responses: Mapping[tuple[str, str], Response],
+    ) -> RunStore:
+        """Return the run inside the run that this sheet is graded in, with its inputs."""
+        inside = self._store.inside(self._folder, sheet.name)
+        queries = _queries(self._store.inputs.queries, cases)
+        shown = {
+            (response.query_id, response.candidate): response
+            for case in cases
+            for response in _shown(sheet, case, queries[case.query_id], responses)
+        }
+        inside.inputs.save(list(queries.values()), shown.values(), (), (), ())
+        items = tuple(perspective.text for perspective in perspectives)
+        inside.inputs.save_checklists(Checklist(name, items, "evolve") for name in queries)
+        inside.freeze(self._sheet_config(sheet))
+        return inside
+
+    async def _grade(self, sheet: Sheet, inside: RunStore) -> dict[str, Any]:
+        config = self._sheet_config(sheet)
+        engine = self._make_engine(config.judge, inside.engine_home("judge"))
+        try:
+            with inside.locked():
+                facts = await grade_responses(
+                    inside,
+                    config,
+                    engine,
+                    self._observer,
+                    self._stop,
+                    self._budget,
+                    method=sheet.method(),
+                )
+                inside.note("grade", facts)
+        finally:
+            await engine.aclose()
+        return facts
+
+    def _sheet_config(self, sheet: Sheet) -> RunConfig:
+        judge = self._config.judge.model_copy(update={"labels": sheet.labels, "template": None})
+        return self._config.model_copy(update={"judge": judge})
+
+    def _columns(
+        self,
+        sheet: Sheet,
+        inside: RunStore,
+        perspectives: Sequence[Perspective],
+        cases: Sequence[Case],
+    ) -> dict[str, Floats]:
+        """Return the column of each perspective by its id, one row a case."""
+        answers, _ = read_answers(inside)
+        rows = {
+            (query_id, candidate): answers.p_yes[start:stop]
+            for query_id, candidate, start, stop in zip(
+                answers.query_ids,
+                answers.candidates,
+                answers.offsets[:-1].tolist(),
+                answers.offsets[1:].tolist(),
+                strict=True,
+            )
+        }
+        silent = np.full(len(perspectives), np.nan)
+
+        def said(query_id: str, candidate: str) -> Floats:
+            row = rows[query_id, candidate]
+            return row if len(row) else silent
+
+        matrix = np.stack([_case_row(sheet, case, said) for case in cases])
+        return {each.id: matrix[:, place] for place, each in enumerate(perspectives)}
+
+
+def _queries(known: Mapping[str, Query], cases: Sequence[Case]) -> dict[str, Query]:
+    """Return the queries of the cases, in the order of the benchmark."""
+    wanted = {case.query_id for case in cases}
+    return {name: query for name, query in known.items() if name in wanted}
+
+
+def _shown(
+    sheet: Sheet, case: Case, query: Query, responses: Mapping[tuple[str, str], Response]
+) -> list[Response]:
+    """Return what a judge is shown of one case."""
+    if sheet is QUERIES:
+        return [query_alone(query)]
+    own = [responses[case.query_id, candidate] for candidate in case.candidates]
+    return [pair_up(own[0], own[1])] if sheet.signed else own
+
+
+def _case_row(sheet: Sheet, case: Case, said: Callable[[str, str], Floats]) -> Floats:
+    """Return a case's answers: of pairs, from -1 (for b) to 1 (for a)."""
+    if sheet is QUERIES:
+        return said(case.query_id, QUERY_ALONE)
+    if sheet.signed:
+        return 2.0 * said(case.query_id, " vs ".join(case.candidates)) - 1.0
+    rows = [said(case.query_id, candidate) for candidate in case.candidates]
+    return rows[0] - rows[1] if len(rows) == 2 else rows[0]
+
+
+def _table(pool: Pool, cases: Sequence[Case], columns: Mapping[str, Floats]) -> CaseTable:
+    def matrix(perspectives: Sequence[Perspective]) -> Floats:
+        own = [columns[each.id] for each in perspectives]
+        return np.stack(own, axis=1) if own else np.zeros((len(cases), 0))
+
+    dependent, independent = pool.of(Kind.RESPONSE), pool.of(Kind.QUERY)
+    return CaseTable(tuple(cases), dependent, matrix(dependent), independent, matrix(independent))
