@@ -20,10 +20,11 @@ from rocketeval.hashing import content_hash
 from rocketeval.records import Gold, JudgeFingerprint, Label, Vote
 from rocketeval.scoring import npz
 from rocketeval.scoring.answers import AnswerTable
-from rocketeval.scoring.artifact import _digest, load_scorer, save_scorer
+from rocketeval.scoring.artifact import load_scorer, save_scorer
 from rocketeval.scoring.base import SCORERS, Saveable, Scorer, State, create_scorer
 from rocketeval.scoring.mean import MeanScorer
 from rocketeval.scoring.provenance import Provenance
+from rocketeval.scoring.sealed import digest
 
 JUDGE = JudgeFingerprint("openai", "judge-1b", "chat", "1.0", "top20", "aa", "bb")
 KEYS = [content_hash("cell", number).hex() for number in range(5)]
@@ -78,7 +79,7 @@ def rewritten(path: Path, changes: Mapping[str, NDArray[Any] | None]) -> Path:
     arrays = {**npz.unpack(path.read_bytes()), **changes}
     kept = {name: array for name, array in arrays.items() if array is not None}
     kept.pop("digest", None)
-    path.write_bytes(npz.pack({**kept, "digest": _digest(kept)}))
+    path.write_bytes(npz.pack({**kept, "digest": digest(kept)}))
     return path
 
 
@@ -246,7 +247,7 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     assert "scorer.fitted" in caught.value.hint
 
 
-def test_a_changed_value_does_not_fit_the_digest(tmp_path: Path) -> None:
+def test_a_changed_value_does_not_fit_thedigest(tmp_path: Path) -> None:
     """Another number in an otherwise sound file is found."""
     path = saved(tmp_path / "scorer.npz")
     arrays = npz.unpack(path.read_bytes())

@@ -10,7 +10,7 @@ from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
 from sklearn.tree import ExtraTreeRegressor
 
 from rocketeval.errors import ArtifactError
-from rocketeval.scoring.forest import LEAF, Forest, _forest, grow_forest
+from rocketeval.scoring.forest import LEAF, Forest, forest_of, grow_forest
 
 RNG = np.random.default_rng(0)
 
@@ -35,7 +35,7 @@ def test_it_predicts_what_scikit_learn_predicts(kind: type, rows: int) -> None:
     p_yes = RNG.random((50, 8)).round(1)
     model = kind(30, random_state=1).fit(p_yes, RNG.integers(1, 11, 50).astype(float))
     asked = np.vstack([RNG.random((rows, 8)), np.zeros((1, 8)), np.ones((1, 8)), p_yes[:5]])
-    forest = _forest([tree.tree_ for tree in model.estimators_])
+    forest = forest_of([tree.tree_ for tree in model.estimators_])
     assert forest.predict(asked).tobytes() == model.predict(asked).tobytes()
 
 

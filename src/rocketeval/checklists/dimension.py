@@ -16,7 +16,12 @@ from rocketeval.checklists.asking import MAX_TOKENS, Writer
 from rocketeval.checklists.base import Desk
 from rocketeval.checklists.dimension_file import DimensionFile, load_dimensions
 from rocketeval.checklists.dimension_options import DimensionOptions
-from rocketeval.checklists.dimension_steps import StepMaker
+from rocketeval.checklists.dimension_steps import (
+    VERDICT_TOKENS,
+    DimensionStep,
+    StepMaker,
+    verdicts_in,
+)
 from rocketeval.checklists.pool import (
     Fate,
     Origin,
@@ -27,13 +32,7 @@ from rocketeval.checklists.pool import (
     question_rows,
     without_duplicates,
 )
-from rocketeval.checklists.steps import (
-    VERDICT_TOKENS,
-    Done,
-    Step,
-    do_steps,
-    verdicts_in,
-)
+from rocketeval.checklists.steps import Done, do_steps
 from rocketeval.checklists.trace import count_refusals
 from rocketeval.config import AuthorConfig, parse_options
 from rocketeval.engines.base import Engine, create_engine, pulse_of
@@ -76,7 +75,7 @@ class DimensionAuthor:
             limits=(config.min_items, config.max_items),
         )
         self._augmenting = self._steps.augmenting()
-        self._done = Done()
+        self._done: Done[DimensionStep] = Done()
         self._fates: list[Fate] | None = None
         self.costly = bool(options.steps)
         self.in_flight = engine.in_flight if engine else 1
@@ -155,7 +154,7 @@ class DimensionAuthor:
 
     def foresee(self, known: Mapping[bytes, Paid]) -> Usage | None:
         """Compose from what was paid for; or return the most that the other steps use."""
-        done = Done()
+        done: Done[DimensionStep] = Done()
         unasked = done.take_known(self._augmenting, known, skip=self._skips)
         most = Usage()
         for step in unasked:
@@ -214,7 +213,7 @@ class DimensionAuthor:
         """Return how many of its steps were refused at first, and why."""
         return count_refusals(self._done.traces.values())
 
-    def _all_steps(self) -> list[Step]:
+    def _all_steps(self) -> list[DimensionStep]:
         """Return every step that was done or tried, in an order its speed does not change."""
         filters = self._steps.filtering(self._pools(self._done)[0])
         return [step for step in (*self._augmenting, *filters) if step in self._done.traces]
@@ -235,7 +234,7 @@ class DimensionAuthor:
         assert self._engine is not None, "an author with steps has an engine"
         return Writer(self._engine, self._config.attempts, self._extra_body)
 
-    async def _do(self, steps: list[Step], desk: Desk) -> bool:
+    async def _do(self, steps: list[DimensionStep], desk: Desk) -> bool:
         return await do_steps(
             steps,
             desk,
@@ -265,14 +264,14 @@ class DimensionAuthor:
             (name, part) for name, told in self._dimensions.items() for part in told.sub_dimensions
         ]
 
-    def _most_filtering(self, step: Step, unwritten: int) -> Usage:
+    def _most_filtering(self, step: DimensionStep, unwritten: int) -> Usage:
         """Return what a filter uses at most when it sees so many lists that are not there yet."""
         questions = unwritten * self._config.max_items
         most = self._writer().most(step.asked, step.max_tokens + questions * VERDICT_TOKENS)
         unread = unwritten * MAX_TOKENS + questions * NUMBERING_TOKENS
         return most + Usage(prompt_tokens=self._config.attempts * unread)
 
-    def _pools(self, done: Done) -> tuple[dict[str, list[Question]], list[Fate]]:
+    def _pools(self, done: Done[DimensionStep]) -> tuple[dict[str, list[Question]], list[Fate]]:
         """Return the distinct questions of each dimension, seeds first, and the duplicates."""
         pools: dict[str, list[Question]] = {}
         dropped: list[Fate] = []
@@ -282,7 +281,7 @@ class DimensionAuthor:
             dropped += same
         return pools, dropped
 
-    def _written(self, done: Done, dimension: str) -> Iterator[Question]:
+    def _written(self, done: Done[DimensionStep], dimension: str) -> Iterator[Question]:
         """Yield what the author wrote for a dimension, in an order its speed does not change."""
         for step in self._augmenting:
             if step.dimension == dimension:
@@ -290,7 +289,7 @@ class DimensionAuthor:
                 for text in done.lines.get(step, ()):
                     yield Question(text, dimension, step.sub_dimension or "", origin, step.seed)
 
-    def _finish(self, done: Done) -> None:
+    def _finish(self, done: Done[DimensionStep]) -> None:
         """Choose the items; ChecklistError when a dimension is left without any."""
         pools, fates = self._pools(done)
         verdicts = {

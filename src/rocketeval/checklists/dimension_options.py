@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import Field, field_validator
 
-from rocketeval.checklists.steps import Kind
+from rocketeval.checklists.dimension_steps import Kind
 from rocketeval.config import Section
 
 STEPS: tuple[Kind, ...] = ("diversify", "elaborate", "filter")

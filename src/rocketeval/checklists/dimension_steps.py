@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
+
+import orjson
 
 from rocketeval.checklists.dimension_file import Dimension, DimensionFile
 from rocketeval.checklists.pool import Question
-from rocketeval.checklists.steps import (
-    VERDICT_TOKENS,
-    Kind,
-    Step,
-    reads_questions,
-    reads_verdicts,
-)
+from rocketeval.checklists.steps import Step
 from rocketeval.hashing import content_hash
 from rocketeval.prompts.neutralise import neutralise
+from rocketeval.prompts.parse import parse_checklist
+from rocketeval.prompts.read_verdicts import Verdict, read_verdicts
 from rocketeval.prompts.render import Template
 
+Kind = Literal["diversify", "elaborate", "filter"]
+VERDICT_TOKENS = 60
+"""What one verdict is long at most, as JSON with spaces and a number of any length."""
 _ABOUT = ("task", "dimension", "definition")
 _PART = (*_ABOUT, "sub_dimension", "sub_definition", "least", "most")
 NEEDS: Mapping[Kind, tuple[str, ...]] = {
@@ -28,6 +30,18 @@ NEEDS: Mapping[Kind, tuple[str, ...]] = {
 }
 """Placeholders of each step's template."""
 NO_OTHERS = "(none)"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DimensionStep(Step):
+    """One request about a dimension."""
+
+    kind: Kind
+    dimension: str
+    sub_dimension: str | None = None
+    """None for a filter, which sees the whole dimension."""
+    seed: str | None = None
+    """The seed that is elaborated; None for the other kinds."""
 
 
 class StepMaker:
@@ -55,7 +69,7 @@ class StepMaker:
         self.hashes = {kind: template.hash for kind, template in self._templates.items()}
         """Of the templates, by step."""
 
-    def augmenting(self) -> list[Step]:
+    def augmenting(self) -> list[DimensionStep]:
         """Return the steps that bring new questions; each sees seeds alone, never other work."""
         return [
             step
@@ -65,13 +79,13 @@ class StepMaker:
             for step in self._augmenting_one(kind, name, told)
         ]
 
-    def filtering(self, pools: Mapping[str, Sequence[Question]]) -> list[Step]:
+    def filtering(self, pools: Mapping[str, Sequence[Question]]) -> list[DimensionStep]:
         """Return the steps that choose among the questions of each dimension."""
         if "filter" not in self._kinds:
             return []
         return [self._filter(name, pool) for name, pool in pools.items()]
 
-    def _augmenting_one(self, kind: Kind, name: str, told: Dimension) -> Iterator[Step]:
+    def _augmenting_one(self, kind: Kind, name: str, told: Dimension) -> Iterator[DimensionStep]:
         least, most = self._limits
         for part, sub in told.sub_dimensions.items():
             values = {
@@ -90,11 +104,20 @@ class StepMaker:
 
     def _augment(
         self, kind: Kind, name: str, part: str, seed: str | None, values: Mapping[str, str]
-    ) -> Step:
+    ) -> DimensionStep:
         asked = self._fill(kind, values)
-        return Step(kind, name, part, seed, asked, self._key(asked), reads_questions(*self._limits))
+        return DimensionStep(
+            name=f"{kind} {name}: {part}" + ("" if seed is None else f" ({seed})"),
+            asked=asked,
+            key=self._key(asked),
+            read=reads_questions(*self._limits),
+            kind=kind,
+            dimension=name,
+            sub_dimension=part,
+            seed=seed,
+        )
 
-    def _filter(self, name: str, pool: Sequence[Question]) -> Step:
+    def _filter(self, name: str, pool: Sequence[Question]) -> DimensionStep:
         others = [
             f"- {other}: {told.definition}"
             for other, told in self._file.dimensions.items()
@@ -112,9 +135,16 @@ class StepMaker:
                 "questions": "\n".join(listed),
             },
         )
-        longest = (len(pool) + 1) * VERDICT_TOKENS
-        reader = reads_verdicts(len(pool))
-        return Step("filter", name, None, None, asked, self._key(asked), reader, longest)
+        return DimensionStep(
+            name=f"filter {name}",
+            asked=asked,
+            key=self._key(asked),
+            read=reads_verdicts(len(pool)),
+            text_of=_as_json,
+            max_tokens=(len(pool) + 1) * VERDICT_TOKENS,
+            kind="filter",
+            dimension=name,
+        )
 
     def _about(self, name: str) -> dict[str, str]:
         definition = self._dimensions[name].definition
@@ -127,3 +157,34 @@ class StepMaker:
     def _key(self, asked: str) -> bytes:
         # What is asked holds the file, the template and, for a filter, all that was written before.
         return content_hash("authored step", *self._author, asked, *self._limits)
+
+
+def reads_questions(least: int, most: int) -> Callable[[str], tuple[str, ...]]:
+    """Return a reader of so many questions."""
+    return lambda text: parse_checklist(text, min_items=least, max_items=most)
+
+
+def reads_verdicts(count: int) -> Callable[[str], tuple[str, ...]]:
+    """Return a reader of verdicts on `count` questions, each as the line a journal keeps."""
+    return lambda text: tuple(
+        _line(number, verdict) for number, verdict in enumerate(read_verdicts(text, count), 1)
+    )
+
+
+def verdicts_in(lines: Sequence[str]) -> tuple[Verdict, ...]:
+    """Return the verdicts that a reader turned into lines."""
+    return read_verdicts(_as_json(lines), len(lines))
+
+
+def _as_json(lines: Sequence[str]) -> str:
+    return f"[{','.join(lines)}]"
+
+
+def _line(number: int, verdict: Verdict) -> str:
+    row = {
+        "question": number,
+        "yes_is_better": verdict.yes_is_better,
+        "fits": verdict.fits,
+        "repeats": verdict.repeats,
+    }
+    return orjson.dumps(row).decode()

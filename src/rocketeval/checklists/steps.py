@@ -1,66 +1,48 @@
-"""Steps of making a dimension checklist: each a request to the author that is paid for once."""
+"""Steps of a long piece of authored work: each a request to an LLM that is paid for once."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Literal
-
-import orjson
+from typing import Generic, TypeVar
 
 from rocketeval.checklists.asking import MAX_TOKENS, Writer, pay_for
 from rocketeval.checklists.base import Desk
 from rocketeval.checklists.trace import Trace
 from rocketeval.errors import ChecklistError
-from rocketeval.prompts.parse import parse_checklist
-from rocketeval.prompts.read_verdicts import Verdict, read_verdicts
 from rocketeval.records import Checklist, Usage
 from rocketeval.store.authored import Paid
 from rocketeval.workers import run_workers
 
-Kind = Literal["diversify", "elaborate", "filter"]
-VERDICT_TOKENS = 60
-"""What one verdict is long at most, as JSON with spaces and a number of any length."""
-
-
 FAILED_EARLIER = "it failed in an earlier run, which went on without it."
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
     """One request to the author."""
 
-    kind: Kind
-    dimension: str
-    sub_dimension: str | None
-    """None for a filter, which sees the whole dimension."""
-    seed: str | None
-    """The seed that is elaborated; None for the other kinds."""
+    name: str
+    """What it is called for people; no two of one piece of work are called the same."""
     asked: str
     """The prompt."""
     key: bytes
     """Identity of the work: who is asked, and what."""
     read: Callable[[str], tuple[str, ...]] = field(compare=False)
     """Reads the author's text strictly into lines that the journal keeps."""
+    text_of: Callable[[Sequence[str]], str] | None = field(default=None, compare=False)
+    """Makes a text of journaled lines that `read` reads again; None for lines that need it not."""
     max_tokens: int = MAX_TOKENS
-
-    @property
-    def name(self) -> str:
-        """What it is called for people."""
-        part = "" if self.sub_dimension is None else f": {self.sub_dimension}"
-        seed = "" if self.seed is None else f" ({self.seed})"
-        return f"{self.kind} {self.dimension}{part}{seed}"
 
     def paid_for(self, known: Mapping[bytes, Paid]) -> tuple[str, ...] | None:
         """Return what an earlier run was given; None when there is nothing that can be read."""
         lines = known[self.key].items if self.key in known else ()
         if not lines:
             return None
-        if self.kind != "filter":
+        if self.text_of is None:
             return lines
         try:
-            return self.read(f"[{','.join(lines)}]")
+            return self.read(self.text_of(lines))
         except ChecklistError:
             return None
 
@@ -69,15 +51,18 @@ class Step:
         return self.key in known and not known[self.key].items
 
 
+AnyStep = TypeVar("AnyStep", bound=Step)
+
+
 @dataclass
-class Done:
+class Done(Generic[AnyStep]):
     """What came of a number of steps."""
 
-    lines: dict[Step, tuple[str, ...]] = field(default_factory=dict)
+    lines: dict[AnyStep, tuple[str, ...]] = field(default_factory=dict)
     """What the author wrote, by step."""
-    failed: dict[Step, str] = field(default_factory=dict)
+    failed: dict[AnyStep, str] = field(default_factory=dict)
     """Why others brought nothing."""
-    traces: dict[Step, Trace] = field(default_factory=dict)
+    traces: dict[AnyStep, Trace] = field(default_factory=dict)
     """How either came about."""
     reused: int = 0
     """Steps that an earlier run had paid for."""
@@ -86,8 +71,8 @@ class Done:
     """Requests that brought no answer."""
 
     def take_known(
-        self, steps: Iterable[Step], known: Mapping[bytes, Paid], *, skip: bool
-    ) -> list[Step]:
+        self, steps: Iterable[AnyStep], known: Mapping[bytes, Paid], *, skip: bool
+    ) -> list[AnyStep]:
         """Take over what earlier runs brought; return the steps that are left to do."""
         left = []
         for step in steps:
@@ -108,9 +93,9 @@ class Done:
 
 
 async def do_steps(
-    steps: Sequence[Step],
+    steps: Sequence[AnyStep],
     desk: Desk,
-    done: Done,
+    done: Done[AnyStep],
     *,
     make_writer: Callable[[], Writer],
     author: str,
@@ -121,7 +106,7 @@ async def do_steps(
     """Let the author do the steps that are not paid for yet, several at once.
 
     Each is recorded as it is finished; with `skip` also that it failed, so that a run that went on
-    without it does not get another checklist when it is resumed. False when it was stopped, or the
+    without it does not get another result when it is resumed. False when it was stopped, or the
     money was spent, before the last one.
     """
     left = iter(done.take_known(steps, desk.known, skip=skip))
@@ -144,7 +129,7 @@ async def do_steps(
 
 
 async def _do(
-    step: Step, writer: Writer, desk: Desk, done: Done, author: str, *, skip: bool
+    step: AnyStep, writer: Writer, desk: Desk, done: Done[AnyStep], author: str, *, skip: bool
 ) -> None:
     try:
         lines = await writer.write(step.asked, step.read, step.max_tokens)
@@ -158,30 +143,3 @@ async def _do(
     desk.record(step.key, Checklist(step.name, lines, author), writer.effort)
     done.lines[step] = lines
     done.traces[step] = Trace(len(lines), writer.effort, desk.run)
-
-
-def reads_questions(least: int, most: int) -> Callable[[str], tuple[str, ...]]:
-    """Return a reader of so many questions."""
-    return lambda text: parse_checklist(text, min_items=least, max_items=most)
-
-
-def reads_verdicts(count: int) -> Callable[[str], tuple[str, ...]]:
-    """Return a reader of verdicts on `count` questions, each as the line a journal keeps."""
-    return lambda text: tuple(
-        _line(number, verdict) for number, verdict in enumerate(read_verdicts(text, count), 1)
-    )
-
-
-def verdicts_in(lines: Sequence[str]) -> tuple[Verdict, ...]:
-    """Return the verdicts that a reader turned into lines."""
-    return read_verdicts(f"[{','.join(lines)}]", len(lines))
-
-
-def _line(number: int, verdict: Verdict) -> str:
-    row = {
-        "question": number,
-        "yes_is_better": verdict.yes_is_better,
-        "fits": verdict.fits,
-        "repeats": verdict.repeats,
-    }
-    return orjson.dumps(row).decode()

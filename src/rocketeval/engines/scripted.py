@@ -12,14 +12,15 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from rocketeval.config import EngineConfig, Section, parse_options
 from rocketeval.engines.base import EngineIdentity, Finding, Graded, Likelihood, Written
 from rocketeval.engines.likelihood import NO_TEXT
 from rocketeval.engines.readout import YES_NO
+from rocketeval.engines.recorded_texts import RecordedTexts
 from rocketeval.errors import RequestRejected
 from rocketeval.records import Answer, GradingTask, Status, Usage
 
@@ -29,10 +30,19 @@ class Script(Section):
 
     text: str | None = None
     """What it writes as an author."""
+    texts: Path | None = None
+    """A file (.jsonl) of texts by words of the prompt that each answers, instead of `text`;
+    `evolve.optimizer.options.texts` is relative to the config file."""
     delay: Annotated[float, Field(ge=0)] = 0.0
     """Seconds it takes for one response."""
     fail_on: str | None = None
     """It fails every task whose prompt holds this text."""
+
+    @model_validator(mode="after")
+    def _writes_one_thing(self) -> Self:
+        if self.text is not None and self.texts is not None:
+            raise ValueError("`text` and `texts` exclude each other: leave one of them out.")
+        return self
 
 
 class ScriptedEngine:
@@ -78,7 +88,7 @@ class ScriptedEngine:
         """Return an engine from the config's `options`."""
         options = parse_options(config.options, Script, "The scripted engine's options")
         return cls(
-            text=None if options.text is None else partial(_always, options.text),
+            text=_text_of(options),
             model=config.model,
             delay=options.delay,
             fail_on=options.fail_on,
@@ -210,6 +220,12 @@ def _share(digest: hashlib.blake2b) -> float:
     """Return a number between 0 and 1 that the content behind a digest fixes."""
     number = int.from_bytes(digest.digest()[:8], "big")
     return (number + 0.5) / 2**64
+
+
+def _text_of(options: Script) -> Callable[[str], str] | None:
+    if options.texts is not None:
+        return RecordedTexts.load(options.texts)
+    return None if options.text is None else partial(_always, options.text)
 
 
 def _always(text: str, _: str) -> str:

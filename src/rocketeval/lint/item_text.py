@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from rocketeval.lint.word_set import word_set
+from rocketeval.prompts.same_words import WORD, written_words
 
 _QUOTED = re.compile(r"\"[^\"]*\"|\u201c[^\u201d]*\u201d|`[^`]*`|\u00ab[^\u00bb]*\u00bb")
 _SINGLE = re.compile(r"(?<!\w)['\u2018](?=\S)[^'\u2018\u2019]*['\u2019](?!\w)")
 _BRACKETS = re.compile(r"\([^()]*\)")
-_WORD = re.compile(r"[^\W_]+(?:['\u2019-][^\W_]+)*")
 _LATIN = re.compile(r"[A-Za-z\u00c0-\u024f]")
 _QUESTION_MARKS = "?\uff1f\u061f\u037e\u2e2e\u055e\u1367"
 
@@ -49,12 +49,12 @@ class ItemText:
     @cached_property
     def words(self) -> list[str]:
         """The words of `plain`."""
-        return _WORD.findall(self.plain)
+        return WORD.findall(self.plain)
 
     @cached_property
     def written(self) -> list[str]:
         """All words, in lower case, those in quotes and brackets too."""
-        return _WORD.findall(self.raw.lower().replace("\u2019", "'"))
+        return written_words(self.raw)
 
     @property
     def asks(self) -> bool:

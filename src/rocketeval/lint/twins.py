@@ -1,61 +1,13 @@
-"""Items of one checklist that ask the same thing in the same or almost the same words.
-
-Words are compared without endings, filler and order, with common synonyms taken as one. Two items
-that differ by a word of their own on each side (`first`/`second`, `Paris`/`Rome`, 3/5) ask two
-things, however alike they look; items of which one says only a little more than the other are
-almost the same.
-"""
+"""Items of one checklist that ask the same thing in the same or almost the same words."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from difflib import SequenceMatcher
 
 from rocketeval.lint.item_text import ItemText
-from rocketeval.lint.word_set import word_set
+from rocketeval.prompts.same_words import folded_words, same_words
 
-ALMOST = 0.84
-"""Share of words in common, of all words of both, from which an item is almost the other."""
-FEWEST_WORDS = 6
-"""Content words that the shorter needs before a word more is only a word more."""
-SAME_SPELLING = 0.8
-"""Two long words spelled so alike are one word."""
-LONG_WORD = 5
-
-_FILLER = word_set(
-    "the a an of to in on at for with by from as is are was were be been being does do did has "
-    "have "
-    "had can could will would should may might its it this that these those and there any some "
-    "response answer output text reply generated clearly explicitly properly correctly indeed also "
-    "actually really overall given provided successfully effectively specifically in"
-)
-_SYNONYMS = {
-    word: words.split()[0]
-    for words in (
-        "include contain mention feature present provide give offer state incorporate hold list "
-        "name specify identify note comprise",
-        "explain describe clarify discuss outline illustrate elaborate",
-        "correct accurate right error-free true factual",
-        "brief concise short succinct",
-        "clear understandable comprehensible intelligible",
-        "polite courteous respectful",
-        "use employ utilise utilize apply",
-        "suggest recommend propose advise",
-        "start begin open",
-        "end conclude close finish",
-        "avoid refrain without free",
-        "relevant related pertinent",
-        "mistake error",
-        "follow adhere obey respect comply",
-        "engaging interesting captivating",
-        "logical coherent",
-        "organised organized structured well-structured well-organized well-organised",
-    )
-    for word in words.split()
-}
-_COUNTED = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
-_NUMBERS = {word: str(number) for number, word in enumerate(_COUNTED)}
 _SPACE = re.compile(r"\s+")
 
 
@@ -70,7 +22,7 @@ def find_twins(items: Sequence[ItemText]) -> Iterator[tuple[int, int, bool]]:
     folded: list[frozenset[str]] = []
     for place, item in enumerate(items):
         key = _SPACE.sub(" ", " ".join(item.written))
-        words = folded_words(item)
+        words = folded_words(item.written)
         folded.append(words)
         if not key:
             continue
@@ -82,48 +34,3 @@ def find_twins(items: Sequence[ItemText]) -> Iterator[tuple[int, int, bool]]:
             if same_words(words, folded[earlier]):
                 yield place, earlier, False
                 break
-
-
-def folded_words(item: ItemText) -> frozenset[str]:
-    """Return the words that make the item what it is, without endings, filler and synonyms."""
-    kept = (_fold(word) for word in item.written if word not in _FILLER)
-    return frozenset(word for word in kept if word)
-
-
-def same_words(one: frozenset[str], other: frozenset[str]) -> bool:
-    """Whether two items ask almost the same."""
-    if not one or not other:
-        return False
-    longer, shorter = (one, other) if len(one) >= len(other) else (other, one)
-    if len(shorter) < ALMOST * len(longer):
-        return False
-    if one == other:
-        # A single shared word is too little to tell by.
-        return len(one) > 1 or len(max(one, key=len)) >= LONG_WORD
-    only_long, only_short = longer - shorter, shorter - longer
-    spelled = sum(any(_spelled_alike(word, theirs) for theirs in only_long) for word in only_short)
-    if spelled < len(only_short):
-        return False
-    extra = len(only_long) - spelled
-    if extra == 0:
-        return True
-    differs = {word for word in only_long if word.isdigit() or word in ("not", "no", "never")}
-    common = len(longer) - extra
-    return not differs and len(shorter) >= FEWEST_WORDS and common / len(longer) >= ALMOST
-
-
-def _fold(word: str) -> str:
-    word = _NUMBERS.get(word, word).removesuffix("'s")
-    if word in _SYNONYMS:
-        return _SYNONYMS[word]
-    for ending in ("ies", "ing", "ed", "es", "s", "ly"):
-        if word.endswith(ending) and len(word) - len(ending) >= 3 and not word.endswith("ss"):
-            stem = word[: -len(ending)] + ("y" if ending == "ies" else "")
-            return _SYNONYMS.get(stem, _SYNONYMS.get(stem + "e", stem.removesuffix("e")))
-    return word.removesuffix("e") if len(word) > 4 else word
-
-
-def _spelled_alike(one: str, other: str) -> bool:
-    if min(len(one), len(other)) < LONG_WORD or one.isdigit() or one[0] != other[0]:
-        return False
-    return SequenceMatcher(None, one, other).ratio() >= SAME_SPELLING

@@ -40,6 +40,15 @@ def is_question(text: str) -> bool:
     return text.endswith(_QUESTION_MARKS)
 
 
+def is_open(question: str) -> bool:
+    """Whether an English question begins as one that nobody can answer by yes or no.
+
+    >>> is_open("How good is it?"), is_open("Is it good?")
+    (True, False)
+    """
+    return _OPEN.match(question) is not None
+
+
 def _item(line: str, number: int, expected: int) -> str:
     numbered = NUMBERED.fullmatch(line)
     if numbered is None:
@@ -57,7 +66,7 @@ def _item(line: str, number: int, expected: int) -> str:
         raise Unreadable(
             "an item is not a question", f"item {expected} is not a question: {quoted(question)}."
         )
-    if _OPEN.match(question):
+    if is_open(question):
         raise Unreadable(
             "an item is not a yes/no question",
             f"item {expected} cannot be answered by Yes or No: {quoted(question)}.",

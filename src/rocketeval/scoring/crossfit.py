@@ -34,8 +34,9 @@ class Scored:
     """What each score rests on."""
     kind: str
     """What kind of scorer gave them."""
-    scorer: Scorer
-    """Fitted to all the gold it may learn from; for responses it has not seen."""
+    scorer: Scorer | None
+    """Fitted to all the gold it may learn from, for responses it has not seen; None where an
+    evaluator decided."""
     split: Split | None
     """None when the scorer learns nothing."""
     fold_fallbacks: int = 0

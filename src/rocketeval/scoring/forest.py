@@ -38,7 +38,13 @@ class Forest:
     """A node's threshold; a leaf's value."""
 
     def predict(self, p_yes: Floats) -> Floats:
-        """Return the mean over the trees for each row of answers.
+        """Return the mean over the trees for each row of answers."""
+        values = self.number.take(self.leaves(p_yes))
+        means: Floats = values.sum(axis=0) / len(self.roots)
+        return means
+
+    def leaves(self, p_yes: Floats) -> NDArray[np.intp]:
+        """Return the place of the leaf where each row of answers ends in each tree: (trees, rows).
 
         Thresholds are held against answers in single precision, as they were when the trees grew.
         """
@@ -49,7 +55,7 @@ class Forest:
         threshold = np.where(leaf, -np.inf, self.number)
         column = np.where(leaf, 0, self.item).astype(np.intp) * rows
         child = np.stack([self.right.astype(np.intp), np.arange(1, nodes + 1)], axis=1).ravel()
-        values, depth = np.empty((trees, rows)), self._depth()
+        places, depth = np.empty((trees, rows), dtype=np.intp), self._depth()
         block = max(1, _BLOCK_CELLS // max(rows, 1))
         for start in range(0, trees, block):
             roots = self.roots[start : start + block].astype(np.intp)
@@ -57,9 +63,8 @@ class Forest:
             for _ in range(depth):
                 below = by_item.take(column.take(node) + row) <= threshold.take(node)
                 node = child.take(2 * node + below)
-            values[start : start + block] = self.number.take(node).reshape(len(roots), rows)
-        means: Floats = values.sum(axis=0) / trees
-        return means
+            places[start : start + block] = node.reshape(len(roots), rows)
+        return places
 
     def _depth(self) -> int:
         """How many steps the longest walk takes."""
@@ -74,8 +79,8 @@ class Forest:
         """Raise ArtifactError unless every walk ends at a leaf and asks about one of the items."""
         if not (self._has_sound_nodes(items) and self._has_one_parent_each()):
             raise ArtifactError(
-                "A tree of the saved scorer is not a tree.",
-                hint="The file is damaged: fit the scorer again, or take another copy.",
+                "A saved tree is not a tree.",
+                hint="The file is damaged: fit it again, or take another copy.",
             )
 
     def _has_sound_nodes(self, items: int) -> bool:
@@ -120,10 +125,11 @@ def grow_forest(
     importance = np.mean([tree.compute_feature_importances() for tree in grown], axis=0)
     total = importance.sum()
     shares = importance / total if total > 0 else np.full(len(importance), 1.0 / len(importance))
-    return _forest(grown), shares
+    return forest_of(grown), shares
 
 
-def _forest(grown: list[Any]) -> Forest:
+def forest_of(grown: list[Any]) -> Forest:
+    """Return trees of scikit-learn as arrays; of several classes, leaves hold the first's share."""
     sizes = [tree.node_count for tree in grown]
     starts = np.concatenate([[0], np.cumsum(sizes)])
     first = np.repeat(starts[:-1], sizes)
@@ -134,7 +140,7 @@ def _forest(grown: list[Any]) -> Forest:
         raise RuntimeError("scikit-learn no longer grows trees depth first")
     right = np.concatenate([tree.children_right for tree in grown]) + first
     threshold = np.concatenate([tree.threshold for tree in grown])
-    value = np.concatenate([tree.value.ravel() for tree in grown])
+    value = np.concatenate([tree.value[:, 0, 0] for tree in grown])
     return Forest(
         roots=starts[:-1].astype(np.int32),
         item=np.where(leaf, LEAF, np.concatenate([tree.feature for tree in grown])).astype(

@@ -1,0 +1,172 @@
+"""An evaluator as one file of plain data: reading it runs no code that the file brings along.
+
+The file is sealed like a scorer's (`scoring.sealed`): `header` is JSON (perspectives, settings,
+judges, provenance), `router.*` and `experts.*` what was learned, `digest` a hash of all of these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rocketeval.errors import ArtifactError
+from rocketeval.evolve.cases import OUTCOMES, Floats
+from rocketeval.evolve.evaluator import Evaluator
+from rocketeval.evolve.experts import Expert
+from rocketeval.evolve.grow import ForestSettings, Task
+from rocketeval.evolve.panel import Panel
+from rocketeval.evolve.perspective import Form, Kind, Origin, Perspective
+from rocketeval.evolve.route import Router
+from rocketeval.evolve.sheets import Asking
+from rocketeval.records import JudgeFingerprint
+from rocketeval.scoring.forest_arrays import pack_forests, unpack_forests
+from rocketeval.scoring.sealed import FOREIGN, Schema
+from rocketeval.store.files import write_bytes
+
+Arrays = Mapping[str, NDArray[Any]]
+
+SCHEMA = Schema(
+    "rocketeval.evaluator",
+    version=1,
+    thing="evaluator",
+    if_unreadable="Check the path, or run `rocketeval evolve` to make one.",
+)
+
+_FOREST = "experts.forest."
+_OWN = ("fill", "router.weights", "router.centroids", "experts.values", "experts.attention")
+_FORESTS = ("roots", "item", "right", "number")
+
+
+def save_evaluator(evaluator: Evaluator, path: Path) -> None:
+    """Write an evaluator to `path`, whole or not at all; the same fit gives the same bytes."""
+    panel, experts = evaluator.panel, evaluator.experts
+    sizes, forests = pack_forests([expert.forest for expert in experts])
+    header = {
+        "asking": evaluator.asking,
+        "task": panel.task,
+        "mirrored": panel.mirrored,
+        "scale": list(panel.scale),
+        "reach": panel.router.reach,
+        "about_responses": [asdict(each) for each in evaluator.about_responses],
+        "about_queries": [asdict(each) for each in evaluator.about_queries],
+        "forests": sizes,
+        "settings": [expert.settings.as_dict() for expert in experts],
+        "judges": {sheet: asdict(judge) for sheet, judge in evaluator.judges.items()},
+        "provenance": dict(evaluator.provenance),
+    }
+    arrays = {
+        "fill": panel.fill,
+        "router.weights": panel.router.weights,
+        "router.centroids": panel.router.centroids,
+        "experts.values": np.concatenate([expert.values for expert in experts]),
+        "experts.attention": np.stack([expert.attention for expert in experts]),
+        **{_FOREST + name: array for name, array in forests.items()},
+    }
+    try:
+        content = SCHEMA.seal(header, arrays)
+    except (TypeError, ValueError) as error:
+        raise ArtifactError(f"The evaluator cannot be saved: {error}.") from None
+    write_bytes(path, content)
+
+
+def load_evaluator(path: Path) -> Evaluator:
+    """Return the evaluator saved at `path`; ArtifactError says why it cannot be used."""
+    try:
+        header, arrays = SCHEMA.unseal(path)
+        expected = {"header", "digest", *_OWN, *(_FOREST + name for name in _FORESTS)}
+        if arrays.keys() != expected:
+            raise ValueError(f"its arrays are not as expected: {sorted(arrays.keys() ^ expected)}")
+        return _evaluator(header, arrays)
+    except FOREIGN as error:
+        raise SCHEMA.foreign(path, error) from None
+
+
+def _evaluator(header: Mapping[str, Any], arrays: Arrays) -> Evaluator:
+    responses = _perspectives(header["about_responses"], Kind.RESPONSE)
+    queries = _perspectives(header["about_queries"], Kind.QUERY)
+    task: Task = _one_of(header["task"], get_args(Task))
+    asking: Asking = _one_of(header["asking"], get_args(Asking))
+    mirrored = header["mirrored"] is True
+    if mirrored and task != "pairs":
+        raise ValueError("only pairs can be mirrored")
+    low, high = (float(end) for end in header["scale"])
+    if not (np.isfinite([low, high]).all() and low <= high):
+        raise ValueError("its scale is none")
+    panel = Panel(
+        task,
+        mirrored,
+        _numbers(arrays["fill"], (len(responses),)),
+        (low, high),
+        _router(header, arrays, queries),
+        _experts(header, arrays, len(responses), 1 if task == "scores" else len(OUTCOMES)),
+    )
+    if len(panel.experts) != panel.router.experts:
+        raise ValueError("it routes to other experts than it has")
+    judges = {str(name): JudgeFingerprint(**found) for name, found in header["judges"].items()}
+    return Evaluator(asking, responses, queries, panel, judges, dict(header["provenance"]))
+
+
+def _router(header: Mapping[str, Any], arrays: Arrays, queries: tuple[Perspective, ...]) -> Router:
+    weights = _numbers(arrays["router.weights"], (len(queries),))
+    if not ((weights >= 0.0) & (weights <= 1.0)).all():
+        raise ValueError("a routing weight is not between 0 and 1")
+    experts = len(header["settings"])
+    centroids = _numbers(arrays["router.centroids"], (experts, len(queries)))
+    reach = float(header["reach"])
+    if not (experts and np.isfinite(reach) and (reach > 0.0 or experts == 1)):
+        raise ValueError("its router reaches no expert")
+    return Router(tuple(each.id for each in queries), weights, centroids, reach)
+
+
+def _experts(
+    header: Mapping[str, Any], arrays: Arrays, perspectives: int, outputs: int
+) -> tuple[Expert, ...]:
+    sizes = header["forests"]
+    forests = unpack_forests(sizes, {name: arrays[_FOREST + name] for name in _FORESTS})
+    values = _numbers(arrays["experts.values"], (sum(sizes["nodes"]), outputs))
+    parts = np.split(values, np.cumsum(sizes["nodes"])[:-1])
+    attention = _numbers(arrays["experts.attention"], (len(forests), perspectives))
+    settings = [ForestSettings(**found) for found in header["settings"]]
+    experts = tuple(
+        Expert(*learned) for learned in zip(forests, parts, attention, settings, strict=True)
+    )
+    for expert in experts:
+        expert.check(perspectives, outputs)
+    return experts
+
+
+def _perspectives(found: list[dict[str, Any]], kind: Kind) -> tuple[Perspective, ...]:
+    read = tuple(
+        Perspective(
+            text=str(each["text"]),
+            kind=Kind(each["kind"]),
+            origin=Origin(each["origin"]),
+            form=Form(each["form"]),
+            parents=tuple(str(parent) for parent in each["parents"]),
+            round=int(each["round"]),
+            types=tuple(str(name) for name in each["types"]),
+            importance=None if each["importance"] is None else float(each["importance"]),
+            stability=None if each["stability"] is None else float(each["stability"]),
+        )
+        for each in found
+    )
+    if any(each.kind is not kind for each in read) or len({each.id for each in read}) < len(read):
+        raise ValueError("its perspectives are mixed up")
+    return read
+
+
+def _numbers(array: NDArray[Any], shape: tuple[int, ...]) -> Floats:
+    if array.dtype != np.float64 or array.shape != shape or not np.isfinite(array).all():
+        raise ValueError(f"{array.shape} {array.dtype} where {shape} finite numbers are needed")
+    return array
+
+
+def _one_of(value: Any, known: tuple[Any, ...]) -> Any:
+    if value not in known:
+        raise ValueError(f"{value!r} is none of {', '.join(known)}")
+    return value

@@ -1,0 +1,163 @@
+"""Pool files: perspectives as YAML that people read, edit and add to.
+
+perspectives:
+  - text: Does the response say where its figures come from?
+  - text: Does the query ask for figures?
+    kind: query
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any, Self
+
+import yaml
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+
+from rocketeval.config import Section, parse_options, read_yaml
+from rocketeval.errors import ConfigError
+from rocketeval.evolve.perspective import Form, Kind, Origin, Perspective, Pool
+from rocketeval.registry import nearest
+from rocketeval.store.files import write_bytes
+
+LONGEST_TEXT = 500
+"""Characters of one perspective."""
+MOST_BYTES = 1 << 22
+HINT = "Give `perspectives:` and under it a list of entries, each with a `text`."
+BEGINNING = """\
+# The questions an evaluator asks, in the order they came.
+# To add one, append an entry with its text alone: a yes/no question about "the response" of which
+# yes is the better answer; or, with `kind: query`, one that is answered from the query alone.
+#   - text: Does the response say where its figures come from?
+#   - text: Does the query ask for figures?
+#     kind: query
+"""
+
+
+def _one_line(text: object) -> object:
+    return " ".join(text.split()) if isinstance(text, str) else text
+
+
+def _plain(text: str) -> str:
+    if not text:
+        raise ValueError("this is empty: write a yes/no question.")
+    if len(text) > LONGEST_TEXT:
+        raise ValueError(
+            f"this has {len(text)} characters; {LONGEST_TEXT} are allowed. Ask one short question."
+        )
+    if any(unicodedata.category(mark) == "Cc" for mark in text):
+        raise ValueError("this holds a control character: delete it.")
+    return text
+
+
+_Text = Annotated[str, BeforeValidator(_one_line), AfterValidator(_plain)]
+_Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+
+
+class PoolEntry(Section):
+    """One entry of a pool file."""
+
+    text: _Text
+    """The question."""
+    kind: Kind = Kind.RESPONSE
+    """response or query: what it is about."""
+    origin: Origin = Origin.PERSON
+    """Where it came from."""
+    form: Form = Form.CHOICE
+    """choice or graded: how it is answered."""
+    types: tuple[str, ...] = ()
+    """Types of instruction it was written for."""
+    parents: tuple[str, ...] = ()
+    """Ids of those it was made from."""
+    round: Annotated[int, Field(ge=0)] = 0
+    """The round that brought it."""
+    importance: _Share | None = None
+    """Its share in the surrogate's decisions."""
+    stability: _Share | None = None
+    """In which share of the folds it was worth keeping."""
+    id: Any = None
+    """For people to look up; its content decides, whatever stands here."""
+
+    @model_validator(mode="after")
+    def _a_query_is_a_choice(self) -> Self:
+        if self.kind is Kind.QUERY and self.form is not Form.CHOICE:
+            raise ValueError("a question about a query has `form: choice`: leave `form` out.")
+        return self
+
+    def perspective(self) -> Perspective:
+        """Return the entry as a record."""
+        return Perspective(
+            self.text,
+            self.kind,
+            self.origin,
+            self.form,
+            self.parents,
+            self.round,
+            self.types,
+            self.importance,
+            self.stability,
+        )
+
+
+def read_pool(path: Path) -> Pool:
+    """Return the perspectives of a pool file; ConfigError names the entry that is wrong."""
+    if path.is_file() and path.stat().st_size > MOST_BYTES:
+        raise ConfigError(f"{path} is too long for a pool of perspectives.", hint=HINT)
+    raw = read_yaml(path, "pool of perspectives", hint=HINT)
+    if not isinstance(raw, dict) or not isinstance(raw.get("perspectives"), list):
+        raise ConfigError(f"{path} has no list of `perspectives`.", hint=HINT)
+    for key in raw:
+        if key != "perspectives":
+            raise ConfigError(
+                f"{path}: {key!r} does not belong here.", hint=nearest(str(key), ["perspectives"])
+            )
+    listed = [_entry(path, number, entry) for number, entry in enumerate(raw["perspectives"], 1)]
+    pool, repeated = Pool().add(listed)
+    if repeated:
+        _refuse_repeat(path, listed, repeated[0])
+    return pool
+
+
+def write_pool(pool: Pool, path: Path) -> None:
+    """Write a pool for people to read and edit; `read_pool` gives it back."""
+    rows = [_row(each) for each in pool]
+    listed = yaml.safe_dump(
+        {"perspectives": rows}, sort_keys=False, allow_unicode=True, width=10 * LONGEST_TEXT
+    )
+    write_bytes(path, (BEGINNING + listed).encode())
+
+
+def _entry(path: Path, number: int, raw: Any) -> Perspective:
+    where = f"{path}: perspective {number}"
+    if not isinstance(raw, dict):
+        raise ConfigError(f"{where} must be a mapping with a `text`.", hint=HINT)
+    return parse_options(raw, PoolEntry, where).perspective()
+
+
+def _refuse_repeat(path: Path, listed: Sequence[Perspective], repeat: Perspective) -> None:
+    number = next(place for place, each in enumerate(listed, 1) if each is repeat)
+    first = next(place for place, each in enumerate(listed, 1) if Pool([each]).add([repeat])[1])
+    raise ConfigError(
+        f"{path}: perspective {number} asks the same as perspective {first}: {repeat.text[:60]!r}.",
+        hint="Delete one of the two, or say what is different.",
+    )
+
+
+def _row(perspective: Perspective) -> dict[str, Any]:
+    """Return an entry; what says nothing is left out."""
+    importance = perspective.importance
+    row: dict[str, Any] = {
+        "text": perspective.text,
+        "kind": perspective.kind.value,
+        "origin": perspective.origin.value,
+        "form": perspective.form.value,
+        "types": list(perspective.types),
+        "parents": list(perspective.parents),
+        "round": perspective.round,
+        "importance": None if importance is None else round(importance, 4),
+        "stability": perspective.stability,
+        "id": perspective.id,
+    }
+    return {name: value for name, value in row.items() if value not in ([], None)}

@@ -1,0 +1,213 @@
+"""Which perspectives are worth keeping: their share in what a surrogate learns, fold by fold.
+
+A perspective about queries decides nothing alone; it says which answers count, and in which
+direction. A tree that looks for one good split at a time cannot see that: where concise wins for
+one type of query and detailed for the other, neither question and no trait gains anything by
+itself. So a trait is worth what it gains on left-out queries to fit its two sides apart, by ridge
+regression, and the surrogate trees see, beside every answer, the answer signed by each of the
+traits that gain most.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rocketeval.config import EvolveConfig
+from rocketeval.errors import BenchmarkError
+from rocketeval.evolve.cases import CaseTable, Floats
+from rocketeval.evolve.groups import by_query, group_folds
+from rocketeval.evolve.missing import filled, medians
+from rocketeval.evolve.route import aligned
+
+SIGNING_TRAITS = 4
+"""Traits by which answers are signed for the surrogate trees, those that gain most."""
+_TREES = 16
+_DEPTH = 5
+_LEAF = 5
+_COLUMNS = 0.3
+"""Share of the columns that a split chooses among, so that trees differ."""
+
+
+@dataclass(frozen=True)
+class Standing:
+    """What one perspective is worth."""
+
+    importance: float
+    """Its share among the perspectives of its kind; they sum to one, or all are zero."""
+    stability: float
+    """Share of the folds in which it was among those worth keeping."""
+
+
+@dataclass(frozen=True)
+class Standings:
+    """What every perspective of a table is worth."""
+
+    about_responses: Mapping[str, Standing]
+    """By the perspective's id."""
+    about_queries: Mapping[str, Standing]
+
+    def keep(self, most_about_responses: int, most_about_queries: int) -> tuple[str, ...]:
+        """Return the ids of the best of each kind; what is worth nothing is not kept.
+
+        At least one perspective about responses stays, whatever it is worth.
+        """
+        responses = best(self.about_responses, most_about_responses)
+        if not responses:
+            responses = tuple(self.about_responses)[:1]
+        return (*responses, *best(self.about_queries, most_about_queries))
+
+    def by_id(self) -> dict[str, tuple[float, float]]:
+        """Return importance and stability by id, as `Pool.weigh` takes them."""
+        both = {**self.about_responses, **self.about_queries}
+        return {name: (found.importance, found.stability) for name, found in both.items()}
+
+
+def weigh_perspectives(table: CaseTable, settings: EvolveConfig) -> Standings:
+    """Return what each perspective is worth, from the cases that have gold."""
+    known = with_gold(table)
+    return Standings(weigh_answers(known, settings, gains := weigh_traits(known, settings)), gains)
+
+
+def with_gold(table: CaseTable) -> CaseTable:
+    """Return the cases that people judged; BenchmarkError when there are too few to learn from."""
+    known = np.flatnonzero(~np.isnan(table.gold))
+    queries = {table.cases[row].query_id for row in known.tolist()}
+    if len(queries) < 2 or not table.about_responses:
+        raise BenchmarkError(
+            f"An evaluator learns from at least 2 queries with gold and 1 perspective about "
+            f"responses; there are {len(queries)} and {len(table.about_responses)}.",
+            hint="Add votes or labels, or seeds to `evolve.seeds`.",
+        )
+    return table if len(known) == len(table) else table.take(known)
+
+
+def trait_weights(standings: Mapping[str, Standing], ids: Sequence[str]) -> Floats:
+    """Return the routing weights of perspectives about queries: 1 for the most important one."""
+    found = np.array([standings[name].importance for name in ids], dtype=np.float64)
+    most = found.max(initial=0.0)
+    return found / most if most > 0.0 else found
+
+
+def weigh_traits(table: CaseTable, settings: EvolveConfig) -> dict[str, Standing]:
+    """Return what each perspective about queries is worth: what it gains to know it.
+
+    A gain counts when it exceeds its standard error over queries.
+    """
+    names = [each.id for each in table.about_queries]
+    folds = group_folds(table.query_ids, settings.folds, settings.seed)
+    gains = np.zeros((len(table), len(names)))
+    for fold in range(int(folds.max()) + 1):
+        held_out = folds == fold
+        gains[held_out] = _held_out_gains(table, ~held_out, held_out)
+    per_query = by_query(gains, table.query_ids)
+    mean = gains.mean(axis=0)
+    error = np.sqrt(((per_query - per_query.mean(axis=0)) ** 2).sum(axis=0)) / len(table)
+    worth = np.where(mean > error, mean, 0.0)
+    by_fold = np.array([gains[folds == fold].mean(axis=0) for fold in range(int(folds.max()) + 1)])
+    return _standings(names, worth, np.maximum(by_fold, 0.0), settings.most_about_queries)
+
+
+def weigh_answers(
+    table: CaseTable, settings: EvolveConfig, traits: Mapping[str, Standing]
+) -> dict[str, Standing]:
+    """Return what each perspective about responses is worth to surrogate trees."""
+    names = [each.id for each in table.about_responses]
+    signing = set(best(traits, SIGNING_TRAITS))
+    places = [place for place, each in enumerate(table.about_queries) if each.id in signing]
+    phi = aligned(table.traits[:, places])
+    folds = group_folds(table.query_ids, settings.folds, settings.seed)
+    shares = np.array(
+        [
+            _gini_shares(table, phi, folds != fold, settings.seed + fold)
+            for fold in range(int(folds.max()) + 1)
+        ]
+    )
+    return _standings(names, shares.mean(axis=0), shares, settings.most_about_responses)
+
+
+def _held_out_gains(
+    table: CaseTable, learned: NDArray[np.bool_], held_out: NDArray[np.bool_]
+) -> Floats:
+    """What fitting each trait's two sides apart takes off the squared error of left-out cases."""
+    answers, gold = table.answers, table.gold
+    fill = medians(answers[learned])
+    spread = filled(answers[learned], fill).std(axis=0)
+    x = (filled(answers, fill) - fill) / np.where(spread > 0.0, spread, 1.0)
+    x = np.hstack([x, np.ones((len(x), 1))])
+    y = (gold - gold[learned].mean()) / max(float(gold[learned].std()), 1e-12)
+    together = (_ridge(x[learned], y[learned], x[held_out]) - y[held_out]) ** 2
+    phi = aligned(table.traits)
+    gains = np.zeros((int(held_out.sum()), phi.shape[1]))
+    for place in range(phi.shape[1]):
+        sign = 2.0 * phi[:, place : place + 1] - 1.0
+        if np.ptp(sign[learned]) == 0.0:
+            continue
+        both = np.hstack([x, x * sign])
+        apart = (_ridge(both[learned], y[learned], both[held_out]) - y[held_out]) ** 2
+        gains[:, place] = together - apart
+    return gains
+
+
+def _ridge(x: Floats, y: Floats, new: Floats) -> Floats:
+    """Predictions for new rows, the penalty being as if the columns shared half of the variance."""
+    columns = x.shape[1]
+    weights = np.linalg.solve(x.T @ x + columns * np.eye(columns), x.T @ y)
+    predicted: Floats = new @ weights
+    return predicted
+
+
+def _gini_shares(table: CaseTable, phi: Floats, learned: NDArray[np.bool_], seed: int) -> Floats:
+    """Each answer's share in surrogate trees, with that of the answer signed by traits."""
+    import sklearn
+    from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+
+    kind = DecisionTreeClassifier if table.pairs else DecisionTreeRegressor
+    answers = filled(table.answers[learned], medians(table.answers[learned]))
+    signs = 2.0 * phi[learned] - 1.0
+    signed = [answers * signs[:, place : place + 1] for place in range(signs.shape[1])]
+    x = np.hstack([answers, *signed, signs]).astype(np.float32)
+    y = table.gold[learned][:, None]
+    random = np.random.RandomState(seed % 2**32)
+    total = np.zeros(x.shape[1])
+    with sklearn.config_context(skip_parameter_validation=True, assume_finite=True):
+        for _ in range(_TREES):
+            drawn = np.bincount(random.randint(len(x), size=len(x)), minlength=len(x))
+            tree = kind(
+                max_depth=_DEPTH, min_samples_leaf=_LEAF, max_features=_COLUMNS, random_state=random
+            )
+            tree.fit(x, y, sample_weight=drawn.astype(np.float64), check_input=False)
+            total += tree.tree_.compute_feature_importances()
+    used = total[: len(total) - signs.shape[1]].reshape(-1, answers.shape[1]).sum(axis=0)
+    return _shares(used)
+
+
+def _standings(
+    names: Sequence[str], worth: Floats, by_fold: Floats, most: int
+) -> dict[str, Standing]:
+    among = np.zeros(len(names))
+    for found in by_fold:
+        best = np.argsort(-found, kind="stable")[:most]
+        among[best[found[best] > 0.0]] += 1.0
+    shares = _shares(worth)
+    return {
+        name: Standing(float(share), float(count) / len(by_fold))
+        for name, share, count in zip(names, shares, among, strict=True)
+    }
+
+
+def best(standings: Mapping[str, Standing], most: int) -> tuple[str, ...]:
+    """Return the ids of at most so many that are worth anything, the best first."""
+    worthy = [name for name, found in standings.items() if found.importance > 0.0]
+    ordered = sorted(
+        worthy, key=lambda name: (-standings[name].importance, -standings[name].stability)
+    )
+    return tuple(ordered[:most])
+
+
+def _shares(values: Floats) -> Floats:
+    total = values.sum()
+    return values / total if total > 0.0 else np.zeros(len(values))

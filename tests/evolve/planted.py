@@ -1,0 +1,111 @@
+"""Tables with a planted truth: what decides depends on the type of the query, and we know how."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rocketeval.evolve.cases import Case, CaseTable
+from rocketeval.evolve.perspective import Kind, Perspective
+
+Floats = NDArray[np.float64]
+
+CONCISE, DETAILED, CORRECT = (
+    Perspective(f"Is it {word}?") for word in ("concise", "detailed", "correct")
+)
+WHICH_TYPE = tuple(Perspective(f"Is it of type {number}?", Kind.QUERY) for number in range(3))
+CONSTANT = Perspective("Is it a query?", Kind.QUERY)
+PREFERENCES = np.array([[1.0, -1.0, 0.6], [-1.0, 1.0, 0.6], [0.3, 0.3, -1.2]])
+"""What each type of query rewards: concise, detailed, correct."""
+MARGIN = 0.35
+
+
+@dataclass(frozen=True)
+class Planted:
+    """A table and what is known about it."""
+
+    table: CaseTable
+    ceiling: float
+    """Accuracy of the rule that made the gold, given the noisy answers and the true type; of
+    labels, its rank correlation."""
+    types: NDArray[np.int64]
+    """The type of each case's query."""
+
+
+def planted_pairs(
+    queries: int = 120,
+    each: int = 4,
+    types: int = 2,
+    idle: int = 5,
+    noise: float = 0.1,
+    seed: int = 0,
+) -> Planted:
+    """Pairs whose winner the query's type decides, with ties; `idle` columns of each kind."""
+    random = np.random.default_rng(seed)
+    kinds, names, traits = _queries(random, queries, each, types, idle)
+    truth = random.uniform(-1.0, 1.0, (queries * each, 3))
+    score = (PREFERENCES[kinds] * truth).sum(axis=1)
+    gold = _outcome(score)
+    seen = np.clip(truth + random.normal(0.0, noise, truth.shape), -1.0, 1.0)
+    guess = _outcome((PREFERENCES[kinds] * seen).sum(axis=1))
+    answers = np.hstack([seen, random.uniform(-1.0, 1.0, (len(seen), idle))])
+    cases = [
+        Case(name, (f"m{place}", f"n{place}"), float(value))
+        for place, (name, value) in enumerate(zip(names, gold, strict=True))
+    ]
+    table = CaseTable(
+        tuple(cases), _about_responses(idle), answers, _about_queries(types, idle), traits
+    )
+    return Planted(table, float(np.mean(guess == gold)), kinds)
+
+
+def planted_labels(
+    queries: int = 120, each: int = 4, types: int = 2, idle: int = 5, seed: int = 0
+) -> Planted:
+    """Responses labelled from 1 to 5 by what the query's type rewards."""
+    random = np.random.default_rng(seed)
+    kinds, names, traits = _queries(random, queries, each, types, idle)
+    truth = random.uniform(0.0, 1.0, (queries * each, 3))
+    seen = np.clip(truth + random.normal(0.0, 0.1, truth.shape), 0.0, 1.0)
+    score, guess = ((PREFERENCES[kinds] * one).sum(axis=1) for one in (truth, seen))
+    labels = np.clip(np.round(3.0 + 1.5 * (score - score.mean()) / score.std()), 1.0, 5.0)
+    answers = np.hstack([seen, random.uniform(0.0, 1.0, (len(seen), idle))])
+    cases = [
+        Case(name, (f"m{place}",), float(value))
+        for place, (name, value) in enumerate(zip(names, labels, strict=True))
+    ]
+    table = CaseTable(
+        tuple(cases), _about_responses(idle), answers, _about_queries(types, idle), traits
+    )
+    ranked = [np.argsort(np.argsort(one)).astype(float) for one in (guess, labels)]
+    return Planted(table, float(np.corrcoef(*ranked)[0, 1]), kinds)
+
+
+def _queries(
+    random: np.random.Generator, queries: int, each: int, types: int, idle: int
+) -> tuple[NDArray[np.int64], list[str], Floats]:
+    """Each case's type, query and traits; one query in twenty is told to be of another type."""
+    kind = random.integers(types, size=queries)
+    told = np.where(random.uniform(size=queries) < 0.05, random.integers(types, size=queries), kind)
+    p_yes = np.where(told[:, None] == np.arange(types), 0.9, 0.1)
+    p_yes = np.clip(p_yes + random.normal(0.0, 0.1, p_yes.shape), 0.0, 1.0)
+    chance = random.uniform(size=(queries, idle))
+    traits = np.hstack([p_yes, np.ones((queries, 1)), chance])
+    rows = np.repeat(np.arange(queries), each)
+    return kind[rows], [f"q{row}" for row in rows], traits[rows]
+
+
+def _outcome(score: Floats) -> Floats:
+    return np.where(np.abs(score) < MARGIN, 0.0, np.sign(score))
+
+
+def _about_responses(idle: int) -> tuple[Perspective, ...]:
+    idlers = (Perspective(f"Idle about responses {number}?") for number in range(idle))
+    return (CONCISE, DETAILED, CORRECT, *idlers)
+
+
+def _about_queries(types: int, idle: int) -> tuple[Perspective, ...]:
+    idlers = (Perspective(f"Idle about queries {number}?", Kind.QUERY) for number in range(idle))
+    return (*WHICH_TYPE[:types], CONSTANT, *idlers)

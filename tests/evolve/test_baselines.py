@@ -1,0 +1,67 @@
+"""Simple ways to judge: a sign, two cut points, a line."""
+
+from __future__ import annotations
+
+from itertools import combinations_with_replacement
+
+import numpy as np
+import pytest
+
+from evolve.planted import CORRECT, planted_labels, planted_pairs
+from rocketeval.errors import BenchmarkError
+from rocketeval.evolve.baselines import MEAN, SINGLE, SINGLE_FITTED, simple_outcomes
+from rocketeval.evolve.cuts import Cuts, Line
+
+
+def test_cut_points_are_the_best_there_are() -> None:
+    """Held against every pair of cut points."""
+    random = np.random.default_rng(0)
+    for _ in range(20):
+        gold = random.integers(-1, 2, 25).astype(float)
+        numbers = np.round(gold * 0.3 + random.normal(size=25), 1)
+        found = Cuts.learn(numbers, gold)
+        ends = np.concatenate([[-9.0], np.unique(numbers) + 0.05, [9.0]])
+        most = max(
+            np.mean(Cuts(low, high).verdicts(numbers) == gold)
+            for low, high in combinations_with_replacement(ends, 2)
+        )
+        assert np.mean(found.verdicts(numbers) == gold) == pytest.approx(most)
+
+
+def test_cut_points_of_one_number_name_the_usual_outcome() -> None:
+    """Where answers tell nothing."""
+    found = Cuts.learn(np.zeros(3), np.array([1.0, 1.0, -1.0]))
+    assert found.verdicts(np.zeros(2)).tolist() == [1.0, 1.0]
+
+
+def test_a_line_fits_and_stretches() -> None:
+    """Least squares; and from 0 and 1 to the ends of the labels."""
+    numbers = np.array([0.0, 0.5, 1.0])
+    np.testing.assert_allclose(Line.learn(numbers, 2.0 * numbers + 1.0).labels(numbers), [1, 2, 3])
+    assert Line.across(np.array([1.0, 5.0])).labels(numbers).tolist() == [1.0, 3.0, 5.0]
+    assert Line.learn(np.zeros(2), np.array([1.0, 3.0])).labels(np.ones(1)).tolist() == [2.0]
+
+
+def test_a_single_prompt_judges_by_its_sign() -> None:
+    """Exactly nothing is a tie; without the overall perspective its arms are not there."""
+    table = planted_pairs(10).table
+    table.answers[:3, 2] = [0.0, 0.4, -0.4]
+    said = simple_outcomes(table, table, CORRECT.id)
+    assert said[SINGLE][:3].tolist() == [0.0, 1.0, -1.0]
+    assert set(said) == {SINGLE, SINGLE_FITTED["pairs"], MEAN}
+    assert set(simple_outcomes(table, table, None)) == {MEAN}
+
+
+def test_labels_are_stretched_and_fitted() -> None:
+    """Fitting can only lower the squared error of the cases seen."""
+    table = planted_labels(20).table
+    said = simple_outcomes(table, table, CORRECT.id)
+    errors = {name: np.mean((found - table.gold) ** 2) for name, found in said.items()}
+    assert errors[SINGLE_FITTED["scores"]] < errors[SINGLE]
+
+
+def test_an_overall_perspective_that_was_not_asked_is_named() -> None:
+    """Rather than another one taken for it."""
+    table = planted_pairs(5).table
+    with pytest.raises(BenchmarkError, match="nobody"):
+        simple_outcomes(table, table, "nobody")

@@ -1,0 +1,204 @@
+"""What a reader is told about an evaluator is what it learned."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+
+from evolve.planted import WHICH_TYPE, planted_pairs
+from rocketeval.errors import ArtifactError
+from rocketeval.evolve.baselines import SINGLE
+from rocketeval.evolve.describe import MOST_TRAITS, describe_evaluator, distinguishing
+from rocketeval.evolve.evaluator import Evaluator
+from rocketeval.evolve.grow import ForestSettings
+from rocketeval.evolve.panel import fit_panel
+from rocketeval.evolve.perspective import Kind
+from rocketeval.evolve.route import Router
+from rocketeval.evolve.validate import WITH, WITHOUT
+from rocketeval.records import JudgeFingerprint
+
+SURE = {"value": 0.7, "low": -0.6, "high": None}
+JUDGE = JudgeFingerprint("scripted", "tiny", "chat", "1", "top20", "t", "r")
+
+
+@pytest.fixture(scope="module")
+def evaluator() -> Evaluator:
+    """Two experts, one for each type of query."""
+    table = planted_pairs(queries=40, idle=2).table
+    ids = [each.id for each in table.about_queries]
+    weights = np.array([1.0 if each in WHICH_TYPE else 0.1 for each in table.about_queries])
+    router = Router.fit(ids, table.traits, weights, 2, seed=0)
+    panel = fit_panel(table, router, lambda *_: ForestSettings(n_estimators=10), 0, mirrored=True)
+    notes = {
+        "benchmark": "planted",
+        "counts": {"cases": len(table)},
+        "standings": {each.id: [0.4, 0.8] for each in table.about_responses},
+    }
+    return Evaluator(
+        "each", table.about_responses, table.about_queries, panel, {"a": JUDGE, "b": JUDGE}, notes
+    )
+
+
+def arm(name: str, **more: Any) -> dict[str, Any]:
+    return {"name": name, "figures": {"accuracy": SURE}, "gain": SURE, **more}
+
+
+def figures(*arms: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "measure": "accuracy",
+        "cases": 1200,
+        "queries": 300,
+        "overall": "Is it good?",
+        "arms": list(arms),
+    }
+
+
+def test_it_is_told_whole_and_as_json(evaluator: Evaluator) -> None:
+    """Perspectives in the order of columns, with what each is worth, and who judged."""
+    told = describe_evaluator(evaluator)
+    assert json.loads(json.dumps(told)) == told
+    assert (told["decides"], told["asking"], told["measure"]) == ("pairs", "each", "accuracy")
+    kinds = [each["kind"] for each in told["perspectives"]]
+    assert kinds == sorted(kinds, reverse=True)
+    own = evaluator.about_responses
+    assert [each["id"] for each in told["perspectives"][: len(own)]] == [each.id for each in own]
+    worth = [(each["importance"], each["stability"]) for each in told["perspectives"]]
+    assert worth[: len(own)] == [(0.4, 0.8)] * len(own)
+    assert set(worth[len(own) :]) == {(None, None)}
+    assert told["provenance"] == {
+        "created": "",
+        "benchmark": "planted",
+        "cases": 160,
+        "rounds": None,
+        "judge": "tiny",
+    }
+
+
+def test_experts_are_told_apart_by_the_type_that_was_planted(evaluator: Evaluator) -> None:
+    """The first trait of each is a type of query, and each has its own."""
+    told = describe_evaluator(evaluator)
+    types = {each.id for each in WHICH_TYPE}
+    first = [expert["traits"][0] for expert in told["experts"]]
+    assert {trait["perspective"] for trait in first} <= types
+    for expert, trait in zip(told["experts"], first, strict=True):
+        assert sum(expert["attention"]) == pytest.approx(1.0, abs=1e-4)
+        assert trait["share"] is not None
+        assert trait["usual"] is not None
+        assert (trait["apart"] > 0) == (trait["share"] > trait["usual"])
+        assert len(expert["traits"]) <= MOST_TRAITS
+    assert [expert["size"] for expert in told["experts"]] == [None, None]
+
+
+def test_weights_of_the_router_are_those_about_queries(evaluator: Evaluator) -> None:
+    """The heaviest first, all of them."""
+    told = describe_evaluator(evaluator)["router"]
+    weights = [each["weight"] for each in told]
+    assert weights == sorted(weights, reverse=True)
+    about_queries = {each.id for each in evaluator.about_queries}
+    assert {each["perspective"] for each in told} == about_queries
+    assert all(each.kind is Kind.QUERY for each in evaluator.about_queries)
+
+
+def test_a_trait_counts_by_its_weight_and_the_experts_sizes() -> None:
+    """A share is a centroid without its weight; what weighs nothing or is alike is not told."""
+    weights = np.array([1.0, 0.1, 0.0, 0.5])
+    shares = np.array([[0.8, 1.0, 0.0, 0.5], [0.4, 0.0, 0.0, 0.5]])
+    router = Router(("a", "b", "c", "d"), weights, weights * shares, 0.3)
+    assert distinguishing(router, 0) == [
+        {"perspective": "a", "apart": 0.2, "share": 0.8, "usual": 0.6},
+        {"perspective": "b", "apart": 0.05, "share": 1.0, "usual": 0.5},
+    ]
+    [first, _] = distinguishing(router, 1, [30, 10])
+    assert first == {"perspective": "a", "apart": -0.3, "share": 0.4, "usual": 0.7}
+
+
+def test_one_expert_is_told_apart_from_nobody() -> None:
+    """Its queries are all there are."""
+    router = Router(("a",), np.array([1.0]), np.array([[0.3]]), 0.0)
+    assert distinguishing(router, 0) == []
+
+
+def test_figures_begin_with_its_own(evaluator: Evaluator) -> None:
+    """Each arm with the gain over no experts, a single prompt with its question."""
+    found = figures(arm(SINGLE), arm(WITHOUT), arm(WITH))
+    told = describe_evaluator(evaluator.documented({}, {"figures": found}))["figures"]
+    assert [(each["name"], each["own"]) for each in told] == [
+        ("this evaluator", True),
+        (SINGLE, False),
+        (WITHOUT, False),
+    ]
+    assert told[0]["value"] == SURE
+    gain = "+70.0 points over no experts (\N{MINUS SIGN}60.0 to ?)"
+    assert [each["note"] for each in told] == [
+        f"1,200 cases of 300 queries; {gain}",
+        f"Is it good?; {gain}",
+        "",
+    ]
+
+
+def test_a_figure_that_is_no_number_is_told_as_missing(evaluator: Evaluator) -> None:
+    """As JSON keeps NaN."""
+    nothing = {"value": None, "low": None, "high": None}
+    found = figures(arm(WITH, figures={"accuracy": nothing}, gain=nothing))
+    [told] = describe_evaluator(evaluator.documented({}, {"figures": found}))["figures"]
+    assert (told["value"], told["note"]) == (None, "1,200 cases of 300 queries")
+
+
+def test_confidence_and_cost_are_taken_over(evaluator: Evaluator) -> None:
+    """The lowest threshold first; a verdict alone, on the benchmark, and by one question."""
+    row = {"threshold": 0.5, "coverage": 0.4, "cases": 40, "accuracy": SURE}
+    load = {"calls": 12.0, "prompt_tokens": 3456.4, "money": 0.00123}
+    notes = {
+        "confidence": [row, {**row, "threshold": 0.0, "accuracy": None}],
+        "cost": {
+            "case": "pair",
+            "alone": load,
+            "here": {**load, "calls": 7.25, "money": None},
+            "single": {"calls": 1.0, "prompt_tokens": None, "money": None},
+            "currency": "USD",
+        },
+    }
+    told = describe_evaluator(evaluator.documented({}, notes))
+    assert told["confidence"] == [{**row, "threshold": 0.0, "accuracy": None}, row]
+    assert [words for _, words in told["cost"]] == [
+        "12 questions to the judge, 3,456 prompt tokens, 0.0012 USD",
+        "7.2 questions to the judge, 3,456 prompt tokens",
+        "1 question to the judge",
+    ]
+    assert told["cost"][0][0] == "a pair that comes alone"
+
+
+def test_ancestors_are_those_it_does_not_use(evaluator: Evaluator) -> None:
+    """With sizes and rounds, as whoever made it wrote them down."""
+    old = {"text": "Is it good?", "kind": "response", "origin": "transfer", "form": "choice"}
+    used = evaluator.about_responses[0].id
+    notes = {
+        "ancestors": [{"id": "old", **old}, {"id": used, **old}],
+        "cases by expert": [7, 5],
+        "rounds": [{}, {}],
+    }
+    told = describe_evaluator(evaluator.documented({}, notes))
+    assert [each["id"] for each in told["ancestors"]] == ["old"]
+    assert [expert["size"] for expert in told["experts"]] == [7, 5]
+    assert told["provenance"]["rounds"] == 2
+
+
+@pytest.mark.parametrize(
+    "notes",
+    [
+        {"figures": {"arms": 3}},
+        {"confidence": [{"threshold": 0.1}]},
+        {"standings": []},
+        {"cases by expert": [1]},
+        {"cost": "much"},
+    ],
+)
+def test_a_making_that_cannot_be_read_is_said_to_be_so(
+    evaluator: Evaluator, notes: dict[str, Any]
+) -> None:
+    """A file may hold anything."""
+    with pytest.raises(ArtifactError, match="about its making cannot be read"):
+        describe_evaluator(evaluator.documented({}, notes))

@@ -1,0 +1,125 @@
+"""Experts: forests as arrays that say what scikit-learn's say, and their settings."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from evolve.planted import planted_labels, planted_pairs
+from rocketeval.errors import ArtifactError
+from rocketeval.evolve.experts import grow_expert
+from rocketeval.evolve.groups import query_numbers
+from rocketeval.evolve.grow import SPACES, ForestSettings, Lessons, grow_trees
+from rocketeval.evolve.search import best_settings, inner_folds
+
+SMALL = ForestSettings(20, 5, 2, 2)
+
+
+def pair_lessons(queries: int = 40) -> Lessons:
+    """Pairs of one type of query: what decides is in the answers."""
+    table = planted_pairs(queries, types=1).table
+    numbers = query_numbers(table.query_ids)
+    return Lessons("pairs", table.answers, table.gold, np.ones(len(table)), numbers)
+
+
+def test_it_says_what_the_trees_say() -> None:
+    """The mean of scikit-learn's own class shares, in the order of outcomes."""
+    lessons = pair_lessons()
+    trees = grow_trees(lessons, SMALL, seed=3)
+    asked = lessons.answers.astype(np.float32)
+    theirs = np.mean([tree.predict(asked)[:, :] for tree in trees], axis=0).reshape(-1, 3)
+    ours = grow_expert(lessons, SMALL, seed=3).predict(lessons.answers)
+    np.testing.assert_allclose(ours, theirs, atol=1e-12)
+
+
+def test_an_outcome_that_nobody_gave_has_no_chance() -> None:
+    """Without ties in training the middle class is 0 and the others sum to one."""
+    lessons = pair_lessons()
+    decided = lessons.take(lessons.gold != 0.0)
+    said = grow_expert(decided, SMALL, seed=0).predict(lessons.answers)
+    assert said[:, 1].tolist() == [0.0] * len(said)
+    np.testing.assert_allclose(said.sum(axis=1), 1.0)
+    assert np.mean((said[:, 2] > 0.5) == (lessons.gold > 0.0)) > 0.6
+
+
+def test_labels_are_means_of_trees() -> None:
+    """They stay within the labels learned from and follow them."""
+    table = planted_labels(40, types=1).table
+    numbers = query_numbers(table.query_ids)
+    lessons = Lessons("scores", table.answers, table.gold, np.ones(len(table)), numbers)
+    expert = grow_expert(lessons, SMALL, seed=0)
+    said = expert.predict(table.answers)[:, 0]
+    assert said.min() >= 1.0
+    assert said.max() <= 5.0
+    assert np.corrcoef(said, table.gold)[0, 1] > 0.8
+    assert expert.spread(table.answers).min() >= 0.0
+
+
+def test_a_case_counts_by_its_weight() -> None:
+    """An expert to which only one half of the cases counts learns that half's rule."""
+    lessons = pair_lessons(60)
+    turned = np.arange(len(lessons.gold)) % 2 == 0
+    gold = np.where(turned, -lessons.gold, lessons.gold)
+    weights = np.where(turned, 0.001, 1.0)
+    said = grow_expert(replace(lessons, gold=gold, weights=weights), SMALL, 0).predict(
+        lessons.answers
+    )
+    assert np.mean(said.argmax(axis=1) - 1.0 == lessons.gold) > 0.8
+
+
+def test_attention_is_on_what_decides() -> None:
+    """The three planted perspectives come before the idle ones, and shares sum to one."""
+    attention = grow_expert(pair_lessons(), SMALL, seed=0).attention
+    assert attention.sum() == pytest.approx(1.0)
+    assert attention[:3].min() > attention[3:].max()
+
+
+def test_the_spaces_are_those_of_the_paper() -> None:
+    """96 settings, of which twelve are the short list."""
+    assert len(set(SPACES["paper"])) == 96
+    assert len(SPACES["short"]) == 12
+    assert set(SPACES["short"]) < set(SPACES["paper"])
+
+
+def test_the_search_finds_the_settings_that_fit() -> None:
+    """A rule of several answers needs more than a stump; pure noise is best left shallow."""
+    lessons = pair_lessons(60)
+    space = (ForestSettings(30, 1, 2, 50), ForestSettings(30, 10, 2, 2))
+    assert best_settings(lessons, space, 0) == space[1]
+    noise = replace(lessons, gold=np.random.default_rng(0).permutation(lessons.gold))
+    assert best_settings(noise, space, 0) == space[0]
+
+
+def test_a_cut_off_tree_says_what_a_grown_one_says() -> None:
+    """With all columns at each split chance has no say, and the two are the same."""
+    from rocketeval.evolve.search import _cut_off
+
+    lessons = pair_lessons(30)
+    wanted = ForestSettings(3, 3, 15, 2)
+    deep = grow_trees(lessons, replace(wanted, max_depth=10, min_samples_split=2), 0, columns=1.0)
+    # One tree each: later trees draw other cases once chance was used differently.
+    shallow = grow_trees(lessons, wanted, 0, columns=1.0)[0]
+    (said,) = _cut_off(lessons, deep[:1], lessons, [replace(wanted, n_estimators=1)])
+    theirs = shallow.predict(lessons.answers.astype(np.float32)).reshape(-1, 3)
+    np.testing.assert_allclose(said, theirs)
+
+
+def test_inner_folds_keep_queries_whole() -> None:
+    """No query is in two folds."""
+    queries = np.repeat(np.arange(10), 3)
+    folds = inner_folds(queries, 0)
+    assert set(folds.tolist()) == {0, 1, 2}
+    assert all(len(set(folds[queries == query].tolist())) == 1 for query in range(10))
+
+
+def test_a_damaged_expert_is_refused() -> None:
+    """Values that are not numbers, or for another number of perspectives."""
+    expert = grow_expert(pair_lessons(), SMALL, seed=0)
+    expert.check(8, 3)
+    values = expert.values.copy()
+    values[0, 0] = np.nan
+    for broken, perspectives in ((replace(expert, values=values), 8), (expert, 9)):
+        with pytest.raises(ArtifactError, match="does not fit together"):
+            broken.check(perspectives, 3)

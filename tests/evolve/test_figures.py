@@ -1,0 +1,72 @@
+"""Figures of agreement: those of scipy and scikit-learn, for the cases and for each resample."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+from sklearn import metrics
+
+from rocketeval.evolve.figures import label_figures, verdict_figures
+from rocketeval.ranking.bootstrap import resample_queries
+
+RANDOM = np.random.default_rng(2)
+QUERIES = [f"q{number // 3}" for number in range(60)]
+GOLD = RANDOM.integers(-1, 2, 60).astype(float)
+SAID = np.where(RANDOM.uniform(size=60) < 0.6, GOLD, RANDOM.integers(-1, 2, 60))
+
+
+def test_verdict_figures_are_those_of_scikit_learn_and_scipy() -> None:
+    """Accuracy, macro F1 and precision, rho and tau-b."""
+    found = verdict_figures(SAID, GOLD, QUERIES, seed=0, times=10).figures
+    assert found["accuracy"] == pytest.approx(np.mean(SAID == GOLD))
+    assert found["f1"] == pytest.approx(metrics.f1_score(GOLD, SAID, average="macro"))
+    assert found["precision"] == pytest.approx(metrics.precision_score(GOLD, SAID, average="macro"))
+    assert found["rho"] == pytest.approx(stats.spearmanr(SAID, GOLD).statistic)
+    assert found["tau"] == pytest.approx(stats.kendalltau(SAID, GOLD).statistic)
+
+
+def test_each_resample_is_measured_like_the_cases_it_holds() -> None:
+    """Held against the figures of cases repeated as often as their query was drawn."""
+    drawn = verdict_figures(SAID, GOLD, QUERIES, seed=4, times=5).draws
+    labels = GOLD + RANDOM.normal(size=60)
+    by_label = label_figures(labels, GOLD, QUERIES, seed=4, times=5).draws
+    (counts,) = resample_queries(20, 5, 4)
+    for place, draw in enumerate(counts):
+        rows = np.repeat(np.arange(60), draw.astype(int)[np.arange(60) // 3])
+        assert drawn["accuracy"][place] == pytest.approx(np.mean(SAID[rows] == GOLD[rows]))
+        rho = stats.spearmanr(SAID[rows], GOLD[rows]).statistic
+        tau = stats.kendalltau(SAID[rows], GOLD[rows]).statistic
+        assert drawn["rho"][place] == pytest.approx(rho)
+        assert drawn["tau"][place] == pytest.approx(tau)
+        exact = stats.spearmanr(labels[rows], GOLD[rows]).statistic
+        assert by_label["rho"][place] == pytest.approx(exact)
+
+
+def test_label_figures_are_those_of_scipy() -> None:
+    """Rho, tau-b and the mean squared error, with ties on one side."""
+    said = GOLD + RANDOM.normal(size=60)
+    found = label_figures(said, GOLD, QUERIES, seed=0, times=200)
+    assert found.figures["rho"] == pytest.approx(stats.spearmanr(said, GOLD).statistic)
+    assert found.figures["tau"] == pytest.approx(stats.kendalltau(said, GOLD).statistic)
+    assert found.figures["mse"] == pytest.approx(np.mean((said - GOLD) ** 2))
+    for name, sure in found.intervals().items():
+        assert sure.low < found.figures[name] < sure.high
+
+
+def test_a_difference_rests_on_the_same_resamples() -> None:
+    """With itself it is none, and certainly so."""
+    found = verdict_figures(SAID, GOLD, QUERIES, seed=0)
+    none = found.less(found, "accuracy")
+    assert (none.value, none.low, none.high) == (0.0, 0.0, 0.0)
+    gain = verdict_figures(GOLD, GOLD, QUERIES, seed=0).less(found, "accuracy")
+    assert gain.value == pytest.approx(np.mean(SAID != GOLD))
+    assert 0.0 < gain.low < gain.value < gain.high
+
+
+def test_constant_predictions_have_no_correlation() -> None:
+    """Rather than one that is made up."""
+    assert np.isnan(verdict_figures(np.zeros(60), GOLD, QUERIES, 0, 10).figures["rho"])
+    found = label_figures(np.zeros(60), GOLD, QUERIES, 0, 10)
+    assert np.isnan(found.figures["rho"])
+    assert np.isnan(found.intervals()["tau"].low)

@@ -1,0 +1,136 @@
+"""Cross-validation: honest figures for arms on the same cases."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from evolve.planted import CORRECT, planted_labels, planted_pairs
+from rocketeval.config import EvolveConfig
+from rocketeval.evolve.baselines import MEAN, SINGLE, SINGLE_FITTED
+from rocketeval.evolve.cases import Case, CaseTable
+from rocketeval.evolve.grow import SPACES, ForestSettings
+from rocketeval.evolve.validate import WITH, WITHOUT, Validation, cross_validate, out_of_fold
+
+SETTINGS = EvolveConfig(folds=3, experts=(1, 2))
+PLANTED = planted_pairs(80, idle=2)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _small_forests() -> Iterator[None]:
+    """Two settings to choose from and thirty trees: folds within folds take their time."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(SPACES, "short", tuple(ForestSettings(30, 10, 2, leaf) for leaf in (2, 5)))
+        yield
+
+
+@pytest.fixture(scope="module")
+def pairs(_small_forests: None) -> Validation:
+    """Planted pairs of two types of query."""
+    return cross_validate(PLANTED.table, SETTINGS, overall=CORRECT.id)
+
+
+def with_gold(table: CaseTable, gold: list[float | None]) -> CaseTable:
+    """The table with other gold."""
+    cases = (replace(case, gold=new) for case, new in zip(table.cases, gold, strict=True))
+    return CaseTable(
+        tuple(cases), table.about_responses, table.answers, table.about_queries, table.traits
+    )
+
+
+def test_experts_come_near_the_ceiling_and_others_stay_below(pairs: Validation) -> None:
+    """And the gain over no experts is clearly above zero."""
+    arms = pairs.arms
+    accuracy = {name: arm.figures["accuracy"].value for name, arm in arms.items()}
+    assert set(arms) == {SINGLE, SINGLE_FITTED["pairs"], MEAN, WITHOUT, WITH}
+    assert accuracy[WITH] > PLANTED.ceiling - 0.2
+    assert max(value for name, value in accuracy.items() if name != WITH) < accuracy[WITH] - 0.15
+    assert arms[WITH].gain.low > 0.1
+    assert arms[WITHOUT].gain.value == 0.0
+    assert pairs.experts == (2, 2, 2)
+
+
+def test_every_case_has_a_prediction_of_the_fold_that_left_it_out(pairs: Validation) -> None:
+    """For failure sets and the table of confidence."""
+    found, said = pairs, pairs.arms[WITH].predictions
+    assert said is not None
+    assert len(said) == len(found.gold) == len(found.rows) == 320
+    assert (found.arms[WITH].outcome == said.verdict).all()
+    by_query: dict[str, set[int]] = {}
+    for query_id, fold in zip(found.query_ids, found.folds.tolist(), strict=True):
+        by_query.setdefault(query_id, set()).add(fold)
+    assert all(len(folds) == 1 for folds in by_query.values())
+    accuracy = float(np.mean(said.verdict == found.gold))
+    assert found.arms[WITH].figures["accuracy"].value == accuracy
+
+
+def test_shuffled_gold_gives_chance() -> None:
+    """Nothing leaks from a fold into what judges it."""
+    table = PLANTED.table
+    gold = np.random.default_rng(1).permutation(table.gold).tolist()
+    found = cross_validate(with_gold(table, gold), SETTINGS)
+    most = max(np.mean(np.array(gold) == outcome) for outcome in (-1.0, 0.0, 1.0))
+    for name in (WITHOUT, WITH):
+        figures = found.arms[name].figures
+        assert figures["accuracy"].value < most + 0.06
+        assert abs(figures["rho"].value) < 0.15
+
+
+def test_cases_of_a_query_that_is_left_out_are_never_learned_from() -> None:
+    """A copy of the table to learn from as well changes nothing in what a fold may know of it."""
+    small = planted_pairs(24).table
+    gold = np.random.default_rng(1).permutation(small.gold).tolist()
+    table = with_gold(small, gold)
+    found = cross_validate(table, SETTINGS, learn_also=table)
+    assert found.learned_also == len(table)
+    assert found.arms[WITH].figures["accuracy"].value < 0.6
+
+
+def test_more_cases_to_learn_from_help() -> None:
+    """Those that evolution saw are learned from in every fold and not measured."""
+    few, more = planted_pairs(20, seed=3).table, planted_pairs(60, seed=4).table
+    renamed = CaseTable(
+        tuple(Case(f"other {case.query_id}", case.candidates, case.gold) for case in more.cases),
+        more.about_responses,
+        more.answers,
+        more.about_queries,
+        more.traits,
+    )
+    alone = cross_validate(few, SETTINGS)
+    helped = cross_validate(few, SETTINGS, learn_also=renamed)
+    assert len(helped.gold) == len(alone.gold) == len(few)
+    assert helped.learned_also == len(more)
+    gain = helped.arms[WITH].figures["accuracy"].value - alone.arms[WITH].figures["accuracy"].value
+    assert gain > 0.05
+
+
+def test_labels_have_figures_of_their_own() -> None:
+    """Rho, tau and the mean squared error; experts gain in rho."""
+    found = cross_validate(planted_labels(60).table, SETTINGS, overall=CORRECT.id)
+    assert set(found.arms) == {SINGLE, SINGLE_FITTED["scores"], MEAN, WITHOUT, WITH}
+    assert set(found.arms[WITH].figures) == {"rho", "tau", "mse"}
+    assert found.measure == "rho"
+    assert found.arms[WITH].gain.low > 0.1
+    assert found.arms[WITH].figures["mse"].value < found.arms[WITHOUT].figures["mse"].value
+
+
+def test_cases_without_gold_are_counted_and_left_out() -> None:
+    """Figures rest on the others, and say which they are."""
+    table = planted_pairs(20).table
+    gold: list[float | None] = [None, *table.gold.tolist()[1:]]
+    found = cross_validate(with_gold(table, gold), SETTINGS)
+    assert found.without_gold == 1
+    assert found.rows.tolist() == list(range(1, len(table)))
+
+
+def test_out_of_fold_judges_every_case() -> None:
+    """Also those without gold, in the order of the table, nearly as well as the full way."""
+    table = PLANTED.table
+    gold: list[float | None] = [None, *table.gold.tolist()[1:]]
+    said = out_of_fold(with_gold(table, gold), SETTINGS)
+    assert len(said) == len(table)
+    assert np.mean(said.verdict == table.gold) > PLANTED.ceiling - 0.2
+    assert said.expert.max() == 1
