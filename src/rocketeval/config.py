@@ -346,6 +346,9 @@ class RunConfig(Section):
     ranking: RankingConfig = RankingConfig()
     distributed: DistributedConfig = DistributedConfig()
     evolve: EvolveConfig = EvolveConfig()
+    evaluator: Path | None = None
+    """An evaluator that `rocketeval evolve` made, to judge with: its perspectives take the place of
+    checklists, its experts that of the scorer."""
     output: Path = Path("runs")
     """Directory that holds runs, relative to the config file."""
     cache: Path | None = Path("runs/.cache")
@@ -353,7 +356,8 @@ class RunConfig(Section):
     prices: Path | None = None
     """YAML table of prices by model name; a `price` in this file wins over it."""
     max_cost: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
-    """Money one command may spend on judge and author together; it stops before it spends more."""
+    """Money one command may spend on judge and author, or optimizer, together; it stops before it
+    spends more."""
 
     @field_validator("name")
     @classmethod
@@ -448,8 +452,10 @@ def _resolve(config: RunConfig, folder: Path) -> RunConfig:
                 update={
                     "seeds": tuple(_file_in(seed, folder) for seed in config.evolve.seeds),
                     "guidelines": absolute(config.evolve.guidelines),
+                    "optimizer": _with_texts(config.evolve.optimizer, folder),
                 }
             ),
+            "evaluator": absolute(config.evaluator),
             "output": folder / config.output,
             "cache": absolute(config.cache),
             "prices": absolute(config.prices),
@@ -466,6 +472,14 @@ def _with_file(options: dict[str, Any], folder: Path) -> dict[str, Any]:
     """Return options whose `file`, if it is one and not the name of a packaged one, is absolute."""
     file = options.get("file")
     return {**options, "file": _file_in(file, folder)} if isinstance(file, str) else options
+
+
+def _with_texts(engine: EngineConfig | None, folder: Path) -> EngineConfig | None:
+    """Return an engine whose recorded `texts`, if its options name some, are an absolute path."""
+    texts = engine.options.get("texts") if engine else None
+    if engine is None or not isinstance(texts, str):
+        return engine
+    return engine.model_copy(update={"options": {**engine.options, "texts": str(folder / texts)}})
 
 
 def _file_in(name: str, folder: Path) -> str:

@@ -52,6 +52,19 @@ from rocketeval.stages.certainty import (
     estimate_labels,
 )
 from rocketeval.stages.checklist import make_checklists
+from rocketeval.stages.evaluate.checklists import give_checklists
+from rocketeval.stages.evaluate.given import (
+    check_usable,
+    not_used,
+    open_evaluator,
+    with_evaluator,
+)
+from rocketeval.stages.evaluate.grade import grade_with_evaluator
+from rocketeval.stages.evaluate.plan import plan_with_evaluator
+from rocketeval.stages.evolve.ask import MakeEngine
+from rocketeval.stages.evolve.check import check_evolvable
+from rocketeval.stages.evolve.evolution import Evolution
+from rocketeval.stages.evolve.stage import evolve_run
 from rocketeval.stages.explain import (
     Explanation,
     QueryExplanation,
@@ -107,7 +120,7 @@ class Run:
         self, config: RunConfig, *, observer: Observer | None = None, judge: Engine | None = None
     ) -> None:
         given = with_tie_margin(with_prices(config))
-        self.config = with_method(given)
+        self.config = with_evaluator(with_method(given))
         limit = config.max_cost
         self.budget = None if limit is None else Budget(limit, currency(self.config))
         """What may still be spent; None when the config sets no limit."""
@@ -151,6 +164,19 @@ class Run:
     ) -> Plan:
         """Return what the run would do and cost, and keep it beside the run for its bill."""
         self.check_config()
+        if self.config.evaluator is not None:
+            with self.store.locked():
+                plan = await plan_with_evaluator(
+                    self.store,
+                    self.config,
+                    open_evaluator(self.config),
+                    create_engine,
+                    most_prompts=most_prompts,
+                    rate=rate,
+                    probe=probe,
+                )
+                self.store.save_plan(asdict(plan))
+            return plan
         engine = self._judge or create_engine(self.config.judge, self.store.engine_home("judge"))
         try:
             with self.store.locked():
@@ -170,6 +196,9 @@ class Run:
     async def plan_offline(self, *, rate: float | None = None) -> Plan:
         """Return the same as far as it is known without contacting or writing anything."""
         self.check_config()
+        if self.config.evaluator is not None:
+            given = open_evaluator(self.config)
+            return await plan_with_evaluator(self.store, self.config, given, None, rate=rate)
         return await make_plan(self.store, self.config, None, rate=rate)
 
     async def plan_cluster(
@@ -179,6 +208,11 @@ class Run:
 
         `probed`: the plan's own rate was measured just now, and goes before that of the run.
         """
+        if self.config.evaluator is not None:
+            raise ConfigError(
+                "A run with an evaluator is judged on one machine: there is no cluster to plan.",
+                hint="Leave --cluster out.",
+            )
         measured = await measure(self.store, self.config, plan, probed=probed)
         return plan_capacity(given or Given(), measured)
 
@@ -188,13 +222,16 @@ class Run:
         with self._stage("load") as facts:
             facts |= load_inputs(self.store, self.config)
             check_anchor(self.store, self.config)
-            check_learnable(self.store, self.config.scorer)
+            if self.config.evaluator is None:
+                check_learnable(self.store, self.config.scorer)
             check_references(self.store, self.config)
             self.store.freeze(self._as_given())
         return facts
 
     async def checklist(self) -> Mapping[str, Any]:
         """Give every query its checklist."""
+        if self.config.evaluator is not None:
+            return self._checklist_of_evaluator()
         with self._stage("checklist") as facts, self._heeding_stop():
             facts |= await make_checklists(
                 self.store, self.config, self.observer, self.stop, self.budget
@@ -239,10 +276,41 @@ class Run:
             self._go_on(left, price.currency if price else None)
         return fixes
 
+    async def evolve(
+        self, path: Path | None = None, *, make_engine: MakeEngine = create_engine
+    ) -> Evolution:
+        """Make an evaluator that learned from gold and from what it judged wrongly.
+
+        It is written to `path`, or into the run. A later call goes on after the last round.
+        `make_engine` makes the judge of each sheet, and the optimizer, from their sections.
+        """
+        check_evolvable(self.config, path, own_engine=self._judge is not None)
+        with self.store.locked():
+            # Not `load`: what is judged here is kept apart from the judgments of the run itself.
+            with self._stage("load") as loaded:
+                loaded |= load_inputs(self.store, self.config)
+                self.store.freeze(self._as_given())
+            with self._stage("evolve") as facts, self._heeding_stop():
+                found = await evolve_run(
+                    self.store,
+                    self.config,
+                    self.observer,
+                    self.stop,
+                    self.budget,
+                    go_on=self._go_on,
+                    path=path,
+                    make_engine=make_engine,
+                )
+                facts |= {"rounds": len(found.rounds), "path": str(found.path)}
+        return found
+
     async def grade(self) -> Mapping[str, Any]:
         """Let the judge answer every item that is still unanswered."""
-        on_ray = self.config.distributed.cluster is not None
-        facts = await (self._grade_on_ray() if on_ray else self._grade_here())
+        if self.config.evaluator is not None:
+            facts = await self._grade_with_evaluator()
+        else:
+            on_ray = self.config.distributed.cluster is not None
+            facts = await (self._grade_on_ray() if on_ray else self._grade_here())
         self._go_on(f"{facts['unfinished']} of {facts['tasks']} responses are not judged")
         return facts
 
@@ -260,6 +328,20 @@ class Run:
     async def _grade_on_ray(self) -> Mapping[str, Any]:
         with self._stage("grade") as facts, self._heeding_stop():
             facts |= await grade_on_ray(self.store, self.config, self.observer, self.stop)
+        return facts
+
+    def _checklist_of_evaluator(self) -> Mapping[str, Any]:
+        with self._stage("checklist") as facts:
+            facts |= give_checklists(self.store, open_evaluator(self.config), self.observer)
+            facts["not_used"] = not_used(self._as_given())
+        return facts
+
+    async def _grade_with_evaluator(self) -> Mapping[str, Any]:
+        given = open_evaluator(self.config)
+        with self._stage("grade") as facts, self._heeding_stop():
+            facts |= await grade_with_evaluator(
+                self.store, self.config, given, self.observer, self.stop, self.budget
+            )
         return facts
 
     def score(self) -> Mapping[str, Any]:
@@ -374,6 +456,12 @@ class Run:
 
     def check_config(self) -> None:
         """Find a mistake in any section before anything is written or paid for."""
+        if self.config.evaluator is not None:
+            check_limit(self.config)
+            check_usable(self.config, own_engine=self._judge is not None)
+            create_engine(self.config.judge)
+            self.store.check_derivable()
+            return
         AUTHORS.get(self.config.author.kind)
         create_scorer(self.config.scorer)
         check_limit(self.config)

@@ -1,6 +1,6 @@
 """PandaLM's test set as a benchmark folder in the generic format.
 
-    python studies/mad_eval/prepare.py ../shared/data/pandalm/testset_v1.jsonl.gz studies/runs/data/pandalm
+    python studies/mad_eval/prepare.py ../shared/data/pandalm/testset_v1.jsonl.gz FOLDER
 
 A query is an instruction with its input, a candidate one of the five fine-tuned models, and every
 annotator is a voter. Some instructions stand in the file twice, with other responses of the same

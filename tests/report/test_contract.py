@@ -7,6 +7,7 @@ from dataclasses import fields
 
 import pytest
 
+from rocketeval.evolve import described
 from rocketeval.records import Interval
 from rocketeval.report import data
 from support.contract import CONTRACT, contract_names
@@ -35,11 +36,23 @@ SAME = {
     },
 }
 
+DESCRIBED = {
+    "EvaluatorBlock": described.Described,
+    **{name: getattr(described, name) for name in dir(described) if name.startswith("Described")},
+}
+del DESCRIBED["Described"], DESCRIBED["DescribedInterval"]
+
 
 @pytest.mark.parametrize("name", SAME)
 def test_records_have_the_names_of_the_contract(name: str) -> None:
     """Field by field, in order."""
     assert [field.name for field in fields(SAME[name])] == contract_names()[name]
+
+
+@pytest.mark.parametrize("name", DESCRIBED)
+def test_evaluators_have_the_names_of_the_contract(name: str) -> None:
+    """Key by key, in order: evaluator.json is handed to the page as it is."""
+    assert list(DESCRIBED[name].__annotations__) == contract_names()[name]
 
 
 @pytest.mark.parametrize("name", ["ANSWER_STEPS", "NO_ANSWER"])

@@ -12,6 +12,7 @@ import { partsOf, to, useHash } from "./routes";
 import { CandidateView } from "./views/candidate";
 import { ChartsView } from "./views/charts";
 import { CompareView } from "./views/compare";
+import { EvaluatorView } from "./views/evaluator";
 import { ItemsView } from "./views/items";
 import { NotFound } from "./views/not_found";
 import { Overview } from "./views/overview";
@@ -56,6 +57,7 @@ function view(hash: string): ComponentChildren {
   if (kind === "items" && single) return <ItemsView />;
   if (kind === "charts" && single) return <ChartsView />;
   if (kind === "trust" && single) return <TrustView />;
+  if (kind === "evaluator" && single) return <EvaluatorView />;
   if (kind === "query" && names.length === 1) return <QueryView id={names[0]!} />;
   if (kind === "candidate" && names.length === 1) return <CandidateView name={names[0]!} />;
   if (kind === "response" && names.length === 2)

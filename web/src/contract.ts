@@ -201,6 +201,8 @@ export interface Head {
   groups: GroupMeans[];
   /** Groups that are too many for the page. */
   groups_left_out: number;
+  /** The evolved evaluator that judged, in a sentence or two; "" without one. */
+  evaluator: string;
   /** Where these files lie, seen from the page: "" from disk, "files/" when served. */
   files_at: string;
   live: Live | null;
@@ -312,6 +314,114 @@ export interface PairsBlock {
   /** Of a against b: "better" | "worse" | "equal enough" | "can't tell" | "share no query". */
   verdict: string[];
   how: string;
+}
+
+// ---- Block "evaluator": the evolved evaluator that judged; `src/rocketeval/evolve/describe.py` has
+// the same names. Absent where head.evaluator is "". ----
+
+/** A question that the judge answered. */
+export interface DescribedPerspective {
+  id: string;
+  text: string;
+  /** What it is about. */
+  kind: "response" | "query";
+  /** How it came into the pool: "rule", "preset", "failures" and so on. */
+  origin: string;
+  /** Ids of those it was made from; the evaluator need not use them itself. */
+  parents: string[];
+  /** The round that brought it; 0 for what was there at the beginning. */
+  round: number;
+  /** Types of instruction it was written for; empty for any. */
+  types: string[];
+  form: "choice" | "graded";
+  /** Its share in the surrogate's decisions, among those of its kind. */
+  importance: number | null;
+  /** Share of the folds in which it was worth keeping. */
+  stability: number | null;
+}
+
+/** What tells an expert's queries from others. */
+export interface DescribedTrait {
+  /** Id of a perspective about queries. */
+  perspective: string;
+  /** From the mean of all to the expert's centroid, in the router's weighted space. */
+  apart: number;
+  /** Share of the expert's queries that have the trait, and of all; null where it weighs nothing. */
+  share: number | null;
+  usual: number | null;
+}
+
+export interface DescribedExpert {
+  index: number;
+  /** Cases in training that it is the nearest expert of; null when that is not kept. */
+  size: number | null;
+  /** One a perspective about responses, in order; they sum to one. */
+  attention: number[];
+  /** Those that lie farthest from the mean, farthest first. */
+  traits: DescribedTrait[];
+}
+
+export interface DescribedWeight {
+  perspective: string;
+  weight: number;
+}
+
+/** What one arm reached in validation. */
+export interface DescribedFigure {
+  name: string;
+  value: Interval | null;
+  note: string;
+  /** Whether it is the evaluator itself; the others are what it must be seen beside. */
+  own: boolean;
+}
+
+/** What is right among the cases that it is so sure of. */
+export interface DescribedConfidence {
+  threshold: number;
+  /** Share of the cases with at least this confidence. */
+  coverage: number;
+  accuracy: Interval | null;
+  cases: number;
+}
+
+export interface DescribedProvenance {
+  created: string;
+  benchmark: string;
+  /** Cases with gold that it learned from. */
+  cases: number | null;
+  rounds: number | null;
+  judge: string;
+}
+
+/** What it did in this run. */
+export interface DescribedRun {
+  cases: number;
+  by_expert: number[];
+  /** How sure it was: counts between edges, of which there is one more. */
+  confidence: { edges: number[]; counts: number[] };
+  /** Cases below it should go to a person; null when none is recommended. */
+  threshold: number | null;
+  to_person: number;
+}
+
+export interface EvaluatorBlock {
+  /** What it decides: who wins between two responses, or the score of one. */
+  decides: "pairs" | "responses";
+  /** Whether the judge saw two responses at once, or one at a time. */
+  asking: "pairs" | "each";
+  perspectives: DescribedPerspective[];
+  /** Those that perspectives above were made from and that it does not use. */
+  ancestors: DescribedPerspective[];
+  experts: DescribedExpert[];
+  router: DescribedWeight[];
+  /** What the figures measure, such as "accuracy". */
+  measure: string;
+  unit: Unit;
+  figures: DescribedFigure[];
+  confidence: DescribedConfidence[];
+  cost: [name: string, value: string][];
+  provenance: DescribedProvenance;
+  run: DescribedRun | null;
 }
 
 // ---- The list of runs, in pages that `rocketeval view` serves ----

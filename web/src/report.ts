@@ -3,6 +3,7 @@
 import {
   ANSWER_STEPS,
   NO_ANSWER,
+  type EvaluatorBlock,
   type Head,
   type ItemsBlock,
   type LabelsBlock,
@@ -146,6 +147,10 @@ export class Report {
 
   pairs(): Promise<PairsBlock> {
     return this.once("pairs", () => this.json<PairsBlock>("pairs"));
+  }
+
+  evaluator(): Promise<EvaluatorBlock> {
+    return this.once("evaluator", () => this.json<EvaluatorBlock>("evaluator"));
   }
 
   /** Not kept: a thousand queries with their responses would fill the memory. */

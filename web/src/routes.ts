@@ -14,6 +14,7 @@ export const to = {
       : `#/compare/${encode(first)}/${encode(second)}`,
   charts: () => "#/charts",
   trust: () => "#/trust",
+  evaluator: () => "#/evaluator",
   query: (id: string) => `#/query/${encode(id)}`,
   candidate: (name: string) => `#/candidate/${encode(name)}`,
   response: (candidate: string, query: string) =>

@@ -23,6 +23,7 @@ from rocketeval.config import RunConfig
 from rocketeval.grading.methods.table import KINDS
 from rocketeval.names import counted
 from rocketeval.pipeline import Run
+from rocketeval.stages.evaluate.given import as_graded
 from rocketeval.stages.item_gold import ItemGold
 from rocketeval.stages.reliability import JudgeReliability
 
@@ -85,7 +86,7 @@ def command(
     --item-gold ask nothing: they read finished runs. Exit code 3: some responses could not be
     judged, run it again; 6: --max-cost is reached.
     """
-    run = Run(settings, observer=make_observer(settings, quiet=output.quiet))
+    run = Run(as_graded(settings), observer=make_observer(settings, quiet=output.quiet))
     names = [name for name in (methods or "").split(",") if name.strip()]
     found = Found(
         reliability=run.compare_judges(beside) if beside else None,

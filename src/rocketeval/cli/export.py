@@ -16,6 +16,7 @@ from rocketeval.cli.words import printable
 from rocketeval.config import load_config
 from rocketeval.exports.formats import FORMATS, WHATS, Request, make_request
 from rocketeval.names import counted, listed
+from rocketeval.stages.evaluate.given import as_graded
 from rocketeval.stages.export import export_run, export_stream
 from rocketeval.stages.export_place import Exported
 from rocketeval.stages.judged_runs import JudgedRun, open_run
@@ -93,7 +94,7 @@ def _open(run: Path, name: str | None) -> JudgedRun:
         return open_run(run)
     if run.is_dir():
         raise click.UsageError("--name goes with a config file; this is a run directory already.")
-    config = load_config(run).model_copy(update={"name": name})
+    config = as_graded(load_config(run).model_copy(update={"name": name}))
     return JudgedRun(RunStore(config.run_path), config)
 
 

@@ -9,6 +9,7 @@ import click
 
 from rocketeval.cli.bill import show_bill
 from rocketeval.cli.drive import INCOMPLETE, drive
+from rocketeval.cli.evaluator import show_asked, tell_unused, with_evaluator
 from rocketeval.cli.options import with_place, with_settings
 from rocketeval.cli.output import Output, with_output
 from rocketeval.cli.plan import show_dry_run
@@ -21,6 +22,7 @@ from rocketeval.pipeline import Run
 @click.command()
 @with_settings
 @with_place
+@with_evaluator
 @click.option("--dry-run", is_flag=True, help="Say what would be done; contact and write nothing.")
 @with_output
 def command(settings: RunConfig, dry_run: bool, output: Output) -> int:
@@ -35,6 +37,7 @@ def command(settings: RunConfig, dry_run: bool, output: Output) -> int:
     run = Run(settings, observer=make_observer(settings, quiet=output.quiet))
     facts = drive(run, run.to_judgments)
     output.give(facts, lambda: _show(facts))
+    tell_unused(run.store.manifest()["stages"]["checklist"])
     for failure in run.store.failures()[:10]:
         click.echo(failed(failure), err=True)
     return INCOMPLETE if facts["unfinished"] or facts["responses_without_checklist"] else 0
@@ -47,4 +50,5 @@ def _show(facts: Mapping[str, Any]) -> None:
     )
     if "ray" in facts:
         click.echo(on_ray(facts["ray"]))
+    show_asked(facts)
     show_bill(facts["bill"])

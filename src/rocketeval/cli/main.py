@@ -35,6 +35,7 @@ VERBS = {
     "estimate": "Estimate mean labels from a few labels and all scores.",
     "advise": "Choose which responses to label next, and say what that buys.",
     "criteria": "List the criteria that texts can be graded by.",
+    "evolve": "Make an evaluator that learns from votes or labels, and from its own mistakes.",
     "ensemble": "Combine runs of several judges into one ranking.",
 }
 

@@ -13,6 +13,7 @@ import click
 from rocketeval.config import RunConfig, load_config
 from rocketeval.pipeline import Run
 from rocketeval.prices import with_prices
+from rocketeval.stages.evaluate.given import as_graded
 
 Verb = Callable[..., Any]
 
@@ -63,7 +64,7 @@ _SPENDING = (
         "--max-cost",
         type=FiniteRange(min=0, min_open=True),
         metavar="MONEY",
-        help="Stop before judge and author together cost more; needs their prices.",
+        help="Stop before judge and author or optimizer together cost more; needs their prices.",
     ),
 )
 
@@ -73,7 +74,7 @@ def with_run(verb: Verb) -> Verb:
 
     @wraps(verb)
     def command(config: Path, name: str | None, **own: Any) -> Any:
-        return verb(Run(_override(load_config(config), name=name)), **own)
+        return verb(Run(as_graded(_override(load_config(config), name=name))), **own)
 
     return _CONFIG(_NAME(command))
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 
 from rocketeval.capacity.assume import Given
+from rocketeval.cli.evaluator import with_evaluator
 from rocketeval.cli.options import FiniteRange, with_config
 from rocketeval.cli.output import Output, with_output
 from rocketeval.cli.plan_cluster import ClusterPlan, with_cluster
@@ -28,6 +29,7 @@ TITLES = 11
 
 @click.command()
 @with_config
+@with_evaluator
 @click.option("--offline", is_flag=True, help="Contact and write nothing; estimate tokens.")
 @click.option(
     "--exact", is_flag=True, help=f"Tokenise every prompt, also when they are over {MOST_PROMPTS}."

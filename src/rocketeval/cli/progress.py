@@ -45,6 +45,7 @@ class StageObserver(Observer):
                 "grade": config.judge.price,
                 "checklist": author,
                 "rewrite": author,
+                "propose": config.evolve.price,
             }
         self._clock = clock
         self._part = ""

@@ -7,6 +7,7 @@ from dataclasses import replace
 import click
 
 from rocketeval.cli.drive import INCOMPLETE, drive
+from rocketeval.cli.evaluator import tell_decided, tell_unused, with_evaluator
 from rocketeval.cli.missing import missing_in_words
 from rocketeval.cli.next_step import Typed
 from rocketeval.cli.options import with_place, with_settings
@@ -21,6 +22,7 @@ from rocketeval.pipeline import Run
 @click.command()
 @with_settings
 @with_place
+@with_evaluator
 @click.option("--dry-run", is_flag=True, help="Say what would be done; contact and write nothing.")
 @with_output
 def command(settings: RunConfig, dry_run: bool, output: Output) -> int:
@@ -39,6 +41,8 @@ def command(settings: RunConfig, dry_run: bool, output: Output) -> int:
     run = Run(settings, observer=make_observer(settings, quiet=output.quiet))
     summary = summarise(drive(run, run.all), Typed.now(settings))
     output.give(summary, lambda: show_summary(summary))
+    tell_unused(summary.stages["checklist"])
+    tell_decided(summary.stages["score"])
     if output.silent:
         gaps = replace(summary.missing, responses_empty=0, responses_absent=0)
         for line in missing_in_words(gaps, summary.stages):

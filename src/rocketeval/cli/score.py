@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from rocketeval.cli.drive import INCOMPLETE
+from rocketeval.cli.evaluator import tell_decided
 from rocketeval.cli.options import with_run
 from rocketeval.cli.output import Output, with_output
 from rocketeval.cli.show import show_learned
@@ -24,6 +25,7 @@ def command(run: Run, output: Output) -> int:
     """
     facts = run.score()
     output.give(facts, lambda: _show(facts))
+    tell_decided(facts)
     return INCOMPLETE if facts["without_score"] or facts["missing_answers"] else 0
 
 

@@ -116,6 +116,8 @@ def distinguishing(
 
     `sizes` are the experts' cases, so that the mean of all is over cases; over experts without.
     """
+    if not router.perspectives:
+        return []
     shares = _shares(router)
     usual = np.average(shares, axis=0, weights=sizes if sizes and any(sizes) else None)
     apart = router.weights * (shares[expert] - usual)

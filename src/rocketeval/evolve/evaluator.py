@@ -132,7 +132,10 @@ class Course:
     def _provenance(self, choice: Choice, panel: Panel) -> dict[str, Any]:
         table = self.table
         return {
-            "config": self.settings.model_dump(mode="json"),
+            # Paths and addresses of the machine it was made on stay there.
+            "config": self.settings.model_dump(
+                mode="json", exclude={"seeds", "guidelines", "optimizer"}
+            ),
             "counts": {
                 "cases": len(table),
                 "queries": len(set(table.query_ids)),

@@ -29,7 +29,10 @@ PATIENCE = 8
 
 _WRAP = 90
 _READ_AT_ONCE = 16
-_BY_SCORES, _BY_ANSWERS = ("queries", "scores", "pairs", "labels"), ("answers", "items")
+_BY_SCORES, _BY_ANSWERS = (
+    ("queries", "scores", "pairs", "labels", "evaluator"),
+    ("answers", "items"),
+)
 _UNSETTLED = 1_500
 # What is left out, and the queries' details, are known only in the end: they take a little more.
 

@@ -317,6 +317,8 @@ class ReportHead:
     """A dimension as a whole before its parts; empty where checklists have no groups."""
     groups_left_out: int = 0
     """Groups that are too many for the page."""
+    evaluator: str = ""
+    """The evolved evaluator that judged, in a sentence or two; empty without one."""
     files_at: str = ""
     """Where they lie, seen from the page."""
     live: Live | None = None

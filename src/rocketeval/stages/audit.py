@@ -91,7 +91,7 @@ def _rivals(
 ) -> dict[str, ScoreGrid]:
     """Return judgments on queries with gold, scored by simpler means than the run's scorer."""
     scorer = config.scorer
-    own = scorer.kind if scorer.fitted is None else None
+    own = scorer.kind if scorer.fitted is None and config.evaluator is None else None
     kinds = _SIMPLER if answers_yes_or_no(config) else _SIMPLER_GRADES
     scorers = {
         name: create_scorer(ScorerConfig(kind=kind, scale=scorer.scale, missing=scorer.missing))

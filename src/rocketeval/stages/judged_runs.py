@@ -10,6 +10,7 @@ from pathlib import Path
 from rocketeval.config import RunConfig, load_config
 from rocketeval.errors import BenchmarkError, ConfigError
 from rocketeval.ranking.ensemble import Common
+from rocketeval.stages.evaluate.given import as_graded
 from rocketeval.store.run import RunStore
 
 
@@ -24,7 +25,7 @@ class JudgedRun:
 def open_run(path: Path) -> JudgedRun:
     """Return the run in a run directory, or the run that a config file describes."""
     if not path.is_dir():
-        config = load_config(path)
+        config = as_graded(load_config(path))
         return JudgedRun(RunStore(config.run_path), config)
     if not (path / "run.yaml").exists():
         raise ConfigError(

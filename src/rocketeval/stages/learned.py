@@ -49,7 +49,7 @@ def keep_scorer(
     save_scorer(scored.scorer, config, store.scorer_path, provenance=provenance)
 
 
-def keep_weights(store: RunStore, scorer: Scorer) -> None:
+def keep_weights(store: RunStore, scorer: Scorer | None) -> None:
     """Write the item weights of the run's queries, if the scorer has learned, here or elsewhere."""
     if not isinstance(scorer, Learner):
         return

@@ -15,12 +15,12 @@ from rocketeval.cost import money
 from rocketeval.engines.base import Engine
 from rocketeval.errors import ConfigError, StageMissing
 from rocketeval.grading.judge import fingerprint
-from rocketeval.grading.methods.base import Ask
+from rocketeval.grading.methods.base import Ask, Method
 from rocketeval.grading.methods.table import create_method
 from rocketeval.prices import currency
 from rocketeval.records import GradingTask, Usage
 from rocketeval.stages.plan_tokens import Known, count_tokens
-from rocketeval.stages.work import Work, foresee_checklists, identity
+from rocketeval.stages.work import Checklists, Material, Work, foresee_checklists, identity
 from rocketeval.store.run import RunStore
 
 MOST_PROMPTS = 4000
@@ -99,9 +99,34 @@ async def make_plan(
     """
     loaded = load(open_benchmark(config.benchmark), config.benchmark)
     checklists = await foresee_checklists(store, config, loaded.queries)
-    method = create_method(config)
-    judge = await _judge(store, config, engine)
-    work = Work(store, config, loaded, checklists, judge or b"")
+    return await plan_grading(
+        store,
+        config,
+        engine,
+        loaded,
+        checklists,
+        create_method(config),
+        most_prompts=most_prompts,
+        rate=rate,
+        probe=probe,
+    )
+
+
+async def plan_grading(
+    store: RunStore,
+    config: RunConfig,
+    engine: Engine | None,
+    material: Material,
+    checklists: Checklists,
+    method: Method,
+    *,
+    most_prompts: int | None = MOST_PROMPTS,
+    rate: float | None = None,
+    probe: bool = False,
+) -> Plan:
+    """Return the same of a run that asks these checklists about this material by this method."""
+    judge = await _judge(store, method, engine)
+    work = Work(store, config, material, checklists, judge or b"", method)
     asking = await count_tokens(work, engine, most_prompts, alone=method.alone)
     in_flight = (config.judge.concurrency or engine.in_flight) if engine else None
     rate_from: str | None = "as told by --rate"
@@ -148,14 +173,14 @@ async def make_plan(
     )
 
 
-async def _judge(store: RunStore, config: RunConfig, engine: Engine | None) -> bytes | None:
+async def _judge(store: RunStore, method: Method, engine: Engine | None) -> bytes | None:
     """Return the judge's digest: as it is now or, when it is not asked, as the run knows it."""
     if engine is None:
         try:
             return store.judge().digest
         except StageMissing:
             return None
-    judge = fingerprint(await engine.identify(), create_method(config))
+    judge = fingerprint(await engine.identify(), method)
     store.check_judge(judge)
     return judge.digest
 

@@ -17,6 +17,7 @@ from rocketeval.scoring.base import Learner, create_scorer
 from rocketeval.scoring.crossfit import Scored, score_answers, score_unlearned
 from rocketeval.scoring.score import score_table
 from rocketeval.stages.answers import AnsweredPart, AnswerReader
+from rocketeval.stages.evaluate.score import evaluate_responses
 from rocketeval.stages.learned import SavedScorer, keep_scorer, keep_weights, learned_facts
 from rocketeval.store.run import RunStore
 
@@ -26,16 +27,14 @@ def score_responses(store: RunStore, config: RunConfig) -> dict[str, Any]:
     store.drop_from("score")
     reader = AnswerReader(store)
     tally = _Tally()
+    if config.evaluator is not None:
+        part = reader.whole()
+        evaluated = evaluate_responses(store, config, part.answers)
+        store.save_scores([tally.count((part, evaluated.scored))])
+        return {**tally.facts(reader), **evaluated.facts}
     store.save_scores(map(tally.count, _scored_parts(store, config.scorer, reader)))
-    scored = tally.last
-    assert scored is not None
-    return {
-        **tally.counts,
-        "statuses": reader.statuses(),
-        "scorer": scored.kind,
-        "basis": dict(sorted(tally.basis.items())),
-        "learned": learned_facts(scored),
-    }
+    assert tally.last is not None
+    return {**tally.facts(reader), "learned": learned_facts(tally.last)}
 
 
 def read_grid(store: RunStore) -> ScoreGrid:
@@ -93,3 +92,13 @@ class _Tally:
         self.counts["missing_answers"] += int((answers.items - answers.answered).sum())
         self.basis.update(self.last.counts())
         return score_table(answers, self.last, part.keys)
+
+    def facts(self, reader: AnswerReader) -> dict[str, Any]:
+        """Return what was counted, when all parts are."""
+        assert self.last is not None
+        return {
+            **self.counts,
+            "statuses": reader.statuses(),
+            "scorer": self.last.kind,
+            "basis": dict(sorted(self.basis.items())),
+        }

@@ -48,6 +48,7 @@ def _named_files(config: RunConfig) -> Iterator[tuple[str, Path]]:
         "author.options.file": author.options.get("file"),
         "author.template": author.template,
         "judge.template": config.judge.template,
+        "evaluator": config.evaluator,
         "prices": config.prices,
         "scorer.fitted": config.scorer.fitted,
         "run.yaml": config.run_path / "run.yaml",

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from rocketeval.benchmarks.base import open_benchmark
-from rocketeval.benchmarks.load import Loaded, imported_checklists
+from rocketeval.benchmarks.load import imported_checklists
 from rocketeval.checklists.base import SharedAuthor, create_author
 from rocketeval.checklists.write import authoring_key
 from rocketeval.config import RunConfig
 from rocketeval.errors import ChecklistError
-from rocketeval.grading.methods.table import create_method
+from rocketeval.grading.methods.base import Method
 from rocketeval.grading.reuse import known_answers
 from rocketeval.grading.schedule import Identities
 from rocketeval.hashing import combine
 from rocketeval.prompts.render import Prompt
-from rocketeval.records import Answer, Checklist, GradingTask, Query, Usage
+from rocketeval.records import Answer, Checklist, GradingTask, Query, Response, Usage
 from rocketeval.store.run import RunStore
 
 
@@ -62,6 +63,19 @@ async def foresee_checklists(
     return found
 
 
+class Material(Protocol):
+    """What is to be judged: a benchmark, or what a judge is shown of one."""
+
+    @property
+    def queries(self) -> Sequence[Query]:
+        """The queries."""
+        ...
+
+    def responses(self) -> Iterator[Response]:
+        """Yield the responses, each time anew."""
+        ...
+
+
 class Work:
     """The judgments of one run by identity, found by reading the benchmark once."""
 
@@ -69,13 +83,13 @@ class Work:
         self,
         store: RunStore,
         config: RunConfig,
-        loaded: Loaded,
+        loaded: Material,
         checklists: Checklists,
         judge: bytes,
+        method: Method,
     ) -> None:
         self.queries = {query.id: query for query in loaded.queries}
         self.checklists = checklists
-        method = create_method(config)
         self._prompt: Prompt = method.prompt
         self._loaded = loaded
         self._identities = Identities(judge, self.queries, checklists.made)

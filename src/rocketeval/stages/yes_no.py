@@ -7,5 +7,8 @@ from rocketeval.grading.methods.table import kind_of
 
 
 def answers_yes_or_no(config: RunConfig) -> bool:
-    """Return whether the run's method has the judge answer with yes or no."""
-    return kind_of(config.method.kind).yes_no
+    """Return whether the run's method has the judge answer with yes or no.
+
+    What an evaluator asks may be grades, or means over opponents.
+    """
+    return config.evaluator is None and kind_of(config.method.kind).yes_no

@@ -7,16 +7,21 @@ inputs/          snapshot of queries, responses, checklists, labels, votes
 ledger/          judgments: journal and Parquet parts
 failures.jsonl   tasks that could not be finished, to be tried again
 scores.parquet   one row per response (and scores.jsonl when it is not too long)
+preferences.jsonl, evaluated.jsonl   what an evaluator decided on each pair, or each response
+evaluator.json   the evaluator in figures; evaluator/ holds a run of each of its sheets
 scorer.npz       the fitted scorer as data, when there was something to learn; item_weights.json
 ranking.json, ranking.csv, audit.json, explain.json, report.html
 methods.json     grading methods side by side; methods/ holds a run of each
 reliability.json, item_gold.json   other judges, and gold answers to items, beside this judge's
+evaluator.npz    what `rocketeval evolve` learned; evolve/ holds its pool (pool.yaml), rounds, bill,
+                 figures (evolution.json) and a run of each of its sheets
 """
 
 from __future__ import annotations
 
 import platform
 import secrets
+import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -41,11 +46,18 @@ from rocketeval.store.files import (
     write_bytes,
     write_json,
     write_jsonl,
+    write_parquet,
     write_parquet_parts,
 )
 from rocketeval.store.inputs import Inputs
 from rocketeval.store.ledger import Ledger, Mirror, count_rows, read_tables
-from rocketeval.store.schema import answers_to_lists, lists_to_answers, row_to_judgment
+from rocketeval.store.schema import (
+    JUDGMENTS,
+    answers_to_lists,
+    judgment_to_row,
+    lists_to_answers,
+    row_to_judgment,
+)
 
 JSONL_ROWS = 200_000
 """Scores are also written as JSON lines up to this many rows."""
@@ -59,6 +71,9 @@ MADE = {
         "scores.jsonl",
         "scorer.npz",
         "item_weights.json",
+        "preferences.jsonl",
+        "evaluated.jsonl",
+        "evaluator.json",
         "methods.json",
         "reliability.json",
         "item_gold.json",
@@ -72,6 +87,9 @@ MADE = {
 
 RESULTS = tuple(name for made in MADE.values() for name in made)
 """Every file that the stages after grading can make."""
+
+DERIVED = "evaluator "
+"""Begins the template of a judge whose judgments are made from those of runs inside the run."""
 
 _TOLD = {"template": "prompt or grading method"}
 """Parts of a fingerprint whose names say too little."""
@@ -217,6 +235,31 @@ class RunStore:
         finally:
             ledger.close()
 
+    def derive_ledger(self, judge: JudgeFingerprint, judgments: Iterable[Judgment]) -> None:
+        """Make these the run's judgments; RunMismatch if it has others than derived ones.
+
+        Derived ones can be made again at any time, so those of an earlier call give way.
+        """
+        self.check_derivable()
+        rows = [judgment_to_row(judgment, judge.digest.hex()) for judgment in judgments]
+        fresh = pa.Table.from_pylist(rows, schema=JUDGMENTS)
+        if pa.concat_tables([JUDGMENTS.empty_table(), *self.judgments()]).equals(fresh):
+            self.claim(judge)
+            return
+        self.drop_from("score")
+        shutil.rmtree(self.ledger_folder, ignore_errors=True)
+        self.claim(judge)
+        write_parquet(self.ledger_folder / "part-000001.parquet", fresh)
+
+    def check_derivable(self) -> None:
+        """Raise RunMismatch if the run has judgments that were not derived from runs inside it."""
+        template = str(self.manifest().get("judge", {}).get("template", DERIVED))
+        if not template.startswith(DERIVED) and count_rows(self.ledger_folder):
+            raise RunMismatch(
+                f"The run {self.path} was judged without an evaluator.",
+                hint="A run never mixes two ways to ask a judge: give this one another `name`.",
+            )
+
     def judgments(self, columns: list[str] | None = None) -> Iterator[pa.Table]:
         """Yield the ledger part by part."""
         return read_tables(self.ledger_folder, columns)
@@ -360,9 +403,28 @@ class RunStore:
         """Where the fitted scorer of the run is kept."""
         return self.path / "scorer.npz"
 
+    @property
+    def evaluator_path(self) -> Path:
+        """Where the evaluator that evolved in this run is kept."""
+        return self.path / "evaluator.npz"
+
+    @property
+    def evolve_folder(self) -> Path:
+        """Where evolution keeps its files."""
+        return self.path / "evolve"
+
+    @property
+    def pool_path(self) -> Path:
+        """The pool of perspectives, which people may add to."""
+        return self.evolve_folder / "pool.yaml"
+
     def save_json(self, name: str, content: Any) -> None:
         """Write `<name>.json`."""
         write_json(self.path / f"{name}.json", content)
+
+    def save_rows(self, name: str, rows: Iterable[Mapping[str, Any]]) -> None:
+        """Write `<name>.jsonl`, one row a line."""
+        write_jsonl(self.path / f"{name}.jsonl", rows)
 
     def load_json(self, name: str, stage: str) -> Any:
         """Return `<name>.json`; StageMissing before `stage`."""

@@ -158,5 +158,5 @@ def test_cases_that_were_away_for_a_while_are_not_asked_again(ask: Ask, judge: J
 
 def test_gold_without_a_response_is_refused(ask: Ask) -> None:
     """The missing response is named."""
-    with pytest.raises(BenchmarkError, match="1 responses .* that of 'z' to query 'sum'"):
+    with pytest.raises(BenchmarkError, match=r"1 responses .* that of 'z' to query 'sum'"):
         ask(SHORT, cases=(Case("sum", ("x", "z"), 1.0),))

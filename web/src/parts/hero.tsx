@@ -2,6 +2,7 @@
 
 import type { Head } from "../contract";
 import { count, day, plural } from "../format";
+import { to } from "../routes";
 import { cost, time, tokens } from "./bill";
 import { Name } from "./words";
 
@@ -20,13 +21,18 @@ export function Hero({ head }: { head: Head }) {
       <h1 tabIndex={-1}>{candidates} on {queries} of <Name>{head.benchmark}</Name></h1>
       <p class="lead">
         Judge <b><Name>{head.judge}</Name></b> answered {count(size(head, "answers"))}{" "}
-        {head.yes_no ? "yes/no checklist items" : "questions"} about{" "}
+        {head.yes_no && !head.evaluator ? "yes/no checklist items" : "questions"} about{" "}
         {plural(size(head, "responses"), "response", "responses")}.
-        {head.method === "checklist" && head.author && (
+        {head.method === "checklist" && head.author && !head.evaluator && (
           <> The checklists come from <Name>{head.author}</Name>.</>
         )}{" "}
         It took {time(head)}, {tokens(head)}; cost: {cost(head)}.
       </p>
+      {head.evaluator && (
+        <p class="lead">
+          <Name>{head.evaluator}</Name> <a href={to.evaluator()}>How it judges</a>
+        </p>
+      )}
       {head.conclusion && <p class="conclusion">{head.conclusion}</p>}
       {head.islands > 1 && !head.conclusion && (
         <p class="provisional">

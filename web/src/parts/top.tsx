@@ -5,7 +5,9 @@ import type { Head } from "../contract";
 import { to } from "../routes";
 import { Name } from "./words";
 
-const PLACES: [href: string, label: string][] = [
+type Place = [href: string, label: string];
+
+const PLACES: Place[] = [
   [to.overview(), "Overview"],
   [to.queries(), "Queries"],
   [to.compare(), "Compare"],
@@ -18,6 +20,9 @@ const PART_OF: Record<string, string> = {
   "": to.overview(), candidate: to.overview(), query: to.queries(), response: to.queries(),
 };
 
+const placesOf = (head: Head): Place[] =>
+  head.evaluator ? [...PLACES, [to.evaluator(), "Evaluator"]] : PLACES;
+
 export function Top({ head, hash }: { head: Head; hash: string }) {
   const kind = hash.slice(2).split("/")[0] ?? "";
   const here = PART_OF[kind] ?? `#/${kind}`;
@@ -26,7 +31,7 @@ export function Top({ head, hash }: { head: Head; hash: string }) {
       {head.index_at !== null && <a href={head.index_at}>All runs</a>}
       <a class="brand" href={to.overview()}>RocketEval <span>run <Name>{head.run}</Name></span></a>
       <nav aria-label="Report">
-        {PLACES.map(([href, label]) => (
+        {placesOf(head).map(([href, label]) => (
           <a key={href} href={href} aria-current={href === here ? "page" : undefined}>{label}</a>
         ))}
       </nav>

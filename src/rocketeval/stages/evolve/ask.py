@@ -12,25 +12,24 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from rocketeval.budget import Budget
 from rocketeval.config import EngineConfig, RunConfig
 from rocketeval.engines.base import Engine, create_engine
 from rocketeval.errors import BenchmarkError
 from rocketeval.evolve.cases import Case, CaseTable
-from rocketeval.evolve.perspective import Kind, Perspective, Pool
-from rocketeval.evolve.sheets import QUERIES, Asking, Sheet, sheet_of
+from rocketeval.evolve.perspective import Perspective
+from rocketeval.evolve.sheets import QUERIES, Asking, Sheet
+from rocketeval.grading.judge import fingerprint
 from rocketeval.observing import Observer
-from rocketeval.prompts.perspectives import QUERY_ALONE, pair_up, query_alone
+from rocketeval.prompts.perspectives import pair_up, query_alone
 from rocketeval.records import Checklist, JudgeFingerprint, Query, Response
-from rocketeval.stages.answers import read_answers
+from rocketeval.stages.evolve.said import Said, SheetAnswers, by_sheet
 from rocketeval.stages.grade import grade_responses
 from rocketeval.store.run import RunStore
 
-Floats = NDArray[np.float64]
 MakeEngine = Callable[[EngineConfig, Path | None], Engine]
+CheckJudge = Callable[[str, JudgeFingerprint], None]
+"""Gets the name of a sheet and who would answer it; raises if it must be somebody else."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +67,7 @@ class Asker:
         asking: Asking,
         folder: str = "evolve",
         make_engine: MakeEngine = create_engine,
+        check_judge: CheckJudge | None = None,
     ) -> None:
         self._store = store
         self._config = config
@@ -77,23 +77,23 @@ class Asker:
         self._asking = asking
         self._folder = folder
         self._make_engine = make_engine
+        self._check_judge = check_judge
 
     async def ask(self, pool: Iterable[Perspective], cases: Sequence[Case]) -> Asked:
         """Return what the judge says about every case from every perspective."""
-        by_sheet: dict[Sheet, list[Perspective]] = {}
-        for perspective in pool:
-            by_sheet.setdefault(sheet_of(perspective, self._asking), []).append(perspective)
+        pool = tuple(pool)
+        sheets = by_sheet(pool, self._asking)
         facts: dict[str, Mapping[str, Any]] = {}
-        columns: dict[str, Floats] = {}
+        said: list[SheetAnswers] = []
         judges: dict[str, JudgeFingerprint] = {}
         responses = self._responses(cases)
-        for number, (sheet, perspectives) in enumerate(by_sheet.items(), 1):
-            self._observer.part_began(sheet.name, number, len(by_sheet))
+        for number, (sheet, perspectives) in enumerate(sheets.items(), 1):
+            self._observer.part_began(sheet.name, number, len(sheets))
             inside = self._lay_out(sheet, perspectives, cases, responses)
             facts[sheet.name] = await self._grade(sheet, inside)
             judges[sheet.name] = inside.judge()
-            columns |= self._columns(sheet, inside, perspectives, cases)
-        return Asked(_table(Pool(pool), cases, columns), judges, facts)
+            said.append(SheetAnswers(sheet, inside, perspectives))
+        return Asked(Said(pool, said).table(cases), judges, facts)
 
     def _responses(self, cases: Sequence[Case]) -> dict[tuple[str, str], Response]:
         wanted = {(case.query_id, name) for case in cases for name in case.candidates}
@@ -125,18 +125,21 @@ class Asker:
         shown = {
             (response.query_id, response.candidate): response
             for case in cases
-            for response in _shown(sheet, case, queries[case.query_id], responses)
+            for response in show(sheet, case, queries[case.query_id], responses)
         }
         inside.inputs.save(list(queries.values()), shown.values(), (), (), ())
         items = tuple(perspective.text for perspective in perspectives)
         inside.inputs.save_checklists(Checklist(name, items, "evolve") for name in queries)
-        inside.freeze(self._sheet_config(sheet))
+        inside.freeze(sheet_config(self._config, sheet))
         return inside
 
     async def _grade(self, sheet: Sheet, inside: RunStore) -> dict[str, Any]:
-        config = self._sheet_config(sheet)
+        config = sheet_config(self._config, sheet)
         engine = self._make_engine(config.judge, inside.engine_home("judge"))
         try:
+            if self._check_judge is not None:
+                judge = fingerprint(await engine.identify(), sheet.method())
+                self._check_judge(sheet.name, judge)
             with inside.locked():
                 facts = await grade_responses(
                     inside,
@@ -152,37 +155,11 @@ class Asker:
             await engine.aclose()
         return facts
 
-    def _sheet_config(self, sheet: Sheet) -> RunConfig:
-        judge = self._config.judge.model_copy(update={"labels": sheet.labels, "template": None})
-        return self._config.model_copy(update={"judge": judge})
 
-    def _columns(
-        self,
-        sheet: Sheet,
-        inside: RunStore,
-        perspectives: Sequence[Perspective],
-        cases: Sequence[Case],
-    ) -> dict[str, Floats]:
-        """Return the column of each perspective by its id, one row a case."""
-        answers, _ = read_answers(inside)
-        rows = {
-            (query_id, candidate): answers.p_yes[start:stop]
-            for query_id, candidate, start, stop in zip(
-                answers.query_ids,
-                answers.candidates,
-                answers.offsets[:-1].tolist(),
-                answers.offsets[1:].tolist(),
-                strict=True,
-            )
-        }
-        silent = np.full(len(perspectives), np.nan)
-
-        def said(query_id: str, candidate: str) -> Floats:
-            row = rows[query_id, candidate]
-            return row if len(row) else silent
-
-        matrix = np.stack([_case_row(sheet, case, said) for case in cases])
-        return {each.id: matrix[:, place] for place, each in enumerate(perspectives)}
+def sheet_config(config: RunConfig, sheet: Sheet) -> RunConfig:
+    """Return the config of the run that a sheet is graded in: its judge has the sheet's labels."""
+    judge = config.judge.model_copy(update={"labels": sheet.labels, "template": None})
+    return config.model_copy(update={"judge": judge})
 
 
 def _queries(known: Mapping[str, Query], cases: Sequence[Case]) -> dict[str, Query]:
@@ -191,30 +168,11 @@ def _queries(known: Mapping[str, Query], cases: Sequence[Case]) -> dict[str, Que
     return {name: query for name, query in known.items() if name in wanted}
 
 
-def _shown(
+def show(
     sheet: Sheet, case: Case, query: Query, responses: Mapping[tuple[str, str], Response]
 ) -> list[Response]:
-    """Return what a judge is shown of one case."""
+    """Return what a judge is shown of one case: the query alone, each response, or both as one."""
     if sheet is QUERIES:
         return [query_alone(query)]
     own = [responses[case.query_id, candidate] for candidate in case.candidates]
     return [pair_up(own[0], own[1])] if sheet.signed else own
-
-
-def _case_row(sheet: Sheet, case: Case, said: Callable[[str, str], Floats]) -> Floats:
-    """Return a case's answers: of pairs, from -1 (for b) to 1 (for a)."""
-    if sheet is QUERIES:
-        return said(case.query_id, QUERY_ALONE)
-    if sheet.signed:
-        return 2.0 * said(case.query_id, " vs ".join(case.candidates)) - 1.0
-    rows = [said(case.query_id, candidate) for candidate in case.candidates]
-    return rows[0] - rows[1] if len(rows) == 2 else rows[0]
-
-
-def _table(pool: Pool, cases: Sequence[Case], columns: Mapping[str, Floats]) -> CaseTable:
-    def matrix(perspectives: Sequence[Perspective]) -> Floats:
-        own = [columns[each.id] for each in perspectives]
-        return np.stack(own, axis=1) if own else np.zeros((len(cases), 0))
-
-    dependent, independent = pool.of(Kind.RESPONSE), pool.of(Kind.QUERY)
-    return CaseTable(tuple(cases), dependent, matrix(dependent), independent, matrix(independent))

@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from rocketeval.evolve.described import Described
 from rocketeval.ranking.rank import Ranking
 from rocketeval.stages.explain import item_weights
 from rocketeval.stages.rank import read_ranking
@@ -31,6 +32,8 @@ class Findings:
     weights: Mapping[str, list[float]] = field(default_factory=dict)
     """Of items, by query, where a scorer learned them."""
     manifest: Json = field(default_factory=dict)
+    evaluator: Described | None = None
+    """What an evolved evaluator is and found here, where one judged."""
 
     @property
     def stages(self) -> Json:
@@ -49,4 +52,5 @@ def read_findings(store: RunStore) -> Findings:
         item_gold=store.json_if_made("item_gold"),
         weights=item_weights(store),
         manifest=store.manifest(),
+        evaluator=store.json_if_made("evaluator"),
     )

@@ -26,6 +26,7 @@ from rocketeval.stages.report.calibration import curves
 from rocketeval.stages.report.candidates import candidates
 from rocketeval.stages.report.cells import Cells
 from rocketeval.stages.report.cost import STAGES, cost_notes, costs
+from rocketeval.stages.report.evaluator import evaluator_in_words
 from rocketeval.stages.report.figures import figures, read_interval, tables
 from rocketeval.stages.report.findings import Findings
 from rocketeval.stages.report.groups import group_means
@@ -57,6 +58,9 @@ _FILES = {
     "item_gold.json": "answers held against gold answers",
     "reliability.json": "other judges beside this one",
     "methods.json": "ways to ask the judge, side by side",
+    "evaluator.json": "the evolved evaluator that judged, and how sure it was here",
+    "preferences.jsonl": "which of two responses the evaluator prefers, and how surely",
+    "evaluated.jsonl": "the label that the evaluator gives each response, and how surely",
     "failures.jsonl": "what could not be judged, and why",
     "inputs/queries.jsonl": "the queries",
     "inputs/checklists.jsonl": "the checklists",
@@ -117,6 +121,7 @@ def make_head(
         categories=_categories(store, cells),
         groups=group_means(findings.explain, [row.candidate for row in ranking.rows]),
         groups_left_out=(findings.explain or {}).get("groups_left_out", 0),
+        evaluator=evaluator_in_words(findings.evaluator),
     )
 
 

@@ -20,7 +20,14 @@ _SCORERS = {
     "isotonic": "A score is the mean of its answers, bent onto the level of the labels.",
     "pooled_logistic": "A score follows what voters preferred on other queries.",
     "select": "A score is made by the scorer that did best in cross-validation.",
+    "evaluator": "A score is the label that the evaluator predicts; where it decides pairs, the "
+    "share of a query's other responses that it expects this one to beat, a tie counting half.",
 }
+_EVALUATED = (
+    "An answer is read from the judge's log-probabilities: p(Yes) / (p(Yes) + p(No)), or the mean "
+    "of its grades, from the worst (0) to the best (1). Where the judge sees two responses at once, "
+    "it is the mean over the other responses to the query."
+)
 
 
 _YES_NO = "An item's answer is p(Yes) / (p(Yes) + p(No)), from the judge's log-probabilities."
@@ -42,7 +49,7 @@ def notes(ranking: Ranking, score: Mapping[str, Any], grading: str) -> tuple[str
     anchor, rating = ranking.anchor, f"{ranking.anchor_rating:g}"
     placed = f"around {rating}" if anchor is None else f"with {anchor} held at {rating}"
     return (
-        *_answers(grading),
+        *(_answers(grading) if scorer != "evaluator" else [_EVALUATED]),
         _SCORERS.get(scorer, f"Scores are made by the scorer {scorer!r}."),
         *_learned(score.get("learned") or {}),
         "Ratings are a Bradley-Terry fit to all pairs of scores on each query, on the Elo scale "

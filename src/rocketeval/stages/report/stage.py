@@ -9,6 +9,7 @@ from rocketeval.report.page import embedded_page
 from rocketeval.report.source import ReportSource, served_detail
 from rocketeval.stages.report.cells import make_cells
 from rocketeval.stages.report.content import RunContent
+from rocketeval.stages.report.evaluator import evaluator_blocks
 from rocketeval.stages.report.findings import Findings, read_findings
 from rocketeval.stages.report.head import make_head
 from rocketeval.store.run import RunStore
@@ -36,4 +37,5 @@ def gather(
     cells = make_cells(findings.scores, list(store.inputs.queries), candidates)
     content = RunContent(store, config, findings, cells)
     head = make_head(store, config, findings, cells, provisional)
-    return ReportSource(head, content, served_detail(cells.scores, content.items))
+    detail = served_detail(cells.scores, content.items)
+    return ReportSource(head, content, detail, evaluator_blocks(findings.evaluator))

@@ -1,0 +1,215 @@
+"""Rounds of evolution: what is judged wrongly brings new perspectives, and the best of all stay."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from rocketeval.config import EvolveConfig
+from rocketeval.cost import usage_facts
+from rocketeval.evolve.cases import CaseTable
+from rocketeval.evolve.choose import credit_of
+from rocketeval.evolve.groups import by_query
+from rocketeval.evolve.optimizer import Optimizer
+from rocketeval.evolve.perspective import Origin, Perspective, Pool
+from rocketeval.evolve.pool_file import write_pool
+from rocketeval.evolve.predictions import Predictions
+from rocketeval.evolve.select import weigh_perspectives
+from rocketeval.evolve.validate import out_of_fold
+from rocketeval.names import counted
+from rocketeval.records import Response
+from rocketeval.stages.evolve.ask import Asked
+from rocketeval.stages.evolve.history import History, Measured, Round, rounds_without_gain
+from rocketeval.stages.evolve.mistakes import show_mistakes, wrong_cases
+from rocketeval.stages.evolve.questions import most_for_optimizer, most_questions, questions
+from rocketeval.stages.evolve.spending import usage_of
+from rocketeval.stages.evolve.split import Split
+from rocketeval.stages.evolve.workshop import Workshop
+
+SEEN = "evolve/seen"
+"""Folder of the sheets on the cases that are seen."""
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """How a pool does on the cases that are seen."""
+
+    pool: Pool
+    """With what each perspective is worth."""
+    kept: tuple[str, ...]
+    """Ids of those worth keeping."""
+    asked: Asked
+    said: Predictions
+    """Of each case by an evaluator that did not learn from its query."""
+    measured: Measured
+
+    @property
+    def table(self) -> CaseTable:
+        """What the judge answered."""
+        return self.asked.table
+
+
+@dataclass(frozen=True, eq=False)
+class Evolved:
+    """What the rounds led to."""
+
+    view: View
+    """Of the whole pool, as it is now."""
+    rounds: tuple[Round, ...]
+    stopped: str
+    """Why no further round was begun, in words."""
+
+
+class Rounds:
+    """Goes on with a run's rounds where the last command ended."""
+
+    def __init__(
+        self, workshop: Workshop, split: Split, history: History, optimizer: Optimizer | None
+    ) -> None:
+        self._workshop = workshop
+        self._settings = workshop.settings
+        self._split = split
+        self._history = history
+        self._optimizer = optimizer
+        self._pool_path = workshop.store.pool_path
+
+    async def go_on(self, pool: Pool) -> Evolved:
+        """Do the rounds that are left; return how the pool does after the last."""
+        done = self._history.read(self._split.digest)
+        name = f"round {done[-1].round}" if done else "beginning"
+        view = await self._look(pool, name)
+        write_pool(view.pool, self._pool_path)
+        while True:
+            why = self._why_not(done, view)
+            if why is not None or self._optimizer is None:
+                return Evolved(view, tuple(done), why or "")
+            finished = await self._round(self._optimizer, len(done) + 1, view)
+            if isinstance(finished, str):
+                return Evolved(view, tuple(done), finished)
+            view, record = finished
+            # The pool first: a round that is written down has its perspectives in the file.
+            write_pool(view.pool, self._pool_path)
+            self._history.append(record)
+            done.append(record)
+
+    async def _round(
+        self, optimizer: Optimizer, number: int, before: View
+    ) -> tuple[View, Round] | str:
+        """Return the pool after a round and what it did; in words, why it was not finished."""
+        started = time.monotonic()
+        mistakes = show_mistakes(
+            before.table, before.said, self._workshop.store.inputs.queries, self._responses()
+        )
+        proposals = await self._workshop.propose(optimizer, number, mistakes, before.pool)
+        grown, repeated = before.pool.add(proposals.perspectives)
+        news = [each for each in grown if each.round == number]
+        over = self._over_limit(f"round {number}", self._news_and_end(news, grown))
+        if over is not None:
+            return over
+        after = await self._look(grown, f"round {number}")
+        dropped = Counter(each.why.value for each in proposals.dropped)
+        dropped["repeat"] += len(repeated)
+        return after, Round(
+            round=number,
+            split=self._split.digest,
+            pool=len(grown),
+            people=people_in(grown),
+            mistakes=len(mistakes),
+            proposed=dict(Counter(each.origin.value for each in news)),
+            dropped={why: count for why, count in dropped.items() if count},
+            failed=dict(proposals.failed),
+            analyses=tuple(proposals.analyses.values()),
+            kept=after.kept,
+            before=before.measured,
+            after=after.measured,
+            judge=self._judge_use(after),
+            optimizer=usage_facts(proposals.usage, self._settings.price),
+            seconds=round(time.monotonic() - started, 3),
+        )
+
+    async def _look(self, pool: Pool, name: str) -> View:
+        asked = await self._workshop.ask(pool, self._split.seen, SEEN, name)
+        self._workshop.observer.part_began(name, 1, 1)
+        self._workshop.observer.stage_entered("fit")
+        view = await asyncio.to_thread(make_view, pool, asked, self._settings)
+        self._workshop.go_on("what was answered is kept")
+        return view
+
+    def _why_not(self, done: list[Round], view: View) -> str | None:
+        """Return why no round begins; None if one may."""
+        settings = self._settings
+        if self._optimizer is None:
+            return "the config has no `evolve.optimizer`, so nothing new is proposed"
+        if len(done) >= settings.rounds:
+            return f"all {counted(settings.rounds, 'round is', 'rounds are')} done"
+        idle = rounds_without_gain(done, people_in(view.pool))
+        if idle >= settings.patience:
+            return f"{counted(idle, 'round', 'rounds')} in a row brought no gain"
+        if not len(wrong_cases(view.table, view.said)):
+            return "no case is judged wrongly"
+        most = most_for_optimizer(settings) + self._news_and_end([], view.pool)
+        return self._over_limit(f"round {len(done) + 1}", most)
+
+    def _over_limit(self, name: str, needed: int) -> str | None:
+        """Return what is said where a round's calls, and those of the end, go over the limit."""
+        limit = self._settings.max_calls
+        so_far = self._workshop.spending.calls
+        if limit is None or so_far + needed <= limit:
+            return None
+        return (
+            f"{name} and the end would take up to {needed:,} calls more, and {so_far:,} of the "
+            f"{limit:,} that `evolve.max_calls` allows are made"
+        )
+
+    def _news_and_end(self, news: list[Perspective], pool: Pool) -> int:
+        """Return the most questions that new perspectives and the held-out cases can take."""
+        asking = self._settings.asking
+        return questions(news, self._split.seen, asking) + most_questions(
+            pool, self._split.held_out, self._settings
+        )
+
+    def _judge_use(self, view: View) -> Mapping[str, Any]:
+        used = usage_of(view.asked.sheets.values())
+        return usage_facts(used, self._workshop.config.judge.price)
+
+    def _responses(self) -> dict[tuple[str, str], Response]:
+        """Return the responses to the queries that are seen."""
+        names = list(dict.fromkeys(case.query_id for case in self._split.seen))
+        found = self._workshop.store.inputs.responses_to(names)
+        return {(each.query_id, each.candidate): each for each in found}
+
+
+def make_view(pool: Pool, asked: Asked, settings: EvolveConfig) -> View:
+    """Return how a pool does on cases, from the judge's answers about them.
+
+    Perspectives are selected anew within each fold, so that the figure does not rest on a
+    selection that saw the case.
+    """
+    standings = weigh_perspectives(asked.table, settings)
+    said = out_of_fold(asked.table, settings)
+    return View(
+        pool.weigh(standings.by_id()),
+        standings.keep(settings.most_about_responses, settings.most_about_queries),
+        asked,
+        said,
+        measure(asked.table, said),
+    )
+
+
+def measure(table: CaseTable, said: Predictions) -> Measured:
+    """Return the accuracy of pairs, or the rank correlation of labels, with its standard error."""
+    credit = credit_of(said, table.gold)
+    value = float(credit.mean())
+    sums = by_query((credit - value)[:, None], table.query_ids)
+    return Measured(value, float(np.sqrt((sums**2).sum())) / len(credit))
+
+
+def people_in(pool: Pool) -> int:
+    """Return how many perspectives of a pool somebody added."""
+    return sum(each.origin is Origin.PERSON for each in pool)

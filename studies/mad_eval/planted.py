@@ -1,0 +1,94 @@
+"""Evolution where the truth is known: accuracy with and without experts, beside the ceiling.
+
+    python studies/mad_eval/planted.py --queries 120 --seeds 3
+
+For sums people like brief responses, for stories long ones, one vote in ten is flipped, and the
+seeds ask about none of it. Judge and optimizer are scripts: no model is needed. With `--shuffled`
+the votes say nothing, and nothing must be found.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import tempfile
+import time
+from pathlib import Path
+
+from planted_benchmark import Planted, judge_says, make_planted, optimizer_writes
+
+from rocketeval import ScriptedEngine
+from rocketeval.config import EngineConfig, RunConfig, parse_config
+from rocketeval.pipeline import Run
+from rocketeval.stages.evolve.evolution import Evolution
+from rocketeval.stages.evolve.split import split_cases
+
+OPTIMIZER = "optimizer"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--queries", type=int, default=120)
+    parser.add_argument("--seeds", type=int, default=3, help="benchmarks, each with another seed")
+    parser.add_argument("--flipped", type=float, default=0.1, help="share of flipped votes")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--shuffled", action="store_true", help="votes that say nothing")
+    given = parser.parse_args()
+    print(
+        "| seed | rounds | ceiling | single prompt | without experts | with experts | experts | s |"
+    )
+    print("|---|---|---|---|---|---|---|---|")
+    for seed in range(given.seeds):
+        planted = make_planted(
+            given.queries, flipped=given.flipped, shuffled=given.shuffled, seed=seed
+        )
+        with tempfile.TemporaryDirectory() as folder:
+            print(_row(Path(folder), planted, given.rounds, seed))
+
+
+def _row(folder: Path, planted: Planted, rounds: int, seed: int) -> str:
+    planted.write(folder / "benchmark")
+    run, started = Run(_config(folder, rounds)), time.monotonic()
+    found = asyncio.run(run.evolve(make_engine=_make_engine))
+    held_out = split_cases(run.store.inputs, run.config.evolve).held_out
+    ceiling = planted.ceiling([case.query_id for case in held_out])
+    shown = (_share(found, name) for name in ("single prompt", "without experts", "with experts"))
+    experts = ", ".join(map(str, found.figures.experts))
+    cells = (seed, len(found.rounds), f"{100 * ceiling:.1f}", *shown, experts)
+    seconds = f"{time.monotonic() - started:.0f}"
+    return f"| {' | '.join(map(str, cells))} | {seconds} |"
+
+
+def _share(found: Evolution, name: str) -> str:
+    arm = next(arm for arm in found.figures.arms if arm.name == name)
+    value, low, high = (
+        100 * getattr(arm.figures["accuracy"], end) for end in ("value", "low", "high")
+    )
+    return f"{value:.1f} ({low:.1f}-{high:.1f})"
+
+
+def _config(folder: Path, rounds: int) -> RunConfig:
+    return parse_config(
+        {
+            "benchmark": {"path": str(folder / "benchmark")},
+            "judge": {"engine": "scripted", "model": "judge"},
+            "evolve": {
+                "seeds": [str(folder / "benchmark" / "seeds.yaml")],
+                "optimizer": {"engine": "scripted", "model": OPTIMIZER},
+                "rounds": rounds,
+                "patience": 2,
+            },
+            "output": str(folder / "runs"),
+            "cache": None,
+        }
+    )
+
+
+def _make_engine(config: EngineConfig, home: Path | None) -> ScriptedEngine:
+    return ScriptedEngine(judge_says, optimizer_writes, model=config.model, labels=config.labels)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,227 @@
+"""What moves an evaluator: single prompt, mean, forests, experts, and what evolution adds.
+
+    rocketeval evolve studies/mad_eval/pandalm.yaml
+    python studies/mad_eval/study.py studies/mad_eval/pandalm.yaml --record pandalm
+
+Works on a run that `rocketeval evolve` has finished; its judge must be there. Every perspective of
+the pool is asked of every case (what is paid for is not asked again), and the held-out cases are
+cross-validated with the seeds alone and with the evolved pool: as `evolve` does it, and with two,
+three and four experts whether validation wants them or not.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import orjson
+
+from rocketeval.config import EvolveConfig, RunConfig, load_config
+from rocketeval.evolve.cases import Case, CaseTable
+from rocketeval.evolve.confidence import confidence_table
+from rocketeval.evolve.perspective import Kind, Pool
+from rocketeval.evolve.pool_file import read_pool
+from rocketeval.evolve.select import weigh_perspectives
+from rocketeval.evolve.validate import WITH, WITHOUT, Arm, Validation, cross_validate
+from rocketeval.observing import Observer
+from rocketeval.records import Interval
+from rocketeval.stages.evolve.ask import Asker
+from rocketeval.stages.evolve.finish import HELD_OUT, OVERALL
+from rocketeval.stages.evolve.rounds import SEEN
+from rocketeval.stages.evolve.split import split_cases
+from rocketeval.store.run import RunStore
+
+RECORDED = Path(__file__).parent / "recorded"
+FORCED = (2, 3, 4)
+PAPER: dict[str, dict[str, str]] = {
+    "pandalm": {
+        "Qwen3-0.6B, PandaLM prompt": "57.5     0.520     0.28     0.27",
+        "Qwen3-0.6B, MAD-Eval": "65.7     0.642     0.41     0.39",
+        "Qwen2.5-7B, PandaLM prompt": "69.5     0.673",
+        "Qwen2.5-7B, MAD-Eval without experts": "80.3     0.801",
+        "Qwen2.5-7B, MAD-Eval": "82.9     0.828",
+    },
+    "mt_bench": {
+        "Qwen3-0.6B, PandaLM prompt": "49.3     0.424     0.29     0.27",
+        "Qwen3-0.6B, MAD-Eval": "55.3     0.500     0.40     0.37",
+        "Qwen2.5-7B, PandaLM prompt": "55.1     0.481     0.45     0.42",
+        "Qwen2.5-7B, MAD-Eval without experts": "63.5     0.628     0.52     0.49",
+        "Qwen2.5-7B, MAD-Eval": "65.2     0.648     0.54     0.50",
+    },
+}
+"""Accuracy, macro-F1, rho and tau as published (Tables 1, 2 and 9), on other splits."""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("config", type=Path)
+    parser.add_argument("--record", metavar="NAME", help="write recorded/NAME.txt and .json")
+    parser.add_argument("--judge", help="another judge; its run has its name in front")
+    parser.add_argument("--base-url", help="where it is served")
+    parser.add_argument("--seeds", action="store_true", help="ask the seeds alone")
+    given = parser.parse_args()
+    config = load_config(given.config)
+    dataset = given.config.stem
+    if given.judge:
+        judge = config.judge.model_copy(update={"model": given.judge, "base_url": given.base_url})
+        config = config.model_copy(update={"judge": judge, "name": f"{given.judge}_{config.name}"})
+    lines: list[str] = []
+
+    def say(line: str = "") -> None:
+        print(line, flush=True)
+        lines.append(line)
+
+    found = asyncio.run(study(config, dataset, say, seeds_alone=given.seeds))
+    if given.record:
+        RECORDED.mkdir(exist_ok=True)
+        (RECORDED / f"{given.record}.txt").write_text("\n".join(lines) + "\n")
+        content = orjson.dumps(found, option=orjson.OPT_INDENT_2 | orjson.OPT_SERIALIZE_NUMPY)
+        (RECORDED / f"{given.record}.json").write_bytes(content + b"\n")
+
+
+async def study(
+    config: RunConfig, dataset: str, say: Callable[[str], None], *, seeds_alone: bool
+) -> dict[str, Any]:
+    """Print the tables of one benchmark and judge; return them as data."""
+    store = RunStore(config.run_path)
+    pool = whole_pool(config, seeds_alone=seeds_alone)
+    seen, held_out = await tables(store, config, pool)
+    say(f"{dataset}, judge {config.judge.model}, {config.evolve.asking}, {config.evolve.answers}")
+    say(
+        f"{len(held_out):,} held-out cases of {len(set(held_out.query_ids))} queries, "
+        f"{len(seen):,} seen of {len(set(seen.query_ids))}; gold a/tie/b of the held-out: "
+        + "/".join(str(int((held_out.gold == side).sum())) for side in (1, 0, -1))
+    )
+    overall = next(each.id for each in held_out.about_responses if each.text == OVERALL)
+    found: dict[str, Any] = {"dataset": dataset, "judge": config.judge.model}
+    for name, ids in pools(pool).items():
+        some = held_out.narrow(ids)
+        say(f"\n{name}: {some.answers.shape[1]} about responses, {some.traits.shape[1]} on queries")
+        arms, chosen = validate(some, seen.narrow(ids), config.evolve, overall)
+        say(f"{'':36}accuracy in %         macro-F1  rho    tau    to without experts")
+        for arm, row in arms.items():
+            say(f"{arm:36}{shown(row)}")
+        say(f"experts chosen in the folds: {', '.join(map(str, chosen.experts))}")
+        found[name] = {
+            "arms": {arm: figures(row) for arm, row in arms.items()},
+            "experts": chosen.experts,
+            "confidence": say_confidence(chosen, say),
+        }
+    for published, line in PAPER.get(dataset, {}).items():
+        say(f"paper: {published:40}{line}")
+    found["origins"] = say_origins(pool, seen, held_out, config.evolve, say)
+    return found
+
+
+def whole_pool(config: RunConfig, *, seeds_alone: bool) -> Pool:
+    """Return the pool that the run has, or its seeds alone."""
+    path = RunStore(config.run_path).pool_path
+    if not path.exists():
+        raise SystemExit(f"{path} is not there: run `rocketeval evolve` first.")
+    pool = read_pool(path)
+    return Pool(each for each in pool if not seeds_alone or each.round == 0)
+
+
+def pools(pool: Pool) -> dict[str, list[str]]:
+    """Return the ids of the seeds, and of the whole pool if there is more."""
+    seeds = [each.id for each in pool if each.round == 0]
+    every = [each.id for each in pool]
+    return {"seeds": seeds} if len(seeds) == len(every) else {"seeds": seeds, "evolved": every}
+
+
+async def tables(store: RunStore, config: RunConfig, pool: Pool) -> tuple[CaseTable, CaseTable]:
+    """Return what the judge says about the seen and about the held-out cases."""
+    split = split_cases(store.inputs, config.evolve)
+
+    async def ask(cases: Sequence[Case], folder: str) -> CaseTable:
+        asker = Asker(
+            store, config, Observer(), asyncio.Event(), asking=config.evolve.asking, folder=folder
+        )
+        return (await asker.ask(list(pool), cases)).table
+
+    with store.locked():
+        return await ask(split.seen, SEEN), await ask(split.held_out, HELD_OUT)
+
+
+def validate(
+    held_out: CaseTable, seen: CaseTable, settings: EvolveConfig, overall: str
+) -> tuple[dict[str, Arm], Validation]:
+    """Return all arms, and the validation in which the number of experts is chosen."""
+    chosen = cross_validate(held_out, settings, learn_also=seen, overall=overall)
+    arms = dict(chosen.arms)
+    for count in FORCED:
+        forced = settings.model_copy(update={"experts": (count,)})
+        arms[f"{count} experts"] = cross_validate(held_out, forced, learn_also=seen).arms[WITH]
+    return arms, chosen
+
+
+def say_confidence(chosen: Validation, say: Callable[[str], None]) -> list[dict[str, Any]]:
+    """Print how accurate the surer verdicts are."""
+    said = chosen.arms[WITH].predictions
+    assert said is not None
+    rows = confidence_table(said, chosen.gold, chosen.query_ids)
+    say("confidence above   cases   coverage   accuracy")
+    for row in rows:
+        right = "-" if row.accuracy is None else percent(row.accuracy)
+        say(f"{row.threshold:16.2f}{row.cases:8,}{row.coverage:10.1%}   {right}")
+    return [asdict(row) for row in rows]
+
+
+def say_origins(
+    pool: Pool,
+    seen: CaseTable,
+    held_out: CaseTable,
+    settings: EvolveConfig,
+    say: Callable[[str], None],
+) -> dict[str, Any]:
+    """Print what perspectives of each origin are worth, and the most important ones."""
+    from rocketeval.evolve.columns import stacked
+
+    standings = weigh_perspectives(stacked(held_out, seen), settings).by_id()
+    worth: dict[str, list[float]] = defaultdict(list)
+    about = pool.of(Kind.RESPONSE)
+    for each in about:
+        worth[each.origin.value].append(standings[each.id][0])
+    say("\norigin        perspectives   mean importance (all about responses: 1)")
+    for origin, values in sorted(worth.items(), key=lambda pair: -float(np.mean(pair[1]))):
+        say(f"{origin:14}{len(values):12}   {float(np.mean(values)) * len(about):6.2f}")
+    say("the most important, on all cases:")
+    best = sorted(about, key=lambda each: -standings[each.id][0])[:10]
+    for each in best:
+        importance, stability = standings[each.id]
+        say(f"  {importance:.3f} {stability:4.0%}  {each.origin.value:9} {each.text}")
+    return dict(worth)
+
+
+def shown(arm: Arm) -> str:
+    """Return an arm's figures on a line."""
+    accuracy, gain = arm.figures["accuracy"], arm.gain
+    rest = "  ".join(f"{arm.figures[name].value:6.3f}" for name in ("f1", "rho", "tau"))
+    against = "" if arm.name == WITHOUT else f"   {percent(gain, sign=True)}"
+    return f"{percent(accuracy):20}  {rest}{against}"
+
+
+def percent(figure: Interval, *, sign: bool = False) -> str:
+    """Return a share with its interval, in percent."""
+    first = f"{100 * figure.value:+.1f}" if sign else f"{100 * figure.value:.1f}"
+    return f"{first} ({100 * figure.low:.1f} to {100 * figure.high:.1f})"
+
+
+def figures(arm: Arm) -> dict[str, Any]:
+    """Return an arm's figures as data."""
+    return {
+        **{name: asdict(value) for name, value in arm.figures.items()},
+        "gain": asdict(arm.gain),
+    }
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,144 @@
+"""`rocketeval evolve` as a person uses it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+from mad_eval.planted_benchmark import make_planted
+
+from rocketeval.engines.scripted import ScriptedEngine
+from rocketeval.evolve.artifact import load_evaluator
+from rocketeval.evolve.grow import SPACES, ForestSettings
+from support.in_process import cli
+from support.planted_run import Engines
+
+CONFIG = {
+    "name": "demo",
+    "benchmark": {"path": "benchmark"},
+    "judge": {
+        "engine": "scripted",
+        "model": "judge",
+        "price": {"prompt": 1, "completion": 1, "currency": "EUR"},
+    },
+    "evolve": {
+        "seeds": ["benchmark/seeds.yaml"],
+        "optimizer": {"engine": "scripted", "model": "optimizer"},
+        "price": {"prompt": 1, "completion": 1, "currency": "EUR"},
+        "rounds": 1,
+        "patience": 2,
+        "folds": 2,
+        "experts": [1, 2],
+    },
+}
+
+
+@pytest.fixture(autouse=True)
+def planted_engines(monkeypatch: pytest.MonkeyPatch) -> Iterator[Engines]:
+    """The scripted engine of every config is the planted judge, or the optimizer."""
+    engines = Engines()
+    monkeypatch.setattr(ScriptedEngine, "create", engines.make)
+    monkeypatch.setitem(SPACES, "short", (ForestSettings(5, 3, 2, 5),))
+    return engines
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A benchmark and its config."""
+    make_planted(20).write(tmp_path / "benchmark")
+    (tmp_path / "rocketeval.yaml").write_text(yaml.safe_dump(CONFIG))
+    return tmp_path
+
+
+def test_a_command_and_the_next(folder: Path, planted_engines: Engines) -> None:
+    """Everything a person has to know is printed; the same command then asks nothing."""
+    told = cli(folder, "evolve").stdout
+    assert "Learned from votes. Seen: 48 pairs of 8 queries; held out: 72 pairs of 12" in told
+    assert "Pool: " in told
+    assert "Rounds (accuracy on the seen cases, out of fold)" in told
+    assert "No further round: all 1 round is done." in told
+    assert "On 72 held-out cases of 12 queries, in percent" in told
+    for arm in ("single prompt", "mean of perspectives", "without experts", "with experts"):
+        assert f"\n{arm}" in told
+    assert "macro-F1" in told
+    assert "The single prompt asks: Is the response a good answer to the query as a whole?" in told
+    assert "expert" in told
+    assert "about responses, the most important first" in told
+    assert "How sure it is of a held-out pair" in told
+    assert "a pair alone" in told
+    assert " EUR" in told
+    assert "Over all commands: judge " in told
+    assert "runs/demo/evaluator.npz" in told
+    assert "runs/demo/evolve/pool.yaml" in told
+    assert told.rstrip().endswith("rocketeval run --evaluator runs/demo/evaluator.npz")
+    next_command = told.rstrip().splitlines()[-1].split()[1:]
+    assert "Traceback" not in cli(folder, *next_command).stderr
+    planted_engines.asked.clear()
+    planted_engines.written.clear()
+    pool = folder / "runs/demo/evolve/pool.yaml"
+    pool.write_text(pool.read_text() + "- text: Does the response name a town?\n")
+    again = cli(folder, "evolve").stdout
+    assert "People added 1, 1 of them since the last command." in again
+    assert not planted_engines.written
+    assert all("name a town?" in prompt for _, prompt in planted_engines.asked)
+
+
+def test_for_programs(folder: Path) -> None:
+    """One JSON document, with the evaluator where it was asked for; quiet says nothing."""
+    told = cli(folder, "evolve", "--json", "--rounds", "0", "--out", "mine/best.npz")
+    found = json.loads(told.stdout)
+    assert found["rounds"] == []
+    assert found["path"] == "mine/best.npz"
+    assert {arm["name"] for arm in found["figures"]["arms"]} >= {"with experts", "single prompt"}
+    assert load_evaluator(folder / "mine" / "best.npz").provenance["cases"] == 120
+    quiet = cli(folder, "evolve", "--quiet", "--rounds", "0")
+    assert (quiet.stdout, quiet.stderr) == ("", "")
+
+
+def test_mistakes_are_messages(folder: Path) -> None:
+    """With an exit code, and without a traceback."""
+    told = cli(folder, "evolve", "--limit", "7", code=2)
+    assert "There are votes on 42 cases of 7 queries" in told.stderr
+    assert "takes 20 cases and 8 queries at least" in told.stderr
+    cli(folder, "evolve", "--limit", "8", "--quiet")
+    (folder / "benchmark" / "votes.jsonl").unlink()
+    told = cli(folder, "evolve", "--json", code=2)
+    assert "no votes to learn from" in json.loads(told.stdout)["error"]["message"]
+    told = cli(folder, "evolve", "--out", "evaluator.txt", code=2)
+    assert "ends in .npz" in told.stderr
+
+
+def test_the_limit_on_money(folder: Path) -> None:
+    """Exit code 6, and how to go on."""
+    told = cli(folder, "evolve", "--max-cost", "0.1", "--quiet", code=6)
+    assert "The limit of 0.1 EUR is reached" in told.stderr
+    assert "Raise --max-cost" in told.stderr
+    cli(folder, "evolve", "--quiet")
+
+
+def test_missing_answers_are_exit_code_3(
+    folder: Path, planted_engines: Engines, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are counted, and another command tries what failed again."""
+
+    def failing(config: object, home: object = None) -> ScriptedEngine:
+        engine = planted_engines.make(config)  # type: ignore[arg-type]
+        monkeypatch.setattr(engine, "_fail_on", "the lost key")
+        return engine
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ScriptedEngine, "create", failing)
+        told = cli(folder, "evolve", "--rounds", "0", code=3).stdout
+    assert "could not be answered; run it again to retry." in told
+    assert "missing; the usual answer" in told
+    assert "missing" not in cli(folder, "evolve", "--rounds", "0").stdout
+
+
+def test_the_help_fits(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Eighty columns, and the verb is in the list."""
+    told = cli(folder, "evolve", "--help").stdout
+    assert max(map(len, told.splitlines())) <= 80
+    assert "evolve " in cli(folder, "--help").stdout

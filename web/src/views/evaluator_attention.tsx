@@ -1,0 +1,95 @@
+// What each expert attends to, side by side.
+
+import { useMemo, useState } from "preact/hooks";
+import type { DescribedPerspective, EvaluatorBlock } from "../contract";
+import { useReport } from "../context";
+import { count, share } from "../format";
+import { Choice, type Options } from "../parts/choice";
+import { fileName, saveCsv, type Table } from "../parts/download";
+import { useKept } from "../parts/kept";
+
+const SHOWN = 12;
+
+interface Row {
+  perspective: DescribedPerspective;
+  /** One an expert. */
+  shares: number[];
+}
+
+export function Attention({ block }: { block: EvaluatorBlock }) {
+  const { head } = useReport();
+  const [sort, setSort] = useKept("attention sort", "most");
+  const [all, setAll] = useState(false);
+  const rows = useMemo(() => rowsOf(block), [block]);
+  const sorted = useMemo(() => [...rows].sort((a, b) => keyOf(sort)(b) - keyOf(sort)(a)), [rows, sort]);
+  const most = Math.max(...rows.flatMap(({ shares }) => shares), 0.001);
+  const shown = all ? sorted : sorted.slice(0, SHOWN);
+  if (!rows.length) return null;
+  return (
+    <>
+      <div class="filter attention-head">
+        <h3>What {block.experts.length > 1 ? "each attends" : "it attends"} to</h3>
+        {block.experts.length > 1 && (
+          <Choice label="Sort by" value={sort} options={sortsOf(block)} onChoice={setSort} />
+        )}
+        <button type="button" onClick={() => saveCsv(fileName(head.run, "attention"), table(block, rows))}>CSV</button>
+      </div>
+      <div class="scroll">
+        <table class="attention">
+          <caption class="spoken">Share of attention by perspective and expert</caption>
+          <thead>
+            <tr>
+              <th scope="col">Perspective</th>
+              {block.experts.map(({ index }) => <th scope="col" key={index}>Expert {index + 1}</th>)}
+            </tr>
+          </thead>
+          <tbody>
+            {shown.map((row) => <Line key={row.perspective.id} row={row} most={most} />)}
+          </tbody>
+        </table>
+      </div>
+      {rows.length > SHOWN && (
+        <button type="button" aria-expanded={all} onClick={() => setAll(!all)}>
+          {all ? `Show the first ${SHOWN}` : `Show all ${count(rows.length)}`}
+        </button>
+      )}
+      <p class="hint">Shares of an expert add up to 100&nbsp;%; a stronger colour is more. They say how much an answer moves its verdicts, not whether yes helps.</p>
+    </>
+  );
+}
+
+function Line({ row: { perspective, shares }, most }: { row: Row; most: number }) {
+  return (
+    <tr>
+      <th scope="row" dir="auto">{perspective.text}</th>
+      {shares.map((value, expert) => (
+        <td key={expert} class="heat yes" style={{ "--strength": `${Math.round((100 * value) / most)}%` }}>
+          <span class="phone-said">Expert {expert + 1}</span> {share(value)}
+        </td>
+      ))}
+    </tr>
+  );
+}
+
+function rowsOf({ perspectives, experts }: EvaluatorBlock): Row[] {
+  return perspectives
+    .filter(({ kind }) => kind === "response")
+    .map((perspective, place) => ({ perspective, shares: experts.map(({ attention }) => attention[place] ?? 0) }));
+}
+
+const sortsOf = ({ experts }: EvaluatorBlock): Options<string> => [
+  ["most", "most attention of any"],
+  ["apart", "where experts differ most"],
+  ...experts.map(({ index }) => [String(index), `expert ${index + 1}`] as const),
+];
+
+function keyOf(sort: string): (row: Row) => number {
+  if (sort === "most") return ({ shares }) => Math.max(...shares);
+  if (sort === "apart") return ({ shares }) => Math.max(...shares) - Math.min(...shares);
+  return ({ shares }) => shares[Number(sort)] ?? 0;
+}
+
+const table = ({ experts }: EvaluatorBlock, rows: Row[]): Table => ({
+  columns: ["id", "perspective", ...experts.map(({ index }) => `expert ${index + 1}`)],
+  rows: rows.map(({ perspective, shares }) => [perspective.id, perspective.text, ...shares]),
+});
