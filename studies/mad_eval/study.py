@@ -3,10 +3,10 @@
     rocketeval evolve studies/mad_eval/pandalm.yaml
     python studies/mad_eval/study.py studies/mad_eval/pandalm.yaml --record pandalm
 
-Works on a run that `rocketeval evolve` has finished; its judge must be there. Every perspective of
-the pool is asked of every case (what is paid for is not asked again), and the held-out cases are
-cross-validated with the seeds alone and with the evolved pool: as `evolve` does it, and with two,
-three and four experts whether validation wants them or not.
+Works on a run that `rocketeval evolve` has finished; its judge must be there. The held-out cases
+are cross-validated with the seeds alone and with the pool of the best round: as `evolve` does it,
+and with two, three and four experts whether validation wants them or not. What is paid for is not
+asked again.
 """
 
 from __future__ import annotations
@@ -122,12 +122,13 @@ async def study(
 
 
 def whole_pool(config: RunConfig, *, seeds_alone: bool) -> Pool:
-    """Return the pool that the run has, or its seeds alone."""
-    path = RunStore(config.run_path).pool_path
-    if not path.exists():
-        raise SystemExit(f"{path} is not there: run `rocketeval evolve` first.")
-    pool = read_pool(path)
-    return Pool(each for each in pool if not seeds_alone or each.round == 0)
+    """Return the pool of the run's best round, or its seeds alone."""
+    store = RunStore(config.run_path)
+    found = store.json_if_made("evolve/evolution")
+    if found is None:
+        raise SystemExit(f"{store.path} is not evolved yet: run `rocketeval evolve` first.")
+    last = 0 if seeds_alone else found["best_round"]
+    return Pool(each for each in read_pool(store.pool_path) if each.round <= last)
 
 
 def pools(pool: Pool) -> dict[str, list[str]]:

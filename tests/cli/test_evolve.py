@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -59,6 +60,9 @@ def test_a_command_and_the_next(folder: Path, planted_engines: Engines) -> None:
     assert "Learned from votes. Seen: 48 pairs of 8 queries; held out: 72 pairs of 12" in told
     assert "Pool: " in told
     assert "Rounds (accuracy on the seen cases, out of fold)" in told
+    assert "+ requests" in told
+    assert "Questions are those to the judge, requests those to the optimizer." in told
+    assert "A little flattered: settings are chosen on all seen queries." in told
     assert "No further round: all 1 round is done." in told
     assert "On 72 held-out cases of 12 queries, in percent" in told
     for arm in ("single prompt", "mean of perspectives", "without experts", "with experts"):
@@ -70,7 +74,8 @@ def test_a_command_and_the_next(folder: Path, planted_engines: Engines) -> None:
     assert "How sure it is of a held-out pair" in told
     assert "a pair alone" in told
     assert " EUR" in told
-    assert "Over all commands: judge " in told
+    assert re.search(r"Over all commands: judge \d+ questions in \d+ requests, ", told)
+    assert "after held-out figures" not in told
     assert "runs/demo/evaluator.npz" in told
     assert "runs/demo/evolve/pool.yaml" in told
     assert told.rstrip().endswith("rocketeval run --evaluator runs/demo/evaluator.npz")
@@ -82,8 +87,25 @@ def test_a_command_and_the_next(folder: Path, planted_engines: Engines) -> None:
     pool.write_text(pool.read_text() + "- text: Does the response name a town?\n")
     again = cli(folder, "evolve").stdout
     assert "People added 1, 1 of them since the last command." in again
+    assert "Of these, 1 was added after held-out figures were first shown: if anybody" in again
     assert not planted_engines.written
     assert all("name a town?" in prompt for _, prompt in planted_engines.asked)
+
+
+def test_what_stands_in_the_pool_is_told(folder: Path, planted_engines: Engines) -> None:
+    """What came from another run, and what was added too late."""
+    cli(folder, "evolve", "--rounds", "0", "--quiet")
+    pool = folder / "runs/demo/evolve/pool.yaml"
+    pool.write_text(pool.read_text() + "- text: Does the response name a town?\n  round: 3\n")
+
+    def add(engines: Engines) -> None:
+        engines.hears = None
+        pool.write_text(pool.read_text() + "- text: Does the response name a river?\n")
+
+    planted_engines.hears = add
+    told = " ".join(cli(folder, "evolve", "--rounds", "0").stdout.split())
+    assert "1 of them came with the number of a round that this run has not done." in told
+    assert "1 more was added too late for this command: the next one goes on with all." in told
 
 
 def test_for_programs(folder: Path) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from rocketeval.config import load_config
+from rocketeval.evolve.artifact import load_evaluator, save_evaluator
 from rocketeval.evolve.sheets import Asking
 from support.evaluators import save_fitted, write_opinions
 from support.in_process import cli
@@ -76,6 +78,16 @@ def test_a_config_can_name_the_evaluator(folder: Path) -> None:
     assert "The evaluator takes the place of `scorer`, which is not used." in told
     assert "of 18 with a confidence below 0.9: let a person decide." in told
     assert "of the evaluator outside of `scorer.scale`" in told
+
+
+def test_an_evaluator_that_does_not_say_what_it_learned_from(folder: Path) -> None:
+    """It is said; with a list, be it empty, there is nothing to say."""
+    words = "The evaluator does not say what it learned from"
+    assert words not in cli(folder, "run", "--evaluator", "good.npz").stderr
+    known = load_evaluator(folder / "good.npz")
+    notes = {name: note for name, note in known.provenance.items() if name != "learned_from"}
+    save_evaluator(replace(known, provenance=notes), folder / "good.npz")
+    assert words in cli(folder, "run", "--evaluator", "good.npz").stderr
 
 
 def test_plan_and_dry_run_count_what_an_evaluator_asks(folder: Path) -> None:

@@ -38,6 +38,15 @@ async def test_the_first_row_that_fits_gives_the_text(
     assert (await engine.write(prompt, max_tokens=10)).text == text
 
 
+async def test_a_request_is_known_by_its_first_line(tmp_path: Path) -> None:
+    """What it quotes is not what is asked for."""
+    engine = recorded(tmp_path)
+    quoting = "Request: batch 10\nA response says: batch 1"
+    assert (await engine.write(quoting, max_tokens=10)).text == "ten"
+    with pytest.raises(RequestRejected, match="'Request: batch 2'"):
+        await engine.write("Request: batch 2\nA response says: batch 1", max_tokens=10)
+
+
 async def test_a_prompt_without_a_row_is_rejected(tmp_path: Path) -> None:
     """It says so, with the record and the beginning of the prompt."""
     with pytest.raises(RequestRejected, match=r"none of the 3 texts in .*texts\.jsonl .*'batch 2'"):

@@ -196,6 +196,54 @@ def test_content_that_makes_no_sense_is_refused(
         load_evaluator(path)
 
 
+@pytest.mark.parametrize(
+    "notes",
+    [
+        {"threshold": "0.9"},
+        {"threshold": True},
+        {"threshold": 1.5},
+        {"threshold": [0.5]},
+        {"learned_from": 5},
+        {"learned_from": None},
+        {"learned_from": "abcd"},
+        {"learned_from": [5]},
+        {"learned_from": ["query 7"]},
+    ],
+)
+def test_notes_that_are_computed_with_are_checked(notes: dict[str, Any], tmp_path: Path) -> None:
+    """A threshold is a number from 0 to 1, what was learned from a list of hashes."""
+    path = tmp_path / "evaluator.npz"
+    save_evaluator(fitted().documented({}, notes), path)
+    with pytest.raises(ArtifactError, match=r"its threshold is|what it learned from is not"):
+        load_evaluator(path)
+
+
+@pytest.mark.parametrize(
+    "notes",
+    [{"threshold": None}, {"threshold": 0}, {"threshold": 0.9, "learned_from": ["00ff"]}, {}],
+)
+def test_notes_that_make_sense_come_back(notes: dict[str, Any], tmp_path: Path) -> None:
+    """They need not be there."""
+    path = tmp_path / "evaluator.npz"
+    save_evaluator(fitted().documented({}, notes), path)
+    assert load_evaluator(path).provenance.items() >= notes.items()
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "Is it\nkind?", "Is it\u2028kind?", "Is it \u202ekind?", "Is\u200b it?", "x" * 501, 5],
+)
+def test_a_perspective_is_one_plain_line(text: object, tmp_path: Path) -> None:
+    """As in a pool file: it goes into prompts, reports and terminals."""
+
+    def change(header: dict[str, Any], _: dict[str, Any]) -> None:
+        header["about_responses"][0]["text"] = text
+
+    path = rewritten(saved(tmp_path / "evaluator.npz"), change)
+    with pytest.raises(ArtifactError, match="perspective"):
+        load_evaluator(path)
+
+
 def test_what_json_cannot_hold_is_not_written(tmp_path: Path) -> None:
     """No file is left behind."""
     path = tmp_path / "evaluator.npz"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import combinations_with_replacement
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 
 from evolve.planted import CORRECT, planted_labels, planted_pairs
 from rocketeval.errors import BenchmarkError
-from rocketeval.evolve.baselines import MEAN, SINGLE, SINGLE_FITTED, simple_outcomes
+from rocketeval.evolve.baselines import SINGLE, SINGLE_FITTED, mean_outcome, single_outcomes
 from rocketeval.evolve.cuts import Cuts, Line
 
 
@@ -43,19 +44,31 @@ def test_a_line_fits_and_stretches() -> None:
 
 
 def test_a_single_prompt_judges_by_its_sign() -> None:
-    """Exactly nothing is a tie; without the overall perspective its arms are not there."""
+    """Exactly nothing is a tie."""
     table = planted_pairs(10).table
     table.answers[:3, 2] = [0.0, 0.4, -0.4]
-    said = simple_outcomes(table, table, CORRECT.id)
+    said = single_outcomes(table, table, CORRECT.id)
     assert said[SINGLE][:3].tolist() == [0.0, 1.0, -1.0]
-    assert set(said) == {SINGLE, SINGLE_FITTED["pairs"], MEAN}
-    assert set(simple_outcomes(table, table, None)) == {MEAN}
+    assert set(said) == {SINGLE, SINGLE_FITTED["pairs"]}
+
+
+def test_the_mean_of_all_answers_judges_by_its_size() -> None:
+    """Learned from people who go by it, it is for a where all answers are, and likewise for b."""
+    table = planted_pairs(10).table
+    means = table.answers.mean(axis=1)
+    decided = tuple(
+        replace(case, gold=float(np.sign(mean)))
+        for case, mean in zip(table.cases, means.tolist(), strict=True)
+    )
+    new = table.take([0, 1])
+    new.answers[0], new.answers[1] = 1.0, -1.0
+    assert mean_outcome(replace(table, cases=decided), new).tolist() == [1.0, -1.0]
 
 
 def test_labels_are_stretched_and_fitted() -> None:
     """Fitting can only lower the squared error of the cases seen."""
     table = planted_labels(20).table
-    said = simple_outcomes(table, table, CORRECT.id)
+    said = single_outcomes(table, table, CORRECT.id)
     errors = {name: np.mean((found - table.gold) ** 2) for name, found in said.items()}
     assert errors[SINGLE_FITTED["scores"]] < errors[SINGLE]
 
@@ -64,4 +77,4 @@ def test_an_overall_perspective_that_was_not_asked_is_named() -> None:
     """Rather than another one taken for it."""
     table = planted_pairs(5).table
     with pytest.raises(BenchmarkError, match="nobody"):
-        simple_outcomes(table, table, "nobody")
+        single_outcomes(table, table, "nobody")

@@ -9,7 +9,8 @@ import pytest
 
 from rocketeval.errors import ConfigError
 from rocketeval.evolve.perspective import Form, Kind, Origin, Perspective, Pool
-from rocketeval.evolve.pool_file import LONGEST_TEXT, read_pool, write_pool
+from rocketeval.evolve.pool_file import read_pool, write_pool
+from rocketeval.evolve.question_text import LONGEST_TEXT
 
 
 def pool_of(folder: Path, *entries: str) -> Pool:
@@ -76,6 +77,8 @@ def test_an_id_that_does_not_fit_is_made_anew(tmp_path: Path) -> None:
         ("{kind: query}", "text: this setting is needed"),
         (f"text: {'x' * LONGEST_TEXT}?", "501 characters; 500 are allowed"),
         ('{text: "Is it\\akind?"}', "control character"),
+        ('{text: "Is it\\u200bkind?"}', "another that nobody sees"),
+        ('{text: "Is it \\u202ekind?"}', "another that nobody sees"),
         ("{text: 'Is it kind?', kind: person}", "kind: Input should be 'response' or 'query'"),
         ("{text: 'Is it asked?', kind: query, form: graded}", "leave `form` out"),
         ("Is it kind?", "must be a mapping with a `text`"),

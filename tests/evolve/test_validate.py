@@ -10,7 +10,7 @@ import pytest
 
 from evolve.planted import CORRECT, planted_labels, planted_pairs
 from rocketeval.config import EvolveConfig
-from rocketeval.evolve.baselines import MEAN, SINGLE, SINGLE_FITTED
+from rocketeval.evolve.baselines import COMMONEST, MEAN, SINGLE, SINGLE_FITTED
 from rocketeval.evolve.cases import Case, CaseTable
 from rocketeval.evolve.grow import SPACES, ForestSettings
 from rocketeval.evolve.validate import WITH, WITHOUT, Validation, cross_validate, out_of_fold
@@ -45,7 +45,7 @@ def test_experts_come_near_the_ceiling_and_others_stay_below(pairs: Validation) 
     """And the gain over no experts is clearly above zero."""
     arms = pairs.arms
     accuracy = {name: arm.figures["accuracy"].value for name, arm in arms.items()}
-    assert set(arms) == {SINGLE, SINGLE_FITTED["pairs"], MEAN, WITHOUT, WITH}
+    assert set(arms) == {COMMONEST, SINGLE, SINGLE_FITTED["pairs"], MEAN, WITHOUT, WITH}
     assert accuracy[WITH] > PLANTED.ceiling - 0.2
     assert max(value for name, value in accuracy.items() if name != WITH) < accuracy[WITH] - 0.15
     assert arms[WITH].gain.low > 0.1
@@ -134,3 +134,36 @@ def test_out_of_fold_judges_every_case() -> None:
     assert len(said) == len(table)
     assert np.mean(said.verdict == table.gold) > PLANTED.ceiling - 0.2
     assert said.expert.max() == 1
+
+
+def test_queries_that_say_the_same_are_never_parted() -> None:
+    """A case whose twin was learned from would be known by heart."""
+    random = np.random.default_rng(0)
+    once = planted_pairs(24, idle=2).table
+    gold = random.choice([-1.0, 0.0, 1.0], len(once)).tolist()
+    once = with_gold(once, gold)
+    copies = [
+        replace(case, query_id=f"{case.query_id}#{copy}", same_as=case.query_id)
+        for copy in range(4)
+        for case in once.cases
+    ]
+    rows = np.tile(np.arange(len(once)), 4)
+    four = CaseTable(
+        tuple(copies),
+        once.about_responses,
+        once.answers[rows],
+        once.about_queries,
+        once.traits[rows],
+    )
+    assert cross_validate(four, SETTINGS).arms[WITHOUT].figures["accuracy"].value < 0.6
+
+
+def test_other_arms_use_what_is_kept_alone() -> None:
+    """The overall question informs its own arms, and no evaluator that would not ask it."""
+    table = PLANTED.table
+    kept = [each.id for each in table.about_responses if each.id != CORRECT.id]
+    found = cross_validate(table, SETTINGS, overall=CORRECT.id, kept=kept)
+    without = cross_validate(table.narrow(kept), SETTINGS)
+    assert found.arms[SINGLE].figures["accuracy"].value > 0.0
+    for name in (MEAN, WITHOUT, WITH):
+        assert found.arms[name].outcome.tolist() == without.arms[name].outcome.tolist()

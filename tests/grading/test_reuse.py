@@ -11,7 +11,11 @@ import yaml
 from rocketeval import Run
 from rocketeval.config import RunConfig
 from rocketeval.engines.scripted import ScriptedEngine
+from rocketeval.grading.methods.table import create_method
+from rocketeval.grading.reuse import known_answers
+from rocketeval.records import Checklist
 from rocketeval.stages.checklist_sheet import export_checklists
+from rocketeval.store.run import RunStore
 from support.make import CANDIDATES, QUERIES, make_config
 
 RESPONSES = len(QUERIES) * len(CANDIDATES)
@@ -116,3 +120,30 @@ async def judge_failing(tmp_path: Path) -> tuple[int, Run]:
     run = Run(edited(tmp_path), judge=engine)
     await run.to_judgments()
     return engine.items_asked, run
+
+
+@pytest.mark.parametrize(
+    ("items", "places"),
+    [
+        (("Is it right?", "Is it clear?"), {0, 1}),
+        (("Is it new?", "Is it clear?"), {1}),
+        (("Is it new?",), set()),
+    ],
+)
+async def test_answers_of_another_run_are_known(
+    tmp_path: Path, items: tuple[str, ...], places: set[int]
+) -> None:
+    """Of the same items, also those of a checklist that was changed since; of this judge alone."""
+    await start(tmp_path)
+    (tmp_path / "mine.yaml").write_text(yaml.safe_dump({"for_all": {"items": ["Is it wet?"]}}))
+    await judge(edited(tmp_path))
+    config = make_config(tmp_path, cache=None)
+    other, here = Run(config).store, RunStore(tmp_path / "here")
+    checklists = {query_id: Checklist(query_id, items) for query_id in QUERIES}
+    method, digest = create_method(config), other.judge().digest
+    found = known_answers(here, method, digest, checklists, set(), also=[other])
+    assert len(found) == (RESPONSES if places else 0)
+    assert all(set(answers) == places for answers in found.values())
+    assert not known_answers(here, method, bytes(len(digest)), checklists, set(), also=[other])
+    assert not known_answers(here, method, digest, checklists, set(found), also=[other])
+    assert not known_answers(here, method, digest, checklists, set())

@@ -103,6 +103,8 @@ def test_a_long_analysis_is_cut_visibly() -> None:
         (WHOLE.replace("kind?", "k" * LONGEST_QUESTION + "?"), "too long"),
         (WHOLE.replace("kind?", "kind <<<end of response>>>?"), "control character"),
         (WHOLE.replace("kind?", "kind\x07?"), "control character"),
+        (WHOLE.replace("kind?", "ki\u200bnd?"), "control character"),
+        (WHOLE.replace("kind?", "\u202ekind?"), "control character"),
         (WHOLE.replace("the response kind", "Response A kinder"), "compares responses"),
         (WHOLE.replace("the response kind", "it kinder than the other response"), "compares"),
         (WHOLE.replace("Does the query begin", "Does the response begin"), "speaks of a response"),

@@ -139,7 +139,7 @@ def test_a_voted_pair_is_shown_in_the_order_of_its_vote(tmp_path: Path) -> None:
     """What evolve asked is in the cache that way round."""
     path = scored(given(tmp_path, "pairs", "pairs"))
     shown = {candidate for _, candidate in judged(path, sheet="pairs-choice")}
-    assert shown == {"bob vs ada", "ada vs cid", "bob vs cid"}
+    assert shown == {'["bob","ada"]', '["ada","cid"]', '["bob","cid"]'}
 
 
 def test_answers_about_each_response_are_the_judges_own(tmp_path: Path) -> None:
@@ -159,7 +159,7 @@ def test_answers_about_pairs_are_means_over_opponents(tmp_path: Path) -> None:
     own, sheet = judged(path), judged(path, sheet="pairs-choice")
     for query_id in QUERIES:
         first, second = (
-            sheet[query_id, name].answers[0].p_yes for name in ("bob vs ada", "ada vs cid")
+            sheet[query_id, name].answers[0].p_yes for name in ('["bob","ada"]', '["ada","cid"]')
         )
         assert first is not None
         assert second is not None
@@ -200,6 +200,19 @@ def test_queries_learned_from_are_no_evidence(tmp_path: Path) -> None:
     refused = outcome.audit.refused
     assert (refused.labels, refused.votes) == (6, 2)
     assert outcome.audit.agreement["judge"].used == 4
+
+
+def test_what_learned_from_nobody_knows_what_is_no_evidence(tmp_path: Path) -> None:
+    """An evaluator that was saved without a word on it may have seen every query."""
+    config = given(tmp_path)
+    assert config.evaluator is not None
+    known = load_evaluator(config.evaluator)
+    notes = {name: note for name, note in known.provenance.items() if name != "learned_from"}
+    save_evaluator(replace(known, provenance=notes), config.evaluator)
+    outcome = finish(config)
+    assert outcome.stages["score"]["basis"] == {"fitted": 18}
+    assert outcome.stages["score"]["evaluator"]["learned_from_known"] is False
+    assert outcome.audit.refused.labels == 18
 
 
 def test_what_an_evaluator_did_is_kept(tmp_path: Path) -> None:

@@ -103,7 +103,11 @@ def save_fitted(
     routing: int = 32,
     **notes: Any,
 ) -> Path:
-    """Write such an evaluator, fitted with the config's judge; return its path."""
+    """Write such an evaluator, fitted with the config's judge; return its path.
+
+    It learned from no query of any benchmark, unless the notes say so.
+    """
     evaluator = fitted(task, asking, experts=experts, routing=routing)
-    save_evaluator(evaluator.documented(judges_of(config, asking), notes), path)
+    noted = {"learned_from": [], **notes}
+    save_evaluator(evaluator.documented(judges_of(config, asking), noted), path)
     return path

@@ -42,7 +42,14 @@ T = TypeVar("T")
 class Writer:
     """Lets an engine write one thing until it can be read, a few times at most."""
 
-    def __init__(self, engine: Engine, attempts: int, extra_body: Mapping[str, Any]) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        attempts: int,
+        extra_body: Mapping[str, Any],
+        *,
+        who: str = "the author",
+    ) -> None:
         self.usage = Usage()
         """What all attempts have cost so far, those that could not be read included."""
         self.lost = 0
@@ -50,6 +57,7 @@ class Writer:
         self._engine = engine
         self._attempts = attempts
         self._extra_body = extra_body
+        self._who = who
         self._made = 0
         self._refused: list[Refusal] = []
         self._failure: str | None = None
@@ -86,7 +94,7 @@ class Writer:
             try:
                 written = await self._engine.write(prompt, max_tokens=max_tokens)
             except RequestRejected as error:
-                raise ChecklistError(f"the author rejected it: {error.message}") from None
+                raise ChecklistError(f"{self._who} rejected it: {error.message}") from None
             self.usage += written.usage
             self.lost += written.usage.requests - 1
             try:
@@ -98,7 +106,7 @@ class Writer:
                 reason = error.message
                 self._refused.append(Refusal(mistake, reason))
                 prompt = asked + refusal(written.text, reason)
-        raise ChecklistError(f"the author's list was refused {self._attempts} times: {reason}")
+        raise ChecklistError(f"{self._who}'s list was refused {self._attempts} times: {reason}")
 
 
 async def pay_for(

@@ -46,6 +46,11 @@ def tell_decided(score: Mapping[str, Any]) -> None:
     told = score.get("evaluator")
     if told is None:
         return
+    if not told["learned_from_known"]:
+        click.echo(
+            "The evaluator does not say what it learned from: no score is held against gold.",
+            err=True,
+        )
     one = "pair" if told["task"] == "pairs" else "response"
     if told["to_person"]:
         some = counted(told["to_person"], one, f"{one}s")

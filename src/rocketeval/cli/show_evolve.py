@@ -17,7 +17,7 @@ from rocketeval.evolve.perspective import Kind
 from rocketeval.names import counted, listed
 from rocketeval.records import Interval
 from rocketeval.stages.evolve.cost import Cost, Load
-from rocketeval.stages.evolve.evolution import Confidence, Evolution, Figures
+from rocketeval.stages.evolve.evolution import Confidence, Evolution, Figures, PoolFacts
 from rocketeval.stages.evolve.history import Measured, Round
 
 TOP = 12
@@ -25,6 +25,16 @@ TOP = 12
 WATCHED = 3
 """Perspectives that are named of what an expert looks at."""
 MOST_CASES = 3
+ROUND_COLUMNS = (
+    "round",
+    "mistakes",
+    "new",
+    "dropped",
+    "kept",
+    "after",
+    "questions\n+ requests",
+    "time",
+)
 MEASURES = {"accuracy": "accuracy", "rho": "rank correlation"}
 
 
@@ -61,8 +71,26 @@ def _show_split(console: Console, found: Evolution) -> None:
     if pool.people:
         new = f", {pool.new_people:,} of them since the last command" if pool.new_people else ""
         _say(console, f"People added {pool.people:,}{new}.")
+        _show_late_people(console, pool)
+    if pool.waiting:
+        some = counted(pool.waiting, "more was", "more were")
+        _say(console, f"{some} added too late for this command: the next one goes on with all.")
     if pool.refused:
         _say(console, f"Of the guidelines, not taken: {listed(pool.refused, most=3)}.")
+
+
+def _show_late_people(console: Console, pool: PoolFacts) -> None:
+    if pool.elsewhere:
+        some = f"{pool.elsewhere:,} of them"
+        _say(console, f"{some} came with the number of a round that this run has not done.")
+    late = pool.people - pool.people_before_figures
+    if late > 0:
+        some = counted(late, "was", "were")
+        _say(
+            console,
+            f"Of these, {some} added after held-out figures were first shown: if anybody looked "
+            "at held-out cases for that, the figures below are flattered.",
+        )
 
 
 def _show_rounds(console: Console, found: Evolution) -> None:
@@ -70,11 +98,13 @@ def _show_rounds(console: Console, found: Evolution) -> None:
     _say(console, f"Beginning: {measure} {_measured(found.beginning)} on the seen cases.")
     if found.rounds:
         table = make_table(f"Rounds ({measure} on the seen cases, out of fold)")
-        for name in ("round", "mistakes", "new", "dropped", "kept", "after", "calls", "time"):
+        for name in ROUND_COLUMNS:
             table.add_column(name, justify="right", no_wrap=True)
         for done in found.rounds:
             table.add_row(*_round_cells(done))
         console.print(table)
+        _say(console, "Questions are those to the judge, requests those to the optimizer.")
+        _say(console, "A little flattered: settings are chosen on all seen queries.")
         for done in found.rounds:
             for name, reason in done.failed.items():
                 _say(console, f"The optimizer brought nothing ({name}): {reason}")
@@ -90,7 +120,7 @@ def _round_cells(done: Round) -> list[str]:
         f"{sum(done.dropped.values()):,}",
         f"{len(done.kept):,} of {done.pool:,}",
         _measured(done.after),
-        f"{done.judge['requests']:,} + {done.optimizer['requests']:,}",
+        f"{done.judge.get('questions', done.judge['requests']):,} + {done.optimizer['requests']:,}",
         clock(done.seconds),
     ]
 
@@ -223,7 +253,8 @@ def _show_spent(console: Console, spent: Mapping[str, Mapping[str, Any]]) -> Non
         cost = used["cost"]
         money = "" if cost is None else f", {shown_money(cost, used['currency'])}"
         tokens = used["prompt_tokens"] + used["completion_tokens"]
-        parts.append(f"{who} {used['requests']:,} calls, {tokens:,} tokens{money}")
+        asked = f"{used['questions']:,} questions in " if "questions" in used else ""
+        parts.append(f"{who} {asked}{used['requests']:,} requests, {tokens:,} tokens{money}")
     _say(console, f"Over all commands: {'; '.join(parts) or 'nothing was asked'}.")
 
 

@@ -15,6 +15,7 @@ from rocketeval.names import counted
 from rocketeval.records import Interval
 
 NO_GOLD = "not known: there are no votes, labels or reference ratings"
+NOTHING_LEFT = "not known from this run: no gold is left to test its scores on"
 
 
 def trust_in_words(audit: Audit) -> Iterator[str]:
@@ -32,9 +33,10 @@ def trust_in_words(audit: Audit) -> Iterator[str]:
             if told is None
             else f"Spearman {told.value:.2f} with the reference ratings of {n}"
         )
-    yield from _refused(audit)
+    refused = list(_refused(audit))
+    yield from refused
     if not is_audited(audit):
-        yield NO_GOLD
+        yield NOTHING_LEFT if refused else NO_GOLD
     leanings = [sentence.split(": ")[0].split("; ")[0] for sentence in on_bias(audit.bias)]
     if leanings:
         yield "beware: " + "; ".join(each[0].lower() + each[1:].rstrip(".") for each in leanings)

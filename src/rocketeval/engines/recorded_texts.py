@@ -1,7 +1,8 @@
 """Texts that an author or optimizer once wrote, played back to the prompts they answered.
 
 One JSON object a line: {"when": "round 1, broaden", "text": "1. Is the response kind?"}. The first
-row whose `when` stands in a prompt, as whole words, gives its text.
+row whose `when` stands in a prompt, as whole words, gives its text. A prompt that begins with
+`Request:` is known by its first line alone: the rest quotes what others wrote.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ import orjson
 
 from rocketeval.errors import ConfigError, RequestRejected
 
+REQUEST = "Request:"
+"""Begins the line that names what is asked for."""
 HINT = 'A line of it reads {"when": "some words of the prompt", "text": "what is written"}.'
 
 
@@ -51,13 +54,14 @@ class RecordedTexts:
 
     def __call__(self, prompt: str) -> str:
         """Return the text of the first row that fits."""
+        first = prompt.strip().partition("\n")[0]
+        searched = first if first.startswith(REQUEST) else prompt
         for when, text in self._rows:
-            if when.search(prompt):
+            if when.search(searched):
                 return text
-        first = prompt.strip().partition("\n")[0][:80]
         raise RequestRejected(
             f"none of the {len(self._rows)} texts in {self._name} is for the prompt that begins "
-            f"{first!r}"
+            f"{first[:80]!r}"
         )
 
 

@@ -6,6 +6,7 @@ judges, provenance), `router.*` and `experts.*` what was learned, `digest` a has
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -21,6 +22,7 @@ from rocketeval.evolve.experts import Expert
 from rocketeval.evolve.grow import ForestSettings, Task
 from rocketeval.evolve.panel import Panel
 from rocketeval.evolve.perspective import Form, Kind, Origin, Perspective
+from rocketeval.evolve.question_text import check_question
 from rocketeval.evolve.route import Router
 from rocketeval.evolve.sheets import Asking
 from rocketeval.records import JudgeFingerprint
@@ -39,6 +41,7 @@ SCHEMA = Schema(
 
 _FOREST = "experts.forest."
 _OWN = ("fill", "router.weights", "router.centroids", "experts.values", "experts.attention")
+_HASH = re.compile("[0-9a-f]+")
 _FORESTS = ("roots", "item", "right", "number")
 
 
@@ -108,7 +111,7 @@ def _evaluator(header: Mapping[str, Any], arrays: Arrays) -> Evaluator:
     if len(panel.experts) != panel.router.experts:
         raise ValueError("it routes to other experts than it has")
     judges = {str(name): JudgeFingerprint(**found) for name, found in header["judges"].items()}
-    return Evaluator(asking, responses, queries, panel, judges, dict(header["provenance"]))
+    return Evaluator(asking, responses, queries, panel, judges, _provenance(header["provenance"]))
 
 
 def _router(header: Mapping[str, Any], arrays: Arrays, queries: tuple[Perspective, ...]) -> Router:
@@ -143,7 +146,7 @@ def _experts(
 def _perspectives(found: list[dict[str, Any]], kind: Kind) -> tuple[Perspective, ...]:
     read = tuple(
         Perspective(
-            text=str(each["text"]),
+            text=_question(each["text"]),
             kind=Kind(each["kind"]),
             origin=Origin(each["origin"]),
             form=Form(each["form"]),
@@ -158,6 +161,34 @@ def _perspectives(found: list[dict[str, Any]], kind: Kind) -> tuple[Perspective,
     if any(each.kind is not kind for each in read) or len({each.id for each in read}) < len(read):
         raise ValueError("its perspectives are mixed up")
     return read
+
+
+def _question(text: Any) -> str:
+    if not isinstance(text, str):
+        raise ValueError("the text of a perspective is none")
+    try:
+        return check_question(text)
+    except ValueError as error:
+        raise ValueError(f"of the perspective {text[:60]!r}: {str(error).rstrip('.')}") from None
+
+
+def _provenance(found: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the notes; what is computed with is checked."""
+    threshold = found.get("threshold")
+    if threshold is not None and not (_is_number(threshold) and 0.0 <= threshold <= 1.0):
+        raise ValueError(f"its threshold is {threshold!r}, not a number from 0 to 1")
+    learned = found.get("learned_from", [])
+    if not isinstance(learned, list) or not all(map(_is_hash, learned)):
+        raise ValueError("what it learned from is not a list of hashes")
+    return dict(found)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _is_hash(value: Any) -> bool:
+    return isinstance(value, str) and _HASH.fullmatch(value) is not None
 
 
 def _numbers(array: NDArray[Any], shape: tuple[int, ...]) -> Floats:

@@ -16,23 +16,36 @@ SINGLE_FITTED = {
 }
 """What is learned of one prompt: two cut points between verdicts, or a line to the labels."""
 MEAN = "mean of perspectives"
+COMMONEST = "always the commonest verdict"
 
 
-def simple_outcomes(seen: CaseTable, new: CaseTable, overall: str | None) -> dict[str, Floats]:
-    """Return what each simple way says about new cases, by name, having learned from those seen.
+def single_outcomes(seen: CaseTable, new: CaseTable, overall: str) -> dict[str, Floats]:
+    """Return what one prompt says about new cases, as it is and with what the cases seen teach.
 
     A missing answer is filled with the median of the cases seen.
     """
+    place = _place(seen, overall)
+    before, now = _filled(seen, new)
+    one, asked = before[:, place], now[:, place]
+    fitted = SINGLE_FITTED["pairs" if seen.pairs else "scores"]
+    return {SINGLE: _unlearned(asked, seen), fitted: _fitted(one, asked, seen)}
+
+
+def commonest_outcome(seen: CaseTable, new: CaseTable) -> Floats:
+    """Return the verdict that most of the pairs seen have, for every new case."""
+    verdicts, counts = np.unique(seen.gold, return_counts=True)
+    return np.full(len(new), verdicts[counts.argmax()])
+
+
+def mean_outcome(seen: CaseTable, new: CaseTable) -> Floats:
+    """Return what the mean of all answers says about new cases, gaps filled likewise."""
+    before, now = _filled(seen, new)
+    return _fitted(before.mean(axis=1), now.mean(axis=1), seen)
+
+
+def _filled(seen: CaseTable, new: CaseTable) -> tuple[Floats, Floats]:
     fill = medians(seen.answers)
-    before, now = filled(seen.answers, fill), filled(new.answers, fill)
-    outcomes = {}
-    if overall is not None:
-        place = _place(seen, overall)
-        one, asked = before[:, place], now[:, place]
-        outcomes[SINGLE] = _unlearned(asked, seen)
-        outcomes[SINGLE_FITTED["pairs" if seen.pairs else "scores"]] = _fitted(one, asked, seen)
-    outcomes[MEAN] = _fitted(before.mean(axis=1), now.mean(axis=1), seen)
-    return outcomes
+    return filled(seen.answers, fill), filled(new.answers, fill)
 
 
 def _unlearned(asked: Floats, seen: CaseTable) -> Floats:

@@ -26,6 +26,8 @@ class Case:
     """One candidate, or two: a and b."""
     gold: float | None
     """Its label; of a pair 1 when a wins, -1 when b does, 0 for a tie; None when nobody said."""
+    same_as: str | None = None
+    """The first query that says the same, where this one is not that: no fold parts the two."""
 
     @property
     def name(self) -> str:
@@ -64,8 +66,8 @@ class CaseTable:
 
     @property
     def query_ids(self) -> list[str]:
-        """The query of every case: folds never cut through one."""
-        return [case.query_id for case in self.cases]
+        """The query of every case, under one name if several say the same: no fold parts them."""
+        return [case.same_as or case.query_id for case in self.cases]
 
     def take(self, rows: Sequence[int] | NDArray[np.intp]) -> CaseTable:
         """Return the table of the given rows, in their order."""
@@ -99,8 +101,8 @@ def cases_from_votes(votes: Iterable[Vote]) -> tuple[Case, ...]:
     in the first vote stays so.
 
     >>> votes = [Vote("q", "x", "y", "a"), Vote("q", "y", "x", "b"), Vote("q", "x", "y", "tie")]
-    >>> cases_from_votes(votes)
-    (Case(query_id='q', candidates=('x', 'y'), gold=1.0),)
+    >>> [(case.name, case.gold) for case in cases_from_votes(votes)]
+    [('q: x vs y', 1.0)]
     """
     ballots: dict[tuple[str, str, str], Counter[float]] = {}
     for vote in votes:

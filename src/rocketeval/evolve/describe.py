@@ -66,6 +66,9 @@ def _described(evaluator: Evaluator) -> Described:
 def _perspective(found: Perspective, provenance: Mapping[str, Any]) -> DescribedPerspective:
     standing = provenance.get("standings", {}).get(found.id, (found.importance, found.stability))
     importance, stability = standing
+    if found.stability is not None:
+        # Of the selection that chose it: among those that were chosen, all are stable.
+        stability = found.stability
     return DescribedPerspective(
         id=found.id,
         text=found.text,

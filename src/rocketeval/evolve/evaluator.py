@@ -61,6 +61,16 @@ class Evaluator:
         return self.panel.experts
 
     @property
+    def asked(self) -> tuple[Perspective, ...]:
+        """What a judge has to answer: of the questions about queries only what its router weighs.
+
+        A single expert judges every query, so that nothing has to be known about it.
+        """
+        weighed = zip(self.about_queries, self.router.weights.tolist(), strict=True)
+        routing = (each for each, weight in weighed if weight and self.router.experts > 1)
+        return (*self.about_responses, *routing)
+
+    @property
     def scale(self) -> tuple[float, float]:
         """The least and the largest gold that it learned from."""
         return self.panel.scale

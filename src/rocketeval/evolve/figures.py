@@ -38,6 +38,9 @@ class Drawn:
         return self._sure(value, self.draws[name] - other.draws[name])
 
     def _sure(self, value: float, draws: Floats) -> Interval:
+        if np.isnan(draws).any():
+            # Some resamples have one verdict alone: those that are left would flatter it.
+            return Interval(value, np.nan, np.nan)
         return interval(value, draws, queries=self.queries, level=LEVEL)
 
 

@@ -142,7 +142,7 @@ class Optimizer:
         return Gathering(pool, self._config.answers, queries_wanted=self._queries_wanted)
 
     def _writer(self) -> Writer:
-        return Writer(self._engine, self._config.attempts, self._extra_body)
+        return Writer(self._engine, self._config.attempts, self._extra_body, who="the optimizer")
 
     @contextmanager
     def _counted(self, done: Done[Request]) -> Iterator[None]:

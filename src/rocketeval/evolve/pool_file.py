@@ -8,7 +8,6 @@ perspectives:
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Self
@@ -19,11 +18,10 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 from rocketeval.config import Section, parse_options, read_yaml
 from rocketeval.errors import ConfigError
 from rocketeval.evolve.perspective import Form, Kind, Origin, Perspective, Pool
+from rocketeval.evolve.question_text import LONGEST_TEXT, check_question, one_line
 from rocketeval.registry import nearest
 from rocketeval.store.files import write_bytes
 
-LONGEST_TEXT = 500
-"""Characters of one perspective."""
 MOST_BYTES = 1 << 22
 HINT = "Give `perspectives:` and under it a list of entries, each with a `text`."
 BEGINNING = """\
@@ -36,23 +34,11 @@ BEGINNING = """\
 """
 
 
-def _one_line(text: object) -> object:
-    return " ".join(text.split()) if isinstance(text, str) else text
+def _joined(text: object) -> object:
+    return one_line(text) if isinstance(text, str) else text
 
 
-def _plain(text: str) -> str:
-    if not text:
-        raise ValueError("this is empty: write a yes/no question.")
-    if len(text) > LONGEST_TEXT:
-        raise ValueError(
-            f"this has {len(text)} characters; {LONGEST_TEXT} are allowed. Ask one short question."
-        )
-    if any(unicodedata.category(mark) == "Cc" for mark in text):
-        raise ValueError("this holds a control character: delete it.")
-    return text
-
-
-_Text = Annotated[str, BeforeValidator(_one_line), AfterValidator(_plain)]
+_Text = Annotated[str, BeforeValidator(_joined), AfterValidator(check_question)]
 _Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 
 

@@ -6,14 +6,20 @@ perspectives stay, the forests' settings, the number of experts, the router and 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rocketeval.config import EvolveConfig
-from rocketeval.evolve.baselines import simple_outcomes
+from rocketeval.evolve.baselines import (
+    COMMONEST,
+    MEAN,
+    commonest_outcome,
+    mean_outcome,
+    single_outcomes,
+)
 from rocketeval.evolve.cases import CaseTable, Floats
 from rocketeval.evolve.choose import Choice
 from rocketeval.evolve.columns import stacked
@@ -77,6 +83,7 @@ def cross_validate(
     *,
     learn_also: CaseTable | None = None,
     overall: str | None = None,
+    kept: Collection[str] | None = None,
 ) -> Validation:
     """Return figures on the table's cases, each judged by what never saw its query.
 
@@ -84,6 +91,7 @@ def cross_validate(
     evolution saw; without those of a query that is left out.
     overall: id of the perspective that asks for the whole judgment; without one, the arms of a
     single prompt are left out.
+    kept: ids of the perspectives that all other arms may use, where that is not every one.
     """
     known = with_gold(table)
     folds = group_folds(known.query_ids, settings.folds, settings.seed)
@@ -99,7 +107,12 @@ def cross_validate(
             also_rows.update(more.tolist())
             seen = stacked(seen, learn_also.take(more))
         new = known.take(asked)
-        for name, outcome in simple_outcomes(seen, new, overall).items():
+        said_by = {COMMONEST: commonest_outcome(seen, new)} if task == "pairs" else {}
+        if overall is not None:
+            said_by |= single_outcomes(seen, new, overall)
+        if kept is not None:
+            seen, new = seen.narrow(kept), new.narrow(kept)
+        for name, outcome in {**said_by, MEAN: mean_outcome(seen, new)}.items():
             simple.setdefault(name, np.zeros(len(known)))[asked] = outcome
         both, count = _learned(seen, new, settings)
         chosen.append(count)
@@ -189,7 +202,7 @@ def _arms(
 def _of_other_queries(table: CaseTable, left_out: set[str]) -> NDArray[np.intp]:
     usable = [
         place
-        for place, case in enumerate(table.cases)
-        if case.gold is not None and case.query_id not in left_out
+        for place, (case, query_id) in enumerate(zip(table.cases, table.query_ids, strict=True))
+        if case.gold is not None and query_id not in left_out
     ]
     return np.array(usable, dtype=np.intp)

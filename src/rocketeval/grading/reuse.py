@@ -2,12 +2,13 @@
 
 An item that is asked alone gets the same prompt in every checklist it stands in. So when items of
 a checklist are edited, added, removed or put in another order, the answers to the others are taken
-from the run's own judgments under the earlier checklist.
+from the run's own judgments under the earlier checklist. The same holds between runs that ask the
+same judge in the same way, such as the sheets of an evolution and of the evaluator it made.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import chain
 
 from rocketeval.errors import StageMissing
@@ -37,56 +38,84 @@ def known_answers(
     judge: bytes,
     checklists: Mapping[str, Checklist],
     finished: Collection[bytes],
+    *,
+    also: Sequence[RunStore] = (),
 ) -> Known:
     """Return, by the key of an unfinished judgment, the answers that need not be asked again.
 
-    Those of tasks that failed half way, and those that the judge gave to the same items of an
-    earlier checklist. What is returned is held in memory; it concerns edited queries alone.
+    Those of tasks that failed half way, those that the judge gave to the same items of an earlier
+    checklist, and those that it gave to them in the runs `also` named, about the same query and
+    response. What is returned is held in memory; of the run itself it concerns edited queries
+    alone.
     """
     known = {key: dict(answers) for key, answers in store.half_answered().items()}
-    if not store.inputs.exist or not asks_items_alone(method):
+    if not asks_items_alone(method):
         return known
-    pairs = list(_pairs(store.inputs, judge, checklists, finished))
-    judged = store.judgments_of({old.hex() for _, old, _, _ in pairs}) if pairs else {}
-    for new, old, now, before in pairs:
-        for place, answer in _same_items(judged[old.hex()], now, before):
-            known.setdefault(new, {}).setdefault(place, answer)
+    for source in (store, *also):
+        if not source.inputs.exist:
+            continue
+        had = _had(source.inputs, checklists)
+        if source is store:
+            had = _without_current(had, checklists)
+        theirs = finished if source is store else source.finished()
+        pairs = list(_pairs(source.inputs, had, judge, checklists, finished, theirs))
+        judged = source.judgments_of({old.hex() for _, old, _, _ in pairs}) if pairs else {}
+        for new, old, now, before in pairs:
+            for place, answer in _same_items(judged[old.hex()], now, before):
+                known.setdefault(new, {}).setdefault(place, answer)
     return known
 
 
 def _pairs(
-    inputs: Inputs, judge: bytes, checklists: Mapping[str, Checklist], finished: Collection[bytes]
+    inputs: Inputs,
+    had: Mapping[str, Sequence[Checklist]],
+    judge: bytes,
+    checklists: Mapping[str, Checklist],
+    finished: Collection[bytes],
+    theirs: Collection[bytes],
 ) -> Iterator[tuple[bytes, bytes, Checklist, Checklist]]:
-    """Yield each unfinished judgment with a finished one of the same response, latest first."""
-    earlier = _earlier(inputs, checklists)
-    if not earlier:
+    """Yield each unfinished judgment with one of `theirs` on the same response, latest first."""
+    if not had:
         return
     for head in inputs.heads():
-        if head.query_id not in earlier:
+        if head.query_id not in had:
             continue
         seen = judge + inputs.queries[head.query_id].content_hash
         now = checklists[head.query_id]
         new = combine(seen, head.hash, now.content_hash)
         if new in finished:
             continue
-        for before in earlier[head.query_id]:
+        for before in had[head.query_id]:
             old = combine(seen, head.hash, before.content_hash)
-            if old in finished:
+            if old in theirs:
                 yield new, old, now, before
 
 
-def _earlier(inputs: Inputs, checklists: Mapping[str, Checklist]) -> dict[str, list[Checklist]]:
-    """Return the checklists that queries had before, the latest first."""
+def _had(inputs: Inputs, checklists: Mapping[str, Checklist]) -> dict[str, list[Checklist]]:
+    """Return the checklists that queries have and had in a run, the latest first."""
     try:
         latest = list(inputs.checklists().values())
     except StageMissing:
         latest = []
     found: dict[str, list[Checklist]] = {}
     for before in chain(latest, reversed(inputs.earlier_checklists())):
-        now = checklists.get(before.query_id)
-        if now is not None and now.content_hash != before.content_hash:
+        if before.query_id in checklists:
             found.setdefault(before.query_id, []).append(before)
     return found
+
+
+def _without_current(
+    had: Mapping[str, Sequence[Checklist]], checklists: Mapping[str, Checklist]
+) -> dict[str, list[Checklist]]:
+    """Return the others than a query has now, of the queries that have any.
+
+    A run's own judgments under its checklist are finished, and most of its queries have no other.
+    """
+    others = {
+        name: [one for one in own if one.content_hash != checklists[name].content_hash]
+        for name, own in had.items()
+    }
+    return {name: own for name, own in others.items() if own}
 
 
 def _same_items(

@@ -36,7 +36,7 @@ def pair_up(first: Response, second: Response) -> Response:
     """Return two responses to a query as one that a judge is shown, with an identity of its own.
 
     >>> pair_up(Response("q", "x", "Hi."), Response("q", "y", "Ho.")).candidate
-    'x vs y'
+    '["x","y"]'
     """
     if first.history != second.history:
         raise BenchmarkError(
@@ -45,8 +45,13 @@ def pair_up(first: Response, second: Response) -> Response:
             hint="Set `evolve.asking: each`, or leave later turns out of the benchmark.",
         )
     both = orjson.dumps([first.text, second.text]).decode()
-    name = f"{first.candidate} vs {second.candidate}"
+    name = pair_name(first.candidate, second.candidate)
     return Response(first.query_id, name, both, first.history)
+
+
+def pair_name(first: str, second: str) -> str:
+    """Return what a pair of candidates is called: no other pair is called the same."""
+    return orjson.dumps([first, second]).decode()
 
 
 def query_alone(query: Query) -> Response:

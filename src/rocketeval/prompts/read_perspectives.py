@@ -6,7 +6,6 @@ Every mistake is told to the optimizer, which writes again; so each says what to
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -14,6 +13,7 @@ from rocketeval.prompts.neutralise import neutralise
 from rocketeval.prompts.parse import FENCE, is_open, parse_checklist
 from rocketeval.prompts.read_rewrites import read_rewrites
 from rocketeval.prompts.unreadable import Unreadable, quoted
+from rocketeval.prompts.unseen_marks import has_unseen_marks
 
 LONGEST_QUESTION = 300
 """Characters of one question."""
@@ -163,8 +163,11 @@ def _check(question: str, number: int, about: str) -> None:
         raise Unreadable(
             "an item asks twice", f"{where} has more than one question mark: {quoted(question)}."
         )
-    if neutralise(question).count or any(unicodedata.category(mark) == "Cc" for mark in question):
-        raise Unreadable("a control character", f"{where} holds a marker or a control character.")
+    if neutralise(question).count or has_unseen_marks(question):
+        raise Unreadable(
+            "a control character",
+            f"{where} holds a marker, or a control character or another that nobody sees.",
+        )
     if about == ABOUT_RESPONSES and _SIDES.search(question):
         raise Unreadable(
             "an item compares responses",

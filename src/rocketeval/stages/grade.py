@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -30,15 +31,17 @@ async def grade_responses(
     budget: Budget | None = None,
     *,
     method: Method | None = None,
+    also: Sequence[RunStore] = (),
 ) -> dict[str, Any]:
     """Append the missing judgments to the ledger; return counts and cost of this grading.
 
-    `method` is how the judge is asked, where it is not one that the config names.
+    `method` is how the judge is asked, where it is not one that the config names. Answers to the
+    same items in the runs `also` named are taken over.
     """
     method = method or create_method(config)
     observer.watched(partial(_first_contact, engine, config))
     judge = fingerprint(await engine.identify(), method)
-    with open_grading(store, config, method, judge, observer) as work:
+    with open_grading(store, config, method, judge, observer, also=also) as work:
         limit = await _limit(budget, engine, config, method) if work.left else None
         started = time.monotonic()
         grading = await grade(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -39,6 +39,8 @@ class GradingWork:
     adopted: int
     """Judgments that other runs paid for."""
     observer: Observer
+    also: Sequence[RunStore] = ()
+    """Runs whose answers to the same items are taken over."""
 
     @property
     def left(self) -> int:
@@ -75,7 +77,9 @@ class GradingWork:
         """Return the answers that need not be asked again."""
         checklists = self.store.inputs.checklists()
         finished = self.ledger.finished
-        return known_answers(self.store, self.method, self.judge.digest, checklists, finished)
+        return known_answers(
+            self.store, self.method, self.judge.digest, checklists, finished, also=self.also
+        )
 
     def keep_failures(self, failures: Iterable[Failure]) -> None:
         """Remember what failed now, and what failed before and was not tried again."""
@@ -122,8 +126,13 @@ def open_grading(
     method: Method,
     judge: JudgeFingerprint,
     observer: Observer,
+    *,
+    also: Sequence[RunStore] = (),
 ) -> Iterator[GradingWork]:
-    """Claim the run for the judge and open its ledger, with what the cache has already in it."""
+    """Claim the run for the judge and open its ledger, with what the cache has already in it.
+
+    Answers that the runs `also` named hold are not asked for again.
+    """
     store.claim(judge)
     wanted, without_checklist = _wanted(store, judge.digest)
     cache = store.shared_ledger(judge.digest, config.cache)
@@ -141,6 +150,7 @@ def open_grading(
             earlier,
             adopted,
             observer,
+            also,
         )
         work.announce(0)
         yield work

@@ -120,13 +120,17 @@ async def plan_grading(
     checklists: Checklists,
     method: Method,
     *,
+    also: Sequence[RunStore] = (),
     most_prompts: int | None = MOST_PROMPTS,
     rate: float | None = None,
     probe: bool = False,
 ) -> Plan:
-    """Return the same of a run that asks these checklists about this material by this method."""
-    judge = await _judge(store, method, engine)
-    work = Work(store, config, material, checklists, judge or b"", method)
+    """Return the same of a run that asks these checklists about this material by this method.
+
+    Answers to the same items in the runs `also` named will be taken over.
+    """
+    judge = await _judge([store, *also], method, engine)
+    work = Work(store, config, material, checklists, judge or b"", method, also=also)
     asking = await count_tokens(work, engine, most_prompts, alone=method.alone)
     in_flight = (config.judge.concurrency or engine.in_flight) if engine else None
     rate_from: str | None = "as told by --rate"
@@ -173,16 +177,21 @@ async def plan_grading(
     )
 
 
-async def _judge(store: RunStore, method: Method, engine: Engine | None) -> bytes | None:
-    """Return the judge's digest: as it is now or, when it is not asked, as the run knows it."""
-    if engine is None:
+async def _judge(stores: Sequence[RunStore], method: Method, engine: Engine | None) -> bytes | None:
+    """Return the judge's digest: as it is now or, when it is not asked, as the first run knows it.
+
+    The plan is for the first; it is claimed by nobody else.
+    """
+    if engine is not None:
+        judge = fingerprint(await engine.identify(), method)
+        stores[0].check_judge(judge)
+        return judge.digest
+    for store in stores:
         try:
             return store.judge().digest
         except StageMissing:
-            return None
-    judge = fingerprint(await engine.identify(), method)
-    store.check_judge(judge)
-    return judge.digest
+            continue
+    return None
 
 
 async def _probe(

@@ -87,6 +87,8 @@ class Work:
         checklists: Checklists,
         judge: bytes,
         method: Method,
+        *,
+        also: Sequence[RunStore] = (),
     ) -> None:
         self.queries = {query.id: query for query in loaded.queries}
         self.checklists = checklists
@@ -106,7 +108,7 @@ class Work:
                 self.wanted.setdefault(key, response.query_id)
         finished = store.finished()
         self._known: Mapping[bytes, Mapping[int, Answer]] = known_answers(
-            store, method, judge, checklists.made, finished
+            store, method, judge, checklists.made, finished, also=also
         )
         cached = store.cached(judge, config.cache)
         self.finished = sum(key in finished for key in self.wanted)

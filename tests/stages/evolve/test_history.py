@@ -33,7 +33,7 @@ def a_round(number: int, before: float, after: float, people: int = 0) -> Round:
         kept=("a", "b"),
         before=Measured(before, 0.1),
         after=Measured(after, 0.1),
-        judge={"requests": 3},
+        judge={"questions": 12, "requests": 3},
         optimizer={"requests": 1},
         seconds=1.0,
     )
@@ -48,6 +48,16 @@ def test_what_is_written_is_read_again(tmp_path: Path) -> None:
         stream.write(b'{"round": 2, "spl')
     history.append(a_round(2, 0.6, 0.7))
     assert history.read("s") == [a_round(1, 0.5, 0.6), a_round(2, 0.6, 0.7)]
+
+
+def test_what_rounds_proposed_is_known_before_they_are_finished(tmp_path: Path) -> None:
+    """Ids of all rounds, beside the rounds that are finished."""
+    history = History(tmp_path / "evolve" / "rounds.jsonl")
+    assert history.proposed() == set()
+    history.announce(1, ["a", "b"])
+    history.announce(2, ["c"])
+    assert history.proposed() == {"a", "b", "c"}
+    assert history.read("s") == []
 
 
 def test_rounds_over_other_queries_are_refused(tmp_path: Path) -> None:
@@ -85,13 +95,14 @@ def test_patience_counts_rounds_since_the_best_and_people_renew_it() -> None:
 
 
 def test_the_bill_adds_up_over_commands(tmp_path: Path) -> None:
-    """By payee, and calls of both together; what used nothing leaves no line."""
+    """By payee; calls are questions of the one and requests of the other; nothing, no line."""
     path = tmp_path / "spent.jsonl"
-    Spending(path).add("judge", "round 1", Usage(requests=5, prompt_tokens=50))
-    Spending(path).add("judge", "round 1", Usage())
-    Spending(path).add("optimizer", "round 1", Usage(requests=2, completion_tokens=7))
-    Spending(path).add("judge", "round 2", Usage(requests=1, prompt_tokens=10))
+    Spending(path).judge_used("round 1", Usage(requests=5, prompt_tokens=50), 40)
+    Spending(path).judge_used("round 1", Usage(), 0)
+    Spending(path).optimizer_used("round 1", Usage(requests=2, completion_tokens=7))
+    Spending(path).judge_used("round 2", Usage(requests=1, prompt_tokens=10), 8)
     spent = Spending(path)
     assert spent.total("judge") == Usage(requests=6, prompt_tokens=60)
-    assert spent.calls == 8
+    assert spent.questions == 48
+    assert spent.calls == 50
     assert len([line for line in path.read_text().splitlines() if line]) == 3

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +16,25 @@ import yaml
 from mad_eval.planted_benchmark import make_planted
 
 from rocketeval import ScriptedEngine
-from rocketeval.config import RunConfig
-from rocketeval.errors import BudgetSpent, ConfigError, RunLocked, RunMismatch, Stopped
+from rocketeval.config import EngineConfig, RunConfig
+from rocketeval.engines.base import Graded
+from rocketeval.errors import (
+    BudgetSpent,
+    ChecklistError,
+    ConfigError,
+    EngineRefused,
+    RunLocked,
+    RunMismatch,
+    Stopped,
+)
 from rocketeval.evolve.artifact import load_evaluator
 from rocketeval.evolve.grow import SPACES, ForestSettings
 from rocketeval.evolve.perspective import Origin
 from rocketeval.evolve.pool_file import read_pool
 from rocketeval.pipeline import Run
+from rocketeval.records import Answer, GradingTask
 from rocketeval.stages.evolve.evolution import Evolution, as_json
+from rocketeval.stages.evolve.spending import Spending
 from rocketeval.store.files import write_jsonl
 from rocketeval.store.run import RunStore
 from support.planted_run import Engines, planted_config
@@ -187,24 +200,133 @@ async def test_money_is_limited_and_what_was_paid_is_kept(
     assert found.cost.alone.money is not None
 
 
-@pytest.mark.parametrize(("limit", "proposed"), [(350, False), (450, True)])
+@pytest.mark.parametrize(("limit", "proposed"), [(340, False), (350, False), (450, True)])
 async def test_calls_are_limited(
     tmp_path: Path, finished: tuple[Path, Evolution, Engines], limit: int, proposed: bool
 ) -> None:
     """A round that could go over it does not begin, or is not asked; it goes on when there is room.
 
-    The seeds take 136 calls, the end up to 204 and the optimizer up to 21: with 450 it is asked,
-    but what it proposes is too much for the judge.
+    The seeds take 136 questions, the end up to 204 and the optimizer up to 21: with 450 it is
+    asked, but what it proposes is too much for the judge.
     """
     engines = Engines()
     found = await evolve(planted_config(tmp_path, max_calls=limit), engines)
     assert found.rounds == ()
-    assert "`evolve.max_calls` allows" in found.stopped
+    needed = r"round 1 and the end would take up to \d+ questions and requests after the \d+ so far"
+    assert re.match(
+        rf"{needed}, which is more than the {limit} that `evolve.max_calls` allows", found.stopped
+    )
     assert bool(engines.written) is proposed
     assert engines.asked.total() + engines.written.total() <= limit
     await evolve(planted_config(tmp_path), engines)
     assert engines.written == finished[2].written
     assert set(engines.asked.values()) == {1}
+
+
+@pytest.mark.parametrize("limit", [1, 339])
+async def test_a_limit_that_the_seeds_exceed_is_refused_before_anything_is_asked(
+    tmp_path: Path, limit: int
+) -> None:
+    """With the number that is needed, also where guidelines would be taken apart first."""
+    engines = Engines()
+    with pytest.raises(ConfigError, match=f"allows {limit} .* take up to 340, ") as error:
+        await evolve(planted_config(tmp_path, max_calls=limit), engines)
+    assert "`evolve.max_calls` to 340 at least" in error.value.hint
+    (tmp_path / "guide.txt").write_text("Responses should be well written.")
+    guided = planted_config(tmp_path, max_calls=342, guidelines=str(tmp_path / "guide.txt"))
+    with pytest.raises(ConfigError, match="take up to 343, "):
+        await evolve(guided, engines)
+    assert not engines.asked
+    assert not engines.written
+
+
+async def test_a_limit_that_is_lowered_later_asks_nothing_more(
+    run_folder: Path, finished: tuple[Path, Evolution, Engines]
+) -> None:
+    """What is there is told again; what a person adds beyond the limit is refused."""
+    engines = Engines()
+    found = await evolve(planted_config(run_folder, max_calls=1, rounds=2, patience=3), engines)
+    so_far = finished[2].asked.total() + finished[2].written.total()
+    assert f"after the {so_far} so far, which is more than the 1 that" in found.stopped
+    edit_pool(run_folder / "runs" / "planted", PERSON)
+    with pytest.raises(ConfigError, match=r"`evolve\.max_calls` allows 1 "):
+        await evolve(planted_config(run_folder, max_calls=1), engines)
+    assert not engines.asked
+
+
+class SeveralAtOnce(Engines):
+    """All questions about a response are one request."""
+
+    def make(self, config: EngineConfig, home: Path | None = None) -> ScriptedEngine:
+        engine = super().make(config, home)
+        grade = engine.grade
+
+        async def grade_at_once(task: GradingTask, known: Mapping[int, Answer]) -> Graded:
+            graded = await grade(task, known)
+            return replace(graded, usage=replace(graded.usage, requests=1))
+
+        engine.grade = grade_at_once  # type: ignore[method-assign]
+        return engine
+
+
+async def test_questions_are_limited_however_many_a_request_holds(
+    tmp_path: Path, finished: tuple[Path, Evolution, Engines]
+) -> None:
+    """Questions are on the bill beside requests, and the limit is on them."""
+    engines = SeveralAtOnce()
+    found = await evolve(planted_config(tmp_path), engines)
+    judge = found.spent["judge"]
+    assert judge["questions"] == engines.asked.total() == finished[1].spent["judge"]["questions"]
+    assert judge["requests"] < judge["questions"] / 2
+    (done,) = found.rounds
+    assert done.judge["questions"] == finished[1].rounds[0].judge["requests"]
+    assert done.judge["requests"] < done.judge["questions"]
+    engines = SeveralAtOnce()
+    found = await evolve(planted_config(tmp_path, max_calls=450, name="limited"), engines)
+    assert "`evolve.max_calls` allows" in found.stopped
+    assert engines.asked.total() + engines.written.total() <= 450
+
+
+def ledgers(run: Path) -> int:
+    """Requests of all judgments in a run's sheets."""
+    sheets = [path.parent for path in (run / "evolve").glob("*/*/ledger")]
+    return sum(RunStore(sheet).ledger_usage().requests for sheet in sheets)
+
+
+async def test_what_a_judge_used_before_it_failed_is_on_the_bill(
+    tmp_path: Path, finished: tuple[Path, Evolution, Engines]
+) -> None:
+    """The bill is what the ledgers hold, after the failure and after the next command."""
+    engines = Engines()
+
+    def gone(engines: Engines) -> None:
+        if engines.asked.total() >= 100:
+            raise EngineRefused("The server is gone.")
+
+    engines.hears = gone
+    config = planted_config(tmp_path)
+    with pytest.raises(EngineRefused):
+        await evolve(config, engines)
+    spending = Spending(config.run_path / "evolve" / "spent.jsonl")
+    assert spending.calls == spending.total("judge").requests == ledgers(config.run_path) > 50
+    engines.hears = None
+    found = await evolve(config, engines)
+    assert found.spent["judge"]["requests"] == ledgers(config.run_path)
+    assert found.spent["judge"]["questions"] == finished[1].spent["judge"]["questions"]
+
+
+async def test_what_an_optimizer_used_for_nothing_is_on_the_bill(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every request failed, each asked as often as is allowed."""
+    engines = Engines()
+    monkeypatch.setattr("support.planted_run.optimizer_writes", lambda prompt: "I cannot.")
+    config = planted_config(tmp_path)
+    with pytest.raises(ChecklistError, match="every request failed"):
+        await evolve(config, engines)
+    spending = Spending(config.run_path / "evolve" / "spent.jsonl")
+    assert spending.total("optimizer").requests == engines.written.total() > 3
+    assert spending.calls == engines.asked.total() + engines.written.total()
 
 
 async def test_without_an_optimizer(tmp_path: Path) -> None:
@@ -232,6 +354,88 @@ async def test_what_a_person_adds_is_asked_alone_and_counted(run_folder: Path) -
     assert added[0].importance is not None
     once_more = await evolve(planted_config(run_folder), again)
     assert (once_more.pool.people, once_more.pool.new_people) == (1, 0)
+
+
+def when_first_written(do: Callable[[], None]) -> Callable[[Engines], None]:
+    """Do something once, when the optimizer is first asked."""
+    left = [do]
+
+    def hears(engines: Engines) -> None:
+        if engines.written and left:
+            left.pop()()
+
+    return hears
+
+
+async def test_what_a_person_adds_while_it_runs_joins(tmp_path: Path) -> None:
+    """Added during a round it is kept, and the next one asks about it as a person's."""
+    config = planted_config(tmp_path, rounds=2, patience=3)
+    engines = Engines()
+    engines.hears = when_first_written(lambda: edit_pool(config.run_path, PERSON))
+    found = await evolve(config, engines)
+    assert [done.people for done in found.rounds] == [0, 1]
+    assert (found.pool.people, found.pool.new_people, found.pool.waiting) == (1, 1, 0)
+    added = [each for each in read_pool(found.pool_path) if each.text == PERSON]
+    assert [(each.origin, each.round) for each in added] == [(Origin.PERSON, 0)]
+    assert added[0].importance is not None
+    assert set(engines.asked.values()) == {1}
+
+
+async def test_what_a_person_adds_in_the_last_round_waits_for_the_next_command(
+    tmp_path: Path,
+) -> None:
+    """It is in the file behind what the round brought, and counted."""
+    config = planted_config(tmp_path)
+    engines = Engines()
+    engines.hears = when_first_written(lambda: edit_pool(config.run_path, PERSON))
+    found = await evolve(config, engines)
+    assert (found.pool.people, found.pool.waiting) == (0, 1)
+    pool = list(read_pool(found.pool_path))
+    assert len(pool) == found.pool.size + 1
+    assert (pool[-1].text, pool[-1].importance) == (PERSON, None)
+    again = await evolve(config, engines)
+    assert (again.pool.people, again.pool.new_people, again.pool.waiting) == (1, 1, 0)
+
+
+async def test_a_pool_that_cannot_be_read_any_more_is_left_as_it_is(
+    tmp_path: Path, finished: tuple[Path, Evolution, Engines]
+) -> None:
+    """An error; once it is mended, nothing of the round is paid for again."""
+    config = planted_config(tmp_path)
+    pool = config.run_path / "evolve" / "pool.yaml"
+    engines = Engines()
+    engines.hears = when_first_written(lambda: edit_pool(config.run_path, "''"))
+    with pytest.raises(ConfigError, match="perspective"):
+        await evolve(config, engines)
+    assert pool.read_text().endswith("- text: ''\n")
+    pool.write_text(pool.read_text().removesuffix("- text: ''\n"))
+    found = await evolve(config, engines)
+    assert engines.written == finished[2].written
+    assert timeless(found) == timeless(finished[1])
+
+
+async def test_an_entry_of_another_run_counts_as_a_persons(run_folder: Path) -> None:
+    """A later round than this run has done: it is not dropped, and its worth is found out here."""
+    run = run_folder / "runs" / "planted"
+    edit_pool(run, f"{PERSON}\n  origin: failures\n  form: graded\n  round: 2\n  importance: 0.9")
+    found = await evolve(planted_config(run_folder), Engines())
+    assert (found.pool.people, found.pool.new_people, found.pool.elsewhere) == (1, 1, 1)
+    (added,) = [each for each in read_pool(found.pool_path) if each.text == PERSON]
+    assert (added.origin, added.round) == (Origin.PERSON, 0)
+    assert added.importance != 0.9
+    again = await evolve(planted_config(run_folder), Engines())
+    assert (again.pool.people, again.pool.elsewhere) == (1, 0)
+
+
+async def test_people_who_may_have_seen_held_out_figures_are_counted(
+    run_folder: Path, finished: tuple[Path, Evolution, Engines]
+) -> None:
+    """From the first command that told figures on, however many commands later."""
+    assert finished[1].pool.people_before_figures == 0
+    edit_pool(run_folder / "runs" / "planted", PERSON)
+    for _ in range(2):
+        found = await evolve(planted_config(run_folder), Engines())
+        assert (found.pool.people, found.pool.people_before_figures) == (1, 0)
 
 
 async def test_more_rounds_go_on_after_the_last(run_folder: Path) -> None:

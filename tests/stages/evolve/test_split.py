@@ -54,6 +54,8 @@ def test_equal_queries_stay_together(tmp_path: Path) -> None:
         same = {f"q{number}" for number in range(6)}
         on_side = [same & {case.query_id for case in part} for part in (found.seen, found.held_out)]
         assert sorted(map(len, on_side)) == [0, 6]
+        joined = {case.same_as or case.query_id for case in found.cases if case.query_id in same}
+        assert joined == {"q0"}
 
 
 @pytest.mark.parametrize("share", [0.01, 0.99])

@@ -226,3 +226,11 @@ def test_an_audit_that_is_not_made_yet_is_told_from_no_gold() -> None:
     assert people.verdict.startswith("not audited yet")
     assert (apart.value, apart.mood) == (None, "unknown")
     assert (usable.value, usable.mood) == (None, "unknown")
+
+
+def test_gold_that_was_all_learned_from_is_told_from_no_audit() -> None:
+    """Another audit would find as little."""
+    loaded = {"stages": {"load": {"votes": 9}}}
+    audit = {"refused": {"labels": 0, "votes": 9}, "agreement": {}, "labels": {}, "ratings": None}
+    findings = Findings(pa.table({}), ranking((1, 1)), manifest=loaded, audit=audit)
+    assert trust(findings)[0].verdict.startswith("nothing left to audit on")

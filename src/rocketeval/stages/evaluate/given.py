@@ -16,11 +16,15 @@ from rocketeval.evolve.sheets import Sheet
 from rocketeval.grading.methods.kinds import YES_NO
 from rocketeval.hashing import content_hash
 from rocketeval.records import JudgeFingerprint
+from rocketeval.stages.evolve.finish import HELD_OUT
+from rocketeval.stages.evolve.rounds import SEEN
 from rocketeval.stages.evolve.said import by_sheet
 from rocketeval.store.run import RunStore
 
 FOLDER = "evaluator"
 """Where the run keeps what the judge said, a run inside the run for each sheet."""
+ANSWERED = (SEEN, HELD_OUT)
+"""Where a run that evolved its evaluator has answers to the same questions."""
 _ALSO_USED = {"scale", "tie_margin", "price"}
 """Settings of the scorer and the author that mean something with an evaluator, too, or cost
 nothing."""
@@ -38,10 +42,7 @@ class Given:
     @property
     def asked(self) -> tuple[Perspective, ...]:
         """What a judge has to answer: of the questions about queries only what a router weighs."""
-        router, evaluator = self.evaluator.router, self.evaluator
-        weighed = zip(evaluator.about_queries, router.weights.tolist(), strict=True)
-        routing = (each for each, weight in weighed if weight and router.experts > 1)
-        return (*evaluator.about_responses, *routing)
+        return self.evaluator.asked
 
     @property
     def sheets(self) -> dict[Sheet, list[Perspective]]:

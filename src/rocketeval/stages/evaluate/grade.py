@@ -14,7 +14,7 @@ from rocketeval.evolve.cases import Case
 from rocketeval.grading.schedule import cells
 from rocketeval.observing import Observer
 from rocketeval.stages.evaluate.cases import Cases
-from rocketeval.stages.evaluate.given import FOLDER, Given, check_judge
+from rocketeval.stages.evaluate.given import ANSWERED, FOLDER, Given, check_judge
 from rocketeval.stages.evaluate.judgments import derive_judgments, derived_judge, read_sheets
 from rocketeval.stages.evaluate.totals import bill_of, counts_of, usage_of
 from rocketeval.stages.evolve.ask import Asker, MakeEngine
@@ -32,7 +32,7 @@ async def grade_with_evaluator(
     *,
     make_engine: MakeEngine = create_engine,
 ) -> dict[str, Any]:
-    """Ask what no earlier run has paid for, and make the run's judgments of it.
+    """Ask what is not paid for, by an earlier run or an evolution in this one; make its judgments.
 
     Returns counts and cost as grading does, over all sheets, and those of each sheet.
     """
@@ -46,6 +46,7 @@ async def grade_with_evaluator(
         budget,
         asking=given.evaluator.asking,
         folder=FOLDER,
+        also=ANSWERED,
         make_engine=make_engine,
         check_judge=partial(check_judge, given),
     )

@@ -15,6 +15,7 @@ from rocketeval.evolve.perspective import Kind, Perspective
 from rocketeval.evolve.sheets import Sheet
 from rocketeval.grading.schedule import cells
 from rocketeval.hashing import content_hash
+from rocketeval.prompts.perspectives import pair_name
 from rocketeval.records import Answer, JudgeFingerprint, Judgment, Status
 from rocketeval.stages.answers import AnswerReader
 from rocketeval.stages.evaluate.given import FOLDER, Given
@@ -63,7 +64,8 @@ def derive_judgments(
     """
     shown: dict[Row, list[tuple[str, bool]]] = {}
     for case in cases:
-        name = " vs ".join(case.candidates)
+        names = case.candidates
+        name = pair_name(*names) if len(names) == 2 else names[0]
         for place, candidate in enumerate(case.candidates):
             shown.setdefault((case.query_id, candidate), []).append((name, place == 0))
     order = [each.id for each in given.evaluator.about_responses]

@@ -15,9 +15,9 @@ from rocketeval.grading.judge import fingerprint
 from rocketeval.hashing import content_hash
 from rocketeval.records import Checklist, Query, Response
 from rocketeval.stages.evaluate.cases import Cases
-from rocketeval.stages.evaluate.given import FOLDER, Given, check_judge
+from rocketeval.stages.evaluate.given import ANSWERED, FOLDER, Given, check_judge
 from rocketeval.stages.evaluate.totals import KNOWN, total
-from rocketeval.stages.evolve.ask import MakeEngine, sheet_config, show
+from rocketeval.stages.evolve.ask import MakeEngine, sheet_config, sheets_in, show
 from rocketeval.stages.plan import MOST_PROMPTS, Plan, plan_grading
 from rocketeval.stages.work import Checklists
 from rocketeval.store.run import RunStore
@@ -87,6 +87,7 @@ async def plan_with_evaluator(
                 material,
                 checklists,
                 sheet.method(),
+                also=sheets_in(store, ANSWERED, sheet),
                 most_prompts=most_prompts,
                 rate=rate,
                 probe=probe,

@@ -31,7 +31,7 @@ class Evaluated:
 
     scored: Scored
     """In the order of the answers; FITTED where the query's gold was learned from, whoever
-    responded."""
+    responded, and everywhere if the evaluator does not say what it learned from."""
     facts: Mapping[str, Any]
     """What the manifest says of them."""
 
@@ -63,6 +63,7 @@ def evaluate_responses(store: RunStore, config: RunConfig, answers: AnswerTable)
             "to_person": tally.to_person,
             "threshold": tally.threshold,
             "clipped": clipped,
+            "learned_from_known": "learned_from" in provenance,
         },
     }
     return Evaluated(Scored(scores, basis, KIND, None, None), facts)
@@ -118,6 +119,10 @@ def _on_scale(means: Floats, task: Task, scale: tuple[float, float]) -> tuple[Fl
 def _basis(
     queries: Mapping[str, Query], given: Given, query_ids: Sequence[str]
 ) -> tuple[Basis, ...]:
-    learned = set(given.evaluator.provenance.get("learned_from", ()))
+    """Return what each score rests on; without a word on what was learned from, all are FITTED."""
+    noted = given.evaluator.provenance.get("learned_from")
+    if noted is None:
+        return (Basis.FITTED,) * len(query_ids)
+    learned = set(noted)
     fitted = {name for name, query in queries.items() if query.content_hash.hex() in learned}
     return tuple(Basis.FITTED if name in fitted else Basis.UNSEEN for name in query_ids)

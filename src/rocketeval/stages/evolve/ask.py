@@ -54,7 +54,11 @@ class Asked:
 
 
 class Asker:
-    """Puts perspectives to the judge of a run and reads its answers as a table of cases."""
+    """Puts perspectives to the judge of a run and reads its answers as a table of cases.
+
+    Each sheet is graded in `folder` of the run; what the same sheet in the folders `also` named
+    has answered is not asked again.
+    """
 
     def __init__(
         self,
@@ -66,6 +70,7 @@ class Asker:
         *,
         asking: Asking,
         folder: str = "evolve",
+        also: Sequence[str] = (),
         make_engine: MakeEngine = create_engine,
         check_judge: CheckJudge | None = None,
     ) -> None:
@@ -76,6 +81,7 @@ class Asker:
         self._budget = budget
         self._asking = asking
         self._folder = folder
+        self._also = also
         self._make_engine = make_engine
         self._check_judge = check_judge
 
@@ -149,11 +155,18 @@ class Asker:
                     self._stop,
                     self._budget,
                     method=sheet.method(),
+                    also=sheets_in(self._store, self._also, sheet),
                 )
                 inside.note("grade", facts)
         finally:
             await engine.aclose()
         return facts
+
+
+def sheets_in(store: RunStore, folders: Iterable[str], sheet: Sheet) -> list[RunStore]:
+    """Return the runs that a sheet was graded in, as far as these folders of a run have any."""
+    insides = (store.inside(folder, sheet.name) for folder in folders)
+    return [inside for inside in insides if inside.inputs.exist]
 
 
 def sheet_config(config: RunConfig, sheet: Sheet) -> RunConfig:

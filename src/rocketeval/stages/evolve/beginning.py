@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rocketeval.errors import ConfigError
-from rocketeval.evolve.forms import forms_of, with_forms
+from rocketeval.evolve.forms import forms_of
 from rocketeval.evolve.optimizer import Optimizer
 from rocketeval.evolve.perspective import Origin, Pool
-from rocketeval.evolve.pool_file import read_pool
 from rocketeval.evolve.seeding import seed_pool
+from rocketeval.stages.evolve.limit import CallLimit
+from rocketeval.stages.evolve.shared_pool import SharedPool
 from rocketeval.stages.evolve.workshop import Workshop
 
 
@@ -21,38 +22,44 @@ class Beginning:
     pool: Pool
     from_file: bool
     """Whether an earlier command left it."""
-    people: int
-    """Perspectives that people added."""
     new_people: int
-    """Those of them that no command has looked at yet."""
+    """Perspectives that people added and no command has looked at yet."""
+    elsewhere: int
+    """Those of them that name a round which this run has not done."""
     refused: tuple[str, ...]
     """What of the guidelines was not taken, in words."""
 
 
-async def begin(workshop: Workshop, optimizer: Optimizer | None, rounds: int) -> Beginning:
-    """Return the pool of the run after so many finished rounds; the seeds before the first."""
-    path, settings = workshop.store.pool_path, workshop.settings
-    if path.exists():
-        return _from_file(Pool(with_forms(read_pool(path), settings.answers)), rounds)
+async def begin(
+    workshop: Workshop,
+    optimizer: Optimizer | None,
+    shared: SharedPool,
+    limit: CallLimit,
+    rounds: int,
+) -> Beginning:
+    """Return the pool of the run after so many finished rounds; the seeds before the first.
+
+    ConfigError if the limit of calls does not suffice for it, before it is paid for.
+    """
+    settings = workshop.settings
+    if shared.path.exists():
+        found = shared.read(rounds)
+        limit.check_pool(found.pool)
+        return Beginning(found.pool, True, _new_people(found.pool), found.elsewhere, ())
     pool = seed_pool(settings.seeds, forms_of(settings.answers))
     refused: tuple[str, ...] = ()
     if settings.guidelines is not None and optimizer is not None:
         text = _guidelines(settings.guidelines)
+        limit.check_pool(pool, settings.attempts)
         proposals = await workshop.decompose(optimizer, text, pool)
         pool, _ = pool.add(proposals.perspectives)
         refused = tuple(f"{each.text} ({each.why.value})" for each in proposals.dropped)
-    return Beginning(pool, False, *_people(pool), refused)
+    limit.check_pool(pool)
+    return Beginning(pool, False, 0, 0, refused)
 
 
-def _from_file(pool: Pool, rounds: int) -> Beginning:
-    """Leave out what belongs to a round that was not finished: its journal brings it again."""
-    there = Pool(each for each in pool if each.round <= rounds or each.origin is Origin.PERSON)
-    return Beginning(there, True, *_people(there), ())
-
-
-def _people(pool: Pool) -> tuple[int, int]:
-    added = [each for each in pool if each.origin is Origin.PERSON]
-    return len(added), sum(each.importance is None for each in added)
+def _new_people(pool: Pool) -> int:
+    return sum(each.origin is Origin.PERSON and each.importance is None for each in pool)
 
 
 def _guidelines(path: Path) -> str:

@@ -71,6 +71,12 @@ class PoolFacts:
     """What people added."""
     new_people: int
     """What they added since the last command."""
+    people_before_figures: int
+    """What they had added when held-out figures of this run were first there to be seen."""
+    waiting: int
+    """What they added too late for this command; the next one asks it."""
+    elsewhere: int
+    """Entries that name a round which this run has not done: they count as added by people."""
     by_origin: Mapping[str, int]
     used: int
     """Perspectives of the evaluator, of both kinds."""

@@ -108,21 +108,21 @@ def _measure(
 ) -> Finished:
     settings, config = workshop.settings, workshop.config
     seen, held_out = evolved.view.asked, asked
+    kept = [each.id for each in chosen.kept]
     validation = cross_validate(
         held_out.table,
         settings,
         learn_also=seen.table.narrow(each.id for each in chosen.asked),
         overall=chosen.overall.id,
+        kept=kept,
     )
-    kept = [each.id for each in chosen.kept]
     whole = stacked(held_out.table.narrow(kept), seen.table.narrow(kept))
     evaluator = fit_evaluator(whole, settings)
-    perspectives = (*evaluator.about_responses, *evaluator.about_queries)
     figures = figures_of(validation, chosen.overall.text)
     confidence = _confidence(validation, held_out.table)
     used = measured_use(workshop.store, HELD_OUT, held_out.sheets)
     cost = count_cost(
-        perspectives, chosen.overall, split.cases, settings.asking, used, config.judge.price
+        evaluator.asked, chosen.overall, split.cases, settings.asking, used, config.judge.price
     )
     notes = {
         **_notes(workshop, split, evolved, evaluator, whole),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -47,7 +47,7 @@ class Round:
     before: Measured
     after: Measured
     judge: Mapping[str, Any]
-    """What the judge used for it, in the command that finished it."""
+    """What the judge used for it, in the command that finished it, and for how many `questions`."""
     optimizer: Mapping[str, Any]
     seconds: float
 
@@ -75,6 +75,18 @@ class History:
     def append(self, done: Round) -> None:
         """Write down a finished round, durably."""
         append_line(self.path, asdict(done))
+
+    def announce(self, round: int, news: Iterable[str]) -> None:
+        """Write down the ids of what a round proposed, before any of it is in the pool's file."""
+        append_line(self._proposed_path, {"round": round, "ids": list(news)})
+
+    def proposed(self) -> set[str]:
+        """Return the ids of all that rounds proposed, also those that were not finished."""
+        return {name for row in read_lines(self._proposed_path) for name in row["ids"]}
+
+    @property
+    def _proposed_path(self) -> Path:
+        return self.path.with_name("proposed.jsonl")
 
 
 def best_round(rounds: Sequence[Round]) -> int:

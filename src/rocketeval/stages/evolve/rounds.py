@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,17 +18,18 @@ from rocketeval.evolve.choose import credit_of
 from rocketeval.evolve.groups import by_query
 from rocketeval.evolve.optimizer import Optimizer
 from rocketeval.evolve.perspective import Origin, Perspective, Pool
-from rocketeval.evolve.pool_file import write_pool
 from rocketeval.evolve.predictions import Predictions
 from rocketeval.evolve.select import weigh_perspectives
 from rocketeval.evolve.validate import out_of_fold
 from rocketeval.names import counted
-from rocketeval.records import Response
+from rocketeval.records import Response, Usage
 from rocketeval.stages.evolve.ask import Asked
 from rocketeval.stages.evolve.history import History, Measured, Round, rounds_without_gain
+from rocketeval.stages.evolve.limit import CallLimit
 from rocketeval.stages.evolve.mistakes import show_mistakes, wrong_cases
-from rocketeval.stages.evolve.questions import most_for_optimizer, most_questions, questions
-from rocketeval.stages.evolve.spending import usage_of
+from rocketeval.stages.evolve.questions import most_for_optimizer
+from rocketeval.stages.evolve.shared_pool import SharedPool
+from rocketeval.stages.evolve.spending import QUESTIONS
 from rocketeval.stages.evolve.split import Split
 from rocketeval.stages.evolve.workshop import Workshop
 
@@ -64,54 +65,72 @@ class Evolved:
     rounds: tuple[Round, ...]
     stopped: str
     """Why no further round was begun, in words."""
+    joined: int
+    """Perspectives that people added while it ran, and that a round took in."""
+    waiting: int
+    """Those that no round took in any more: they are in the file for the next command."""
 
 
 class Rounds:
     """Goes on with a run's rounds where the last command ended."""
 
     def __init__(
-        self, workshop: Workshop, split: Split, history: History, optimizer: Optimizer | None
+        self,
+        workshop: Workshop,
+        split: Split,
+        history: History,
+        shared: SharedPool,
+        limit: CallLimit,
+        optimizer: Optimizer | None,
     ) -> None:
         self._workshop = workshop
         self._settings = workshop.settings
         self._split = split
         self._history = history
+        self._shared = shared
+        self._limit = limit
         self._optimizer = optimizer
-        self._pool_path = workshop.store.pool_path
 
     async def go_on(self, pool: Pool) -> Evolved:
         """Do the rounds that are left; return how the pool does after the last."""
         done = self._history.read(self._split.digest)
         name = f"round {done[-1].round}" if done else "beginning"
         view = await self._look(pool, name)
-        write_pool(view.pool, self._pool_path)
+        added = self._shared.write(view.pool, len(done))
+        joined = 0
         while True:
-            why = self._why_not(done, view)
+            why = self._why_not(done, view, added)
             if why is not None or self._optimizer is None:
-                return Evolved(view, tuple(done), why or "")
-            finished = await self._round(self._optimizer, len(done) + 1, view)
+                return Evolved(view, tuple(done), why or "", joined, len(added))
+            finished = await self._round(self._optimizer, len(done) + 1, view, added)
             if isinstance(finished, str):
-                return Evolved(view, tuple(done), finished)
+                return Evolved(view, tuple(done), finished, joined, len(added))
             view, record = finished
+            joined += len(added)
             # The pool first: a round that is written down has its perspectives in the file.
-            write_pool(view.pool, self._pool_path)
+            self._history.announce(record.round, _of_round(view.pool, record.round))
+            added = self._shared.write(view.pool, len(done))
             self._history.append(record)
             done.append(record)
 
     async def _round(
-        self, optimizer: Optimizer, number: int, before: View
+        self, optimizer: Optimizer, number: int, before: View, added: Sequence[Perspective]
     ) -> tuple[View, Round] | str:
-        """Return the pool after a round and what it did; in words, why it was not finished."""
+        """Return the pool after a round and what it did; in words, why it was not finished.
+
+        What people `added` since the pool was last looked at joins it.
+        """
         started = time.monotonic()
         mistakes = show_mistakes(
             before.table, before.said, self._workshop.store.inputs.queries, self._responses()
         )
         proposals = await self._workshop.propose(optimizer, number, mistakes, before.pool)
-        grown, repeated = before.pool.add(proposals.perspectives)
+        grown, repeated = Pool([*before.pool, *added]).add(proposals.perspectives)
         news = [each for each in grown if each.round == number]
-        over = self._over_limit(f"round {number}", self._news_and_end(news, grown))
+        over = self._limit.over(f"round {number}", [*added, *news], grown)
         if over is not None:
             return over
+        before_it = self._judge_so_far()
         after = await self._look(grown, f"round {number}")
         dropped = Counter(each.why.value for each in proposals.dropped)
         dropped["repeat"] += len(repeated)
@@ -128,7 +147,7 @@ class Rounds:
             kept=after.kept,
             before=before.measured,
             after=after.measured,
-            judge=self._judge_use(after),
+            judge=self._judge_use(before_it),
             optimizer=usage_facts(proposals.usage, self._settings.price),
             seconds=round(time.monotonic() - started, 3),
         )
@@ -141,42 +160,33 @@ class Rounds:
         self._workshop.go_on("what was answered is kept")
         return view
 
-    def _why_not(self, done: list[Round], view: View) -> str | None:
+    def _why_not(self, done: list[Round], view: View, added: Sequence[Perspective]) -> str | None:
         """Return why no round begins; None if one may."""
         settings = self._settings
         if self._optimizer is None:
             return "the config has no `evolve.optimizer`, so nothing new is proposed"
         if len(done) >= settings.rounds:
             return f"all {counted(settings.rounds, 'round is', 'rounds are')} done"
-        idle = rounds_without_gain(done, people_in(view.pool))
+        idle = rounds_without_gain(done, people_in(view.pool) + len(added))
         if idle >= settings.patience:
             return f"{counted(idle, 'round', 'rounds')} in a row brought no gain"
         if not len(wrong_cases(view.table, view.said)):
             return "no case is judged wrongly"
-        most = most_for_optimizer(settings) + self._news_and_end([], view.pool)
-        return self._over_limit(f"round {len(done) + 1}", most)
-
-    def _over_limit(self, name: str, needed: int) -> str | None:
-        """Return what is said where a round's calls, and those of the end, go over the limit."""
-        limit = self._settings.max_calls
-        so_far = self._workshop.spending.calls
-        if limit is None or so_far + needed <= limit:
-            return None
-        return (
-            f"{name} and the end would take up to {needed:,} calls more, and {so_far:,} of the "
-            f"{limit:,} that `evolve.max_calls` allows are made"
+        requests = most_for_optimizer(settings)
+        return self._limit.over(
+            f"round {len(done) + 1}", added, Pool([*view.pool, *added]), requests
         )
 
-    def _news_and_end(self, news: list[Perspective], pool: Pool) -> int:
-        """Return the most questions that new perspectives and the held-out cases can take."""
-        asking = self._settings.asking
-        return questions(news, self._split.seen, asking) + most_questions(
-            pool, self._split.held_out, self._settings
-        )
+    def _judge_so_far(self) -> tuple[int, Usage]:
+        """Return how many questions the judge has answered in all, and what they used."""
+        spending = self._workshop.spending
+        return spending.questions, spending.total("judge")
 
-    def _judge_use(self, view: View) -> Mapping[str, Any]:
-        used = usage_of(view.asked.sheets.values())
-        return usage_facts(used, self._workshop.config.judge.price)
+    def _judge_use(self, before: tuple[int, Usage]) -> Mapping[str, Any]:
+        """Return what the judge did since then."""
+        questions, used = self._judge_so_far()
+        price = self._workshop.config.judge.price
+        return {QUESTIONS: questions - before[0], **usage_facts(used - before[1], price)}
 
     def _responses(self) -> dict[tuple[str, str], Response]:
         """Return the responses to the queries that are seen."""
@@ -208,6 +218,10 @@ def measure(table: CaseTable, said: Predictions) -> Measured:
     value = float(credit.mean())
     sums = by_query((credit - value)[:, None], table.query_ids)
     return Measured(value, float(np.sqrt((sums**2).sum())) / len(credit))
+
+
+def _of_round(pool: Pool, number: int) -> list[str]:
+    return [each.id for each in pool if each.round == number]
 
 
 def people_in(pool: Pool) -> int:

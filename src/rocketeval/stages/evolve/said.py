@@ -9,7 +9,7 @@ import numpy as np
 from rocketeval.evolve.cases import Case, CaseTable, Floats
 from rocketeval.evolve.perspective import Kind, Perspective, Pool
 from rocketeval.evolve.sheets import QUERIES, Asking, Sheet, sheet_of
-from rocketeval.prompts.perspectives import QUERY_ALONE
+from rocketeval.prompts.perspectives import QUERY_ALONE, pair_name
 from rocketeval.stages.answers import read_answers
 from rocketeval.store.run import RunStore
 
@@ -47,7 +47,7 @@ class SheetAnswers:
         if self._sheet is QUERIES:
             return self._said(case.query_id, QUERY_ALONE)
         if self._sheet.signed:
-            return 2.0 * self._said(case.query_id, " vs ".join(case.candidates)) - 1.0
+            return 2.0 * self._said(case.query_id, pair_name(*case.candidates)) - 1.0
         rows = [self._said(case.query_id, candidate) for candidate in case.candidates]
         return rows[0] - rows[1] if len(rows) == 2 else rows[0]
 

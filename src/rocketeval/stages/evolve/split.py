@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rocketeval.config import EvolveConfig
 from rocketeval.errors import BenchmarkError
@@ -53,8 +53,8 @@ def gather_cases(inputs: Inputs, settings: EvolveConfig) -> tuple[Case, ...]:
 
 def split_cases(inputs: Inputs, settings: EvolveConfig) -> Split:
     """Return who is seen and who is held out: whole queries, equal ones together, by the seed."""
-    cases = gather_cases(inputs, settings)
     content = {name: query.content_hash.hex() for name, query in inputs.queries.items()}
+    cases = _joined(gather_cases(inputs, settings), content)
     distinct = {content[case.query_id] for case in cases}
     _refuse_too_few(cases, len(distinct), settings)
     drawn = sorted(distinct, key=lambda one: content_hash("evolve split", settings.seed, one))
@@ -65,6 +65,18 @@ def split_cases(inputs: Inputs, settings: EvolveConfig) -> Split:
         tuple(case for case in cases if content[case.query_id] in shown),
         tuple(case for case in cases if content[case.query_id] not in shown),
         content_hash("evolve split", settings.gold, settings.asking, sorted(shown)).hex(),
+    )
+
+
+def _joined(cases: Iterable[Case], content: Mapping[str, str]) -> tuple[Case, ...]:
+    """Return the cases, those of a query that says the same as an earlier one joined to it."""
+    first: dict[str, str] = {}
+    for name, said in content.items():
+        first.setdefault(said, name)
+    return tuple(
+        replace(case, same_as=None if known == case.query_id else known)
+        for case in cases
+        for known in (first[content[case.query_id]],)
     )
 
 

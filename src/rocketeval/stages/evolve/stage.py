@@ -23,7 +23,9 @@ from rocketeval.stages.evolve.check import evolve_settings
 from rocketeval.stages.evolve.evolution import Evolution, Part, PoolFacts, as_json
 from rocketeval.stages.evolve.finish import Finished, finish
 from rocketeval.stages.evolve.history import History
-from rocketeval.stages.evolve.rounds import Evolved, Rounds
+from rocketeval.stages.evolve.limit import CallLimit
+from rocketeval.stages.evolve.rounds import Evolved, Rounds, people_in
+from rocketeval.stages.evolve.shared_pool import SharedPool
 from rocketeval.stages.evolve.spending import Spending
 from rocketeval.stages.evolve.split import Split, split_cases
 from rocketeval.stages.evolve.workshop import GoOn, Workshop
@@ -53,13 +55,16 @@ async def evolve_run(
     history = History(store.evolve_folder / "rounds.jsonl")
     finished_rounds = len(history.read(split.digest))
     spending = Spending(store.evolve_folder / "spent.jsonl")
+    shared = SharedPool(store.pool_path, settings.answers, history)
+    limit = CallLimit(settings, split, spending)
     workshop = Workshop(
         store, config, settings, observer, stop, budget, go_on, make_engine, spending
     )
     optimizer = workshop.open_optimizer()
     try:
-        beginning = await begin(workshop, optimizer, finished_rounds)
-        evolved = await Rounds(workshop, split, history, optimizer).go_on(beginning.pool)
+        beginning = await begin(workshop, optimizer, shared, limit, finished_rounds)
+        rounds = Rounds(workshop, split, history, shared, limit, optimizer)
+        evolved = await rounds.go_on(beginning.pool)
     finally:
         if optimizer is not None:
             await optimizer.aclose()
@@ -93,8 +98,11 @@ def _evolution(
         held_out=_part(split.held_out),
         pool=PoolFacts(
             len(pool),
-            beginning.people,
-            beginning.new_people if beginning.from_file else 0,
+            people_in(pool),
+            beginning.new_people + evolved.joined,
+            _people_before_figures(workshop.store, people_in(pool)),
+            evolved.waiting,
+            beginning.elsewhere,
             dict(Counter(each.origin.value for each in pool)),
             len(evaluator.about_responses) + len(evaluator.about_queries),
             beginning.refused,
@@ -113,6 +121,15 @@ def _evolution(
         path=path,
         pool_path=workshop.store.pool_path,
     )
+
+
+def _people_before_figures(store: RunStore, people: int) -> int:
+    """Return how many perspectives people had added at the end of the first command."""
+    earlier = store.json_if_made(RESULT)
+    if earlier is None:
+        return people
+    pool = earlier["pool"]
+    return int(pool.get("people_before_figures", pool["people"]))
 
 
 def _part(cases: Sequence[Case]) -> Part:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 
 from rocketeval.budget import Budget, Purse
 from rocketeval.checklists.base import Desk
-from rocketeval.config import EvolveConfig, RunConfig
-from rocketeval.engines.base import pulse_of
+from rocketeval.config import EngineConfig, EvolveConfig, RunConfig
+from rocketeval.engines.base import Engine, pulse_of
 from rocketeval.errors import Stopped
 from rocketeval.evolve.cases import Case
 from rocketeval.evolve.failed_case import FailedCase
@@ -20,8 +22,9 @@ from rocketeval.evolve.proposals import Proposals
 from rocketeval.names import counted
 from rocketeval.observing import Observer
 from rocketeval.stages.evolve.ask import Asked, Asker, MakeEngine
+from rocketeval.stages.evolve.metered import metered
 from rocketeval.stages.evolve.part_names import NamedParts
-from rocketeval.stages.evolve.spending import Spending, usage_of
+from rocketeval.stages.evolve.spending import Spending
 from rocketeval.store.run import RunStore
 
 GoOn = Callable[[str], None]
@@ -47,7 +50,14 @@ class Workshop:
     async def ask(
         self, pool: Iterable[Perspective], cases: Sequence[Case], folder: str, name: str
     ) -> Asked:
-        """Return what the judge says about cases; ends the command if it was stopped."""
+        """Return what the judge says about cases; ends the command if it was stopped.
+
+        What each sheet used is on the bill as soon as its judge is closed, whatever ended it.
+        """
+
+        def make_engine(config: EngineConfig, home: Path | None) -> Engine:
+            return metered(self.make_engine(config, home), partial(self.spending.judge_used, name))
+
         asker = Asker(
             self.store,
             self.config,
@@ -56,10 +66,9 @@ class Workshop:
             self.budget,
             asking=self.settings.asking,
             folder=folder,
-            make_engine=self.make_engine,
+            make_engine=make_engine,
         )
         asked = await asker.ask(pool, cases)
-        self.spending.add("judge", name, usage_of(asked.sheets.values()))
         left = counted(asked.unfinished, "prompt is", "prompts are")
         self.go_on(f"{left} not put to the judge ({name})")
         return asked
@@ -78,13 +87,17 @@ class Workshop:
         """Return what a round brings; ends the command if it was stopped."""
         desk = self._desk_for(optimizer, f"round {round}", round, self.settings.rounds)
         await optimizer.prepare()
-        return self._settled(await optimizer.propose(round, mistakes, pool, desk), round)
+        with self._on_the_bill(optimizer, f"round {round}"):
+            proposals = await optimizer.propose(round, mistakes, pool, desk)
+        return self._whole(proposals, f"round {round}")
 
     async def decompose(self, optimizer: Optimizer, guidelines: str, pool: Pool) -> Proposals:
         """Return what annotation guidelines ask beyond the pool."""
         desk = self._desk_for(optimizer, "guidelines", 1, 1)
         await optimizer.prepare()
-        return self._settled(await optimizer.decompose(guidelines, pool, desk), 0)
+        with self._on_the_bill(optimizer, "guidelines"):
+            proposals = await optimizer.decompose(guidelines, pool, desk)
+        return self._whole(proposals, "guidelines")
 
     def _desk_for(self, optimizer: Optimizer, name: str, number: int, total: int) -> Desk:
         self.observer.part_began(name, number, max(number, total))
@@ -104,9 +117,17 @@ class Workshop:
             run=run,
         )
 
-    def _settled(self, proposals: Proposals, round: int) -> Proposals:
-        name = f"round {round}" if round else "guidelines"
-        self.spending.add("optimizer", name, proposals.usage)
+    @contextmanager
+    def _on_the_bill(self, optimizer: Optimizer, name: str) -> Iterator[None]:
+        """Write down what the optimizer uses, also when it ends in an error."""
+        before = optimizer.usage
+        try:
+            yield
+        finally:
+            self.spending.optimizer_used(name, optimizer.usage - before)
+
+    def _whole(self, proposals: Proposals, name: str) -> Proposals:
+        """Return the proposals; ends the command if the optimizer was cut short."""
         if proposals.cut_short is not None:
             self.go_on(f"the optimizer was not asked all that belongs to {name}")
             raise Stopped(

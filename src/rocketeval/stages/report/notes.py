@@ -25,8 +25,8 @@ _SCORERS = {
 }
 _EVALUATED = (
     "An answer is read from the judge's log-probabilities: p(Yes) / (p(Yes) + p(No)), or the mean "
-    "of its grades, from the worst (0) to the best (1). Where the judge sees two responses at once, "
-    "it is the mean over the other responses to the query."
+    "of its grades, from the worst (0) to the best (1). Where the judge sees two responses at "
+    "once, it is the mean over the other responses to the query."
 )
 
 

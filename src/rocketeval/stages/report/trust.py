@@ -32,21 +32,24 @@ def _numbers(findings: Findings) -> Iterator[TrustNumber]:
 
 
 def _no_gold(findings: Findings) -> TrustNumber:
-    load = findings.stages.get("load", {})
-    some = any(load.get(kind) for kind in ("labels", "votes", "ratings"))
-    why = (
-        "not audited: the run has neither labels nor votes"
-        if not some
-        else "not audited yet: `rocketeval audit` holds the scores against the gold of this run"
-    )
     return TrustNumber(
         title="Agreement with people",
         value=None,
         unit="share",
         mood="unknown",
-        verdict=why,
+        verdict=_why_unknown(findings),
         beside=(),
         range=(0.0, 1.0),
         how="How often the judge and people prefer the same response. Without votes or labels "
         "nobody knows: collect some, or hold the scores against another judge.",
     )
+
+
+def _why_unknown(findings: Findings) -> str:
+    load = findings.stages.get("load", {})
+    refused = (findings.audit or {}).get("refused") or {}
+    if not any(load.get(kind) for kind in ("labels", "votes", "ratings")):
+        return "not audited: the run has neither labels nor votes"
+    if any(refused.values()):
+        return "nothing left to audit on: what made the scores learned from all gold of this run"
+    return "not audited yet: `rocketeval audit` holds the scores against the gold of this run"
