@@ -400,7 +400,10 @@ def read_yaml(path: Path, what: str, *, hint: str) -> Any:
     except RecursionError:
         raise ConfigError(f"{path} is nested too deeply.", hint=hint) from None
     except (yaml.YAMLError, ValueError) as error:
-        raise ConfigError(f"{path} is not valid YAML: {_yaml_problem(error)}.") from None
+        raise ConfigError(
+            f"{path} is not valid YAML: {_yaml_problem(error)}.",
+            hint="Check that line and the one before it: indentation, quotes, colons.",
+        ) from None
 
 
 def parse_config(raw: Any, *, where: Path | None = None) -> RunConfig:

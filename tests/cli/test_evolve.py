@@ -6,14 +6,19 @@ import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 import yaml
 from mad_eval.planted_benchmark import make_planted
 
+from rocketeval.cli.evolve import next_step
+from rocketeval.cli.next_step import Typed
 from rocketeval.engines.scripted import ScriptedEngine
 from rocketeval.evolve.artifact import load_evaluator
 from rocketeval.evolve.grow import SPACES, ForestSettings
+from rocketeval.stages.evolve.evolution import Evolution, Worth
 from support.in_process import cli
 from support.planted_run import Engines
 
@@ -68,6 +73,7 @@ def test_a_command_and_the_next(folder: Path, planted_engines: Engines) -> None:
     for arm in ("single prompt", "mean of perspectives", "without experts", "with experts"):
         assert f"\n{arm}" in told
     assert "macro-F1" in told
+    assert "The evaluator, with experts: Not told apart from " in told
     assert "The single prompt asks: Is the response a good answer to the query as a whole?" in told
     assert "expert" in told
     assert "about responses, the most important first" in told
@@ -78,29 +84,48 @@ def test_a_command_and_the_next(folder: Path, planted_engines: Engines) -> None:
     assert "after held-out figures" not in told
     assert "runs/demo/evaluator.npz" in told
     assert "runs/demo/evolve/pool.yaml" in told
-    assert told.rstrip().endswith("rocketeval run --evaluator runs/demo/evaluator.npz")
-    next_command = told.rstrip().splitlines()[-1].split()[1:]
-    assert "Traceback" not in cli(folder, *next_command).stderr
+    assert told.rstrip().endswith("rocketeval evolve")
+    judged = cli(folder, "run", "--evaluator", "runs/demo/evaluator.npz")
+    assert "Traceback" not in judged.stderr
     planted_engines.asked.clear()
     planted_engines.written.clear()
     pool = folder / "runs/demo/evolve/pool.yaml"
-    pool.write_text(pool.read_text() + "- text: Does the response name a town?\n")
+    pool.write_text(pool.read_text() + "  - text: Does the response name a town?\n")
     again = cli(folder, "evolve").stdout
     assert "People added 1, 1 of them since the last command." in again
-    assert "Of these, 1 was added after held-out figures were first shown: if anybody" in again
+    assert re.search(r"Of what people added, [01] earned a place in the evaluator\.", again)
+    assert "1 of them was added after held-out figures were first shown: if anybody" in again
     assert not planted_engines.written
     assert all("name a town?" in prompt for _, prompt in planted_engines.asked)
+
+
+@pytest.mark.parametrize(
+    ("usable", "optimizer", "command", "why"),
+    [
+        (True, None, "rocketeval run --evaluator e.npz --limit 9", "judges with it"),
+        (False, "strong", "rocketeval evolve --limit 9", "more votes or labels or questions"),
+        (False, None, "rocketeval evolve --limit 9", "more votes or labels, an `evolve.optimizer`"),
+    ],
+)
+def test_what_is_worth_nothing_is_not_used_next(
+    usable: bool, optimizer: str | None, command: str, why: str
+) -> None:
+    """The next command judges with an evaluator only if that is better than not looking."""
+    found = SimpleNamespace(worth=Worth(usable, ""), path=Path("e.npz"), optimizer=optimizer)
+    step = next_step(cast(Evolution, found), Typed((), None, None, run=("--limit", "9")))
+    assert step.command == command
+    assert why in step.why
 
 
 def test_what_stands_in_the_pool_is_told(folder: Path, planted_engines: Engines) -> None:
     """What came from another run, and what was added too late."""
     cli(folder, "evolve", "--rounds", "0", "--quiet")
     pool = folder / "runs/demo/evolve/pool.yaml"
-    pool.write_text(pool.read_text() + "- text: Does the response name a town?\n  round: 3\n")
+    pool.write_text(pool.read_text() + "  - text: Does the response name a town?\n    round: 3\n")
 
     def add(engines: Engines) -> None:
         engines.hears = None
-        pool.write_text(pool.read_text() + "- text: Does the response name a river?\n")
+        pool.write_text(pool.read_text() + "  - text: Does the response name a river?\n")
 
     planted_engines.hears = add
     told = " ".join(cli(folder, "evolve", "--rounds", "0").stdout.split())

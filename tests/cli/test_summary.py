@@ -80,6 +80,16 @@ def typed(config: str | None = None, name: str | None = None) -> Typed:
     return Typed(("run", "my config.yaml", "--limit", "3"), config, name)
 
 
+def test_work_goes_on_with_the_same_judge_and_queries() -> None:
+    """A run of a few queries has a name of its own, which the limit gives it."""
+    given = replace(
+        typed("my config.yaml", "demo-first-3"), judge=("--judge", "b"), run=("--limit", "3")
+    )
+    assert given.of_work("run", "--evaluator", "e.npz") == (
+        "rocketeval run --evaluator e.npz --limit 3 --judge b 'my config.yaml'"
+    )
+
+
 def outcome(found: Ranking, audit: Audit) -> Outcome:
     """A finished run."""
     return Outcome(Path("runs/x"), found, audit, Path("runs/x/report.html"), {})

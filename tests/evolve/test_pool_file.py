@@ -58,8 +58,12 @@ def test_a_written_file_tells_how_to_add_one(tmp_path: Path) -> None:
     assert path.read_text().startswith("# ")
     assert "To add one" in path.read_text()
     with path.open("a") as stream:
-        stream.write("- text: Is it short?\n")
+        stream.write("  - text: Is it short?\n")
     assert [each.text for each in read_pool(path)] == ["Is it kind?", "Is it short?"]
+    with path.open("a") as stream:
+        stream.write("- text: Is it long?\n")
+    with pytest.raises(ConfigError, match=r"in line 15\.\n.*indentation"):
+        read_pool(path)
 
 
 def test_an_id_that_does_not_fit_is_made_anew(tmp_path: Path) -> None:

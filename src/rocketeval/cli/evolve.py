@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from rocketeval.cli.drive import INCOMPLETE, drive
-from rocketeval.cli.next_step import Typed
+from rocketeval.cli.next_step import NextStep, Typed
 from rocketeval.cli.options import with_settings
 from rocketeval.cli.output import Output, with_output
 from rocketeval.cli.progress import make_observer
@@ -54,14 +54,24 @@ def command(settings: RunConfig, rounds: int | None, out: Path | None, output: O
         settings = settings.model_copy(update={"evolve": evolve})
     run = Run(settings, observer=make_observer(settings, quiet=output.quiet))
     found = drive(run, lambda: run.evolve(out))
-    again = Typed.now(settings).of_run("run", "--evaluator", near(found.path))
-    output.give(found, lambda: _show(found, again))
+    step = next_step(found, Typed.now(settings))
+    output.give(found, lambda: _show(found, step))
     return INCOMPLETE if found.failed or found.missing else 0
 
 
-def _show(found: Evolution, again: str) -> None:
+def next_step(found: Evolution, typed: Typed) -> NextStep:
+    """Return the command that judges with the evaluator, if it is worth that; else how to go on."""
+    if found.worth.usable:
+        why = "judges with it; its perspectives take the place of checklists"
+        return NextStep(typed.of_work("run", "--evaluator", near(found.path)), why)
+    missing = "" if found.optimizer else ", an `evolve.optimizer`"
+    why = f"goes on, once there are more votes or labels{missing} or questions of your own"
+    return NextStep(typed.of_work("evolve"), why)
+
+
+def _show(found: Evolution, step: NextStep) -> None:
     show_evolution(found)
     show_whole("Evaluator", near(found.path), TITLES)
     show_whole("Pool", near(found.pool_path), TITLES)
-    show_pairs([("Next", "judges with it; its perspectives take the place of checklists")], TITLES)
-    show_whole("", again, TITLES)
+    show_pairs([("Next", step.why)], TITLES)
+    show_whole("", step.command, TITLES)

@@ -46,6 +46,8 @@ class Typed:
     """The run's name, where the command line gave it another than the config."""
     judge: tuple[str, ...] = ()
     """The options that name another judge than the config's."""
+    run: tuple[str, ...] = ()
+    """The options that name another run than the config's, or part of its queries."""
 
     @classmethod
     def now(cls, settings: RunConfig) -> Typed:
@@ -53,18 +55,28 @@ class Typed:
         given: Mapping[str, Any] = click.get_current_context().params
         config: Path = given["config"]
         renamed = load_config(config).name != settings.name
-        options = (("--judge", given.get("judge")), ("--base-url", given.get("base_url")))
+
+        def typed(*names: str) -> tuple[str, ...]:
+            values = ((f"--{name}", given.get(name.replace("-", "_"))) for name in names)
+            return tuple(word for name, value in values if value for word in (name, str(value)))
+
         return cls(
             words=tuple(sys.argv[1:]),
             config=None if config == DEFAULT_CONFIG else str(config),
             name=settings.name if renamed else None,
-            judge=tuple(word for name, value in options if value for word in (name, value)),
+            judge=typed("judge", "base-url"),
+            run=typed("limit", "name"),
         )
 
     def of_judge(self, verb: str) -> str:
         """Return a command about the same judge."""
         place = [] if self.config is None else [as_argument(Path(self.config))]
         return shlex.join([PROGRAM, verb, *self.judge, *place])
+
+    def of_work(self, verb: str, *own: str) -> str:
+        """Return a command that goes on judging in the same run, with the same judge."""
+        place = [] if self.config is None else [as_argument(Path(self.config))]
+        return shlex.join([PROGRAM, verb, *own, *self.run, *self.judge, *place])
 
     def of_run(self, verb: str, *own: str, names: Sequence[str] = ()) -> str:
         """Return a command about the same run; `names` are words that may look like options."""

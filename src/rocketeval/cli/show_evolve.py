@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -13,7 +14,7 @@ from rocketeval.cli.tables import figure, make_console, make_table, share
 from rocketeval.cli.words import clock, printable
 from rocketeval.cost import shown_money
 from rocketeval.evolve.described import DescribedExpert, DescribedPerspective
-from rocketeval.evolve.perspective import Kind
+from rocketeval.evolve.perspective import Kind, Origin
 from rocketeval.names import counted, listed
 from rocketeval.records import Interval
 from rocketeval.stages.evolve.cost import Cost, Load
@@ -44,6 +45,7 @@ def show_evolution(found: Evolution) -> None:
     _show_split(console, found)
     _show_rounds(console, found)
     _show_figures(console, found.figures)
+    _say(console, f"The evaluator, with experts: {found.worth.words}")
     _show_experts(console, found)
     _show_perspectives(console, found)
     if found.confidence is not None:
@@ -71,6 +73,8 @@ def _show_split(console: Console, found: Evolution) -> None:
     if pool.people:
         new = f", {pool.new_people:,} of them since the last command" if pool.new_people else ""
         _say(console, f"People added {pool.people:,}{new}.")
+        used = sum(each["origin"] == Origin.PERSON for each in found.evaluator["perspectives"])
+        _say(console, f"Of what people added, {used:,} earned a place in the evaluator.")
         _show_late_people(console, pool)
     if pool.waiting:
         some = counted(pool.waiting, "more was", "more were")
@@ -85,11 +89,11 @@ def _show_late_people(console: Console, pool: PoolFacts) -> None:
         _say(console, f"{some} came with the number of a round that this run has not done.")
     late = pool.people - pool.people_before_figures
     if late > 0:
-        some = counted(late, "was", "were")
+        some = "was" if late == 1 else "were"
         _say(
             console,
-            f"Of these, {some} added after held-out figures were first shown: if anybody looked "
-            "at held-out cases for that, the figures below are flattered.",
+            f"{late:,} of them {some} added after held-out figures were first shown: if anybody "
+            "looked at held-out cases for that, the figures below are flattered.",
         )
 
 
@@ -174,6 +178,7 @@ def _expert(
 
 def _show_perspectives(console: Console, found: Evolution) -> None:
     every = sorted(found.evaluator["perspectives"], key=lambda each: -(each["importance"] or 0.0))
+    mixed = len({each["form"] for each in every if each["kind"] == Kind.RESPONSE}) > 1
     by_kind = {kind: [each for each in every if each["kind"] == kind] for kind in Kind}
     for kind, title in ((Kind.RESPONSE, "about responses"), (Kind.QUERY, "about queries")):
         own = by_kind[kind]
@@ -181,14 +186,17 @@ def _show_perspectives(console: Console, found: Evolution) -> None:
             continue
         count = counted(len(own), "perspective", "perspectives")
         table = make_table(f"{count} {title}, the most important first")
-        for name in ("share", "stable", "origin", "round"):
-            table.add_column(name, justify="left" if name == "origin" else "right", no_wrap=True)
+        told = mixed and kind is Kind.RESPONSE
+        for name in ("share", "stable", "origin", *(("answer",) if told else ()), "round"):
+            words = name in ("origin", "answer")
+            table.add_column(name, justify="left" if words else "right", no_wrap=True)
         table.add_column("question", overflow="fold")
         for each in own[:TOP]:
             table.add_row(
                 _percent(each["importance"]),
                 _percent(each["stability"]),
                 each["origin"],
+                *((each["form"],) if told else ()),
                 str(each["round"]),
                 _text(each["text"]),
             )
@@ -263,6 +271,8 @@ def _measured(found: Measured) -> str:
 
 
 def _plain(found: Interval) -> str:
+    if math.isnan(found.value):
+        return "-"
     # Three figures that all reach below zero still fit 80 columns with the shorter joint.
     return figure(found, ".2f").replace(" to ", "..")
 

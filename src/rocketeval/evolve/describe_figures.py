@@ -66,6 +66,8 @@ def cost_of(provenance: Mapping[str, Any]) -> list[tuple[str, str]]:
 def _notes(arm: Mapping[str, Any], found: Mapping[str, Any]) -> Iterator[str]:
     if arm["name"] == WITH:
         yield f"{found['cases']:,} cases of {found['queries']:,} queries"
+        if found.get("worth"):
+            yield found["worth"].rstrip(".")
     if arm["name"] in _SINGLE:
         yield found["overall"]
     gain = _interval(arm["gain"])

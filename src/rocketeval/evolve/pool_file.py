@@ -109,10 +109,21 @@ def read_pool(path: Path) -> Pool:
 def write_pool(pool: Pool, path: Path) -> None:
     """Write a pool for people to read and edit; `read_pool` gives it back."""
     rows = [_row(each) for each in pool]
-    listed = yaml.safe_dump(
-        {"perspectives": rows}, sort_keys=False, allow_unicode=True, width=10 * LONGEST_TEXT
+    listed = yaml.dump(
+        {"perspectives": rows},
+        Dumper=_Indented,
+        sort_keys=False,
+        allow_unicode=True,
+        width=10 * LONGEST_TEXT,
     )
     write_bytes(path, (BEGINNING + listed).encode())
+
+
+class _Indented(yaml.SafeDumper):
+    """Entries stand two columns in, as people are told to write theirs."""
+
+    def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:
+        super().increase_indent(flow, False)
 
 
 def _entry(path: Path, number: int, raw: Any) -> Perspective:

@@ -46,6 +46,8 @@ class Arm:
     """Of pairs accuracy, f1 and precision (macro), rho and tau; of labels rho, tau and mse."""
     gain: Interval
     """Its accuracy, of labels its rho, less that of `WITHOUT`, on the same resamples."""
+    lead: Interval
+    """That of `WITH` less its own, likewise: what the evaluator gains over it."""
     outcome: Floats
     """Its verdict (-1, 0, 1) or label of each case in `Validation.rows`."""
     predictions: Predictions | None
@@ -192,6 +194,7 @@ def _arms(
             name,
             found.intervals(),
             found.less(drawn[WITHOUT], measure_of(task)),
+            drawn[WITH].less(found, measure_of(task)),
             outcomes[name],
             said.get(name),
         )

@@ -32,6 +32,8 @@ class ArmFigures:
     figures: Mapping[str, Interval]
     gain: Interval
     """Its accuracy, of labels its rank correlation, less that without experts."""
+    lead: Interval
+    """That of the evaluator less its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +49,15 @@ class Figures:
     overall: str
     """The question of the arms of a single prompt."""
     arms: tuple[ArmFigures, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Worth:
+    """What the held-out cases say for or against an evaluator."""
+
+    usable: bool
+    """Whether it is told apart from judging without looking."""
+    words: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +117,7 @@ class Evolution:
     stopped: str
     """Why no further round was begun."""
     figures: Figures
+    worth: Worth
     evaluator: Described
     confidence: Confidence | None
     cost: Cost
@@ -128,7 +140,10 @@ def figures_of(validation: Validation, overall: str) -> Figures:
         len(set(validation.query_ids)),
         validation.experts,
         overall,
-        tuple(ArmFigures(arm.name, arm.figures, arm.gain) for arm in validation.arms.values()),
+        tuple(
+            ArmFigures(arm.name, arm.figures, arm.gain, arm.lead)
+            for arm in validation.arms.values()
+        ),
     )
 
 

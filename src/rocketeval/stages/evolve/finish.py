@@ -20,11 +20,12 @@ from rocketeval.evolve.select import weigh_perspectives
 from rocketeval.evolve.validate import WITH, Validation, cross_validate
 from rocketeval.stages.evolve.ask import Asked
 from rocketeval.stages.evolve.cost import Cost, count_cost, measured_use
-from rocketeval.stages.evolve.evolution import Confidence, Figures, as_json, figures_of
+from rocketeval.stages.evolve.evolution import Confidence, Figures, Worth, as_json, figures_of
 from rocketeval.stages.evolve.history import Round, best_round
 from rocketeval.stages.evolve.rounds import Evolved
 from rocketeval.stages.evolve.split import Split, learned_from
 from rocketeval.stages.evolve.workshop import Workshop
+from rocketeval.stages.evolve.worth import worth_of
 
 HELD_OUT = "evolve/held_out"
 """Folder of the sheets on the cases that are held out."""
@@ -57,6 +58,7 @@ class Finished:
     chosen: Chosen
     evaluator: Evaluator
     figures: Figures
+    worth: Worth
     confidence: Confidence | None
     cost: Cost
     failed: int
@@ -119,6 +121,7 @@ def _measure(
     whole = stacked(held_out.table.narrow(kept), seen.table.narrow(kept))
     evaluator = fit_evaluator(whole, settings)
     figures = figures_of(validation, chosen.overall.text)
+    worth = worth_of(figures)
     confidence = _confidence(validation, held_out.table)
     used = measured_use(workshop.store, HELD_OUT, held_out.sheets)
     cost = count_cost(
@@ -126,7 +129,7 @@ def _measure(
     )
     notes = {
         **_notes(workshop, split, evolved, evaluator, whole),
-        "figures": as_json(figures),
+        "figures": {**as_json(figures), "worth": worth.words},
         "confidence": as_json(confidence.rows) if confidence else [],
         "threshold": confidence.threshold if confidence else None,
         "cost": as_json(cost),
@@ -137,6 +140,7 @@ def _measure(
         chosen,
         evaluator.documented(judges, notes),
         figures,
+        worth,
         confidence,
         cost,
         sum(facts["failed"] for one in (seen, held_out) for facts in one.sheets.values()),

@@ -112,6 +112,7 @@ def _evolution(
         best_round=finished.chosen.best_round,
         stopped=evolved.stopped,
         figures=finished.figures,
+        worth=finished.worth,
         evaluator=describe_evaluator(evaluator),
         confidence=finished.confidence,
         cost=finished.cost,
