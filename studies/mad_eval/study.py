@@ -118,6 +118,7 @@ async def study(
     for published, line in PAPER.get(dataset, {}).items():
         say(f"paper: {published:40}{line}")
     found["origins"] = say_origins(pool, seen, held_out, config.evolve, say)
+    found["evolution"] = say_evolution(store, say)
     return found
 
 
@@ -200,6 +201,30 @@ def say_origins(
         importance, stability = standings[each.id]
         say(f"  {importance:.3f} {stability:4.0%}  {each.origin.value:9} {each.text}")
     return dict(worth)
+
+
+def say_evolution(store: RunStore, say: Callable[[str], None]) -> dict[str, Any]:
+    """Print what each round brought on the seen cases, and what a verdict costs."""
+    evolution = store.json_if_made("evolve/evolution")
+    assert evolution is not None
+    measures = [evolution["beginning"], *(done["after"] for done in evolution["rounds"])]
+    say("\nout-of-fold accuracy on the seen cases, before the first round and after each:")
+    say(
+        "  "
+        + ", ".join(f"{100 * one['value']:.1f} +- {100 * one['error']:.1f}" for one in measures)
+    )
+    say(f"best: round {evolution['best_round']}. On held-out cases: {evolution['worth']['words']}")
+    say("what the verdict on a pair takes           questions   prompt tokens")
+    cost = evolution["cost"]
+    names = {
+        "alone": "a pair that comes alone",
+        "here": "mean over this benchmark",
+        "single": "one prompt, a pair alone",
+    }
+    for name, words in names.items():
+        load = cost[name]
+        say(f"  {words:40}{load['calls']:10.1f}{load['prompt_tokens']:16,.0f}")
+    return {name: evolution[name] for name in ("beginning", "rounds", "best_round", "cost")}
 
 
 def shown(arm: Arm) -> str:

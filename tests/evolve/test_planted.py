@@ -138,7 +138,7 @@ def test_a_second_command_asks_nothing_and_a_person_is_heard(
     assert evolve(folder, planted, again).figures == evolution.figures
     assert (again.asked, again.written) == ({}, {})
     pool = evolution.pool_path
-    pool.write_text(pool.read_text() + "- text: Is the response short?\n")
+    pool.write_text(pool.read_text() + "  - text: Is the response short?\n")
     after = evolve(folder, planted, again, rounds=len(evolution.rounds))
     assert again.asked
     assert not again.written

@@ -86,7 +86,7 @@ def timeless(found: Evolution) -> Any:
 def edit_pool(run: Path, text: str) -> None:
     """Append an entry as a person does."""
     pool = run / "evolve" / "pool.yaml"
-    pool.write_text(pool.read_text() + f"- text: {text}\n")
+    pool.write_text(pool.read_text() + f"  - text: {text}\n")
 
 
 def test_what_is_left_in_the_run(finished: tuple[Path, Evolution, Engines]) -> None:
@@ -407,8 +407,8 @@ async def test_a_pool_that_cannot_be_read_any_more_is_left_as_it_is(
     engines.hears = when_first_written(lambda: edit_pool(config.run_path, "''"))
     with pytest.raises(ConfigError, match="perspective"):
         await evolve(config, engines)
-    assert pool.read_text().endswith("- text: ''\n")
-    pool.write_text(pool.read_text().removesuffix("- text: ''\n"))
+    assert pool.read_text().endswith("  - text: ''\n")
+    pool.write_text(pool.read_text().removesuffix("  - text: ''\n"))
     found = await evolve(config, engines)
     assert engines.written == finished[2].written
     assert timeless(found) == timeless(finished[1])
@@ -417,7 +417,8 @@ async def test_a_pool_that_cannot_be_read_any_more_is_left_as_it_is(
 async def test_an_entry_of_another_run_counts_as_a_persons(run_folder: Path) -> None:
     """A later round than this run has done: it is not dropped, and its worth is found out here."""
     run = run_folder / "runs" / "planted"
-    edit_pool(run, f"{PERSON}\n  origin: failures\n  form: graded\n  round: 2\n  importance: 0.9")
+    fields = (PERSON, "origin: failures", "form: graded", "round: 2", "importance: 0.9")
+    edit_pool(run, "\n    ".join(fields))
     found = await evolve(planted_config(run_folder), Engines())
     assert (found.pool.people, found.pool.new_people, found.pool.elsewhere) == (1, 1, 1)
     (added,) = [each for each in read_pool(found.pool_path) if each.text == PERSON]
