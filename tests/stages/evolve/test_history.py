@@ -44,6 +44,7 @@ def test_what_is_written_is_read_again(tmp_path: Path) -> None:
     history = History(tmp_path / "evolve" / "rounds.jsonl")
     assert history.read("s") == []
     history.append(a_round(1, 0.5, 0.6))
+    assert history.path.read_text().count("\n") == 1
     with history.path.open("ab") as stream:
         stream.write(b'{"round": 2, "spl')
     history.append(a_round(2, 0.6, 0.7))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import orjson
 
@@ -13,11 +13,18 @@ import orjson
 def append_line(path: Path, row: Mapping[str, Any]) -> None:
     """Add a line of JSON, durably."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    # The newline in front keeps a torn line from swallowing this one.
-    line = b"\n" + orjson.dumps(row) + b"\n"
-    with path.open("ab", buffering=0) as stream:
-        stream.write(line)
+    with path.open("ab+", buffering=0) as stream:
+        # A torn line is ended, or it would swallow this one.
+        stream.write(_end_of_torn(stream) + orjson.dumps(row) + b"\n")
         os.fsync(stream.fileno())
+
+
+def _end_of_torn(stream: IO[bytes]) -> bytes:
+    """Return what ends the last line of a file, where a kill left it without an end."""
+    if stream.seek(0, os.SEEK_END) == 0:
+        return b""
+    stream.seek(-1, os.SEEK_END)
+    return b"" if stream.read(1) == b"\n" else b"\n"
 
 
 def read_lines(path: Path) -> Iterator[Any]:
