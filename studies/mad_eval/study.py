@@ -4,9 +4,10 @@
     python studies/mad_eval/study.py studies/mad_eval/pandalm.yaml --record pandalm
 
 Works on a run that `rocketeval evolve` has finished; its judge must be there. The held-out cases
-are cross-validated with the seeds alone and with the pool of the best round: as `evolve` does it,
-and with two, three and four experts whether validation wants them or not. What is paid for is not
-asked again.
+are cross-validated with the perspectives that evolution kept and with the seeds among them: as
+`evolve` does it, and with two, three and four experts whether validation wants them or not. With
+`--whole`, the pool of the best round and all seeds take their place, which asks more questions.
+What is paid for is not asked again.
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ def main() -> None:
     parser.add_argument("--record", metavar="NAME", help="write recorded/NAME.txt and .json")
     parser.add_argument("--judge", help="another judge; its run has its name in front")
     parser.add_argument("--base-url", help="where it is served")
-    parser.add_argument("--seeds", action="store_true", help="ask the seeds alone")
+    parser.add_argument("--whole", action="store_true", help="ask all of the best round's pool")
     given = parser.parse_args()
     config = load_config(given.config)
     dataset = given.config.stem
@@ -79,7 +80,7 @@ def main() -> None:
         print(line, flush=True)
         lines.append(line)
 
-    found = asyncio.run(study(config, dataset, say, seeds_alone=given.seeds))
+    found = asyncio.run(study(config, dataset, say, whole=given.whole))
     if given.record:
         RECORDED.mkdir(exist_ok=True)
         (RECORDED / f"{given.record}.txt").write_text("\n".join(lines) + "\n")
@@ -88,24 +89,25 @@ def main() -> None:
 
 
 async def study(
-    config: RunConfig, dataset: str, say: Callable[[str], None], *, seeds_alone: bool
+    config: RunConfig, dataset: str, say: Callable[[str], None], *, whole: bool
 ) -> dict[str, Any]:
     """Print the tables of one benchmark and judge; return them as data."""
     store = RunStore(config.run_path)
-    pool = whole_pool(config, seeds_alone=seeds_alone)
-    seen, held_out = await tables(store, config, pool)
+    pool = chosen_pool(store, whole=whole)
+    overall = next(each for each in read_pool(store.pool_path) if each.text == OVERALL)
+    seen, held_out = await tables(store, config, pool.add([overall])[0])
     say(f"{dataset}, judge {config.judge.model}, {config.evolve.asking}, {config.evolve.answers}")
     say(
         f"{len(held_out):,} held-out cases of {len(set(held_out.query_ids))} queries, "
         f"{len(seen):,} seen of {len(set(seen.query_ids))}; gold a/tie/b of the held-out: "
         + "/".join(str(int((held_out.gold == side).sum())) for side in (1, 0, -1))
     )
-    overall = next(each.id for each in held_out.about_responses if each.text == OVERALL)
+    say("perspectives: " + ("all of the best round" if whole else "those that evolution kept"))
     found: dict[str, Any] = {"dataset": dataset, "judge": config.judge.model}
     for name, ids in pools(pool).items():
         some = held_out.narrow(ids)
         say(f"\n{name}: {some.answers.shape[1]} about responses, {some.traits.shape[1]} on queries")
-        arms, chosen = validate(some, seen.narrow(ids), config.evolve, overall)
+        arms, chosen = validate(held_out, seen, config.evolve, overall.id, ids)
         say(f"{'':36}accuracy in %         macro-F1  rho    tau    to without experts")
         for arm, row in arms.items():
             say(f"{arm:36}{shown(row)}")
@@ -122,21 +124,24 @@ async def study(
     return found
 
 
-def whole_pool(config: RunConfig, *, seeds_alone: bool) -> Pool:
-    """Return the pool of the run's best round, or its seeds alone."""
-    store = RunStore(config.run_path)
+def chosen_pool(store: RunStore, *, whole: bool) -> Pool:
+    """Return what evolution kept, or all perspectives of the run's best round."""
     found = store.json_if_made("evolve/evolution")
     if found is None:
         raise SystemExit(f"{store.path} is not evolved yet: run `rocketeval evolve` first.")
-    last = 0 if seeds_alone else found["best_round"]
-    return Pool(each for each in read_pool(store.pool_path) if each.round <= last)
+    pool = read_pool(store.pool_path)
+    if whole:
+        return Pool(each for each in pool if each.round <= found["best_round"])
+    kept = {each["id"] for each in found["evaluator"]["perspectives"]}
+    return Pool(each for each in pool if each.id in kept)
 
 
 def pools(pool: Pool) -> dict[str, list[str]]:
     """Return the ids of the seeds, and of the whole pool if there is more."""
     seeds = [each.id for each in pool if each.round == 0]
     every = [each.id for each in pool]
-    return {"seeds": seeds} if len(seeds) == len(every) else {"seeds": seeds, "evolved": every}
+    found = {"the seeds of these": seeds, "all of these": every}
+    return {"seeds": seeds} if len(seeds) == len(every) else found
 
 
 async def tables(store: RunStore, config: RunConfig, pool: Pool) -> tuple[CaseTable, CaseTable]:
@@ -154,14 +159,19 @@ async def tables(store: RunStore, config: RunConfig, pool: Pool) -> tuple[CaseTa
 
 
 def validate(
-    held_out: CaseTable, seen: CaseTable, settings: EvolveConfig, overall: str
+    held_out: CaseTable,
+    seen: CaseTable,
+    settings: EvolveConfig,
+    overall: str,
+    kept: Sequence[str],
 ) -> tuple[dict[str, Arm], Validation]:
     """Return all arms, and the validation in which the number of experts is chosen."""
-    chosen = cross_validate(held_out, settings, learn_also=seen, overall=overall)
+    chosen = cross_validate(held_out, settings, learn_also=seen, overall=overall, kept=kept)
     arms = dict(chosen.arms)
     for count in FORCED:
         forced = settings.model_copy(update={"experts": (count,)})
-        arms[f"{count} experts"] = cross_validate(held_out, forced, learn_also=seen).arms[WITH]
+        found = cross_validate(held_out, forced, learn_also=seen, kept=kept)
+        arms[f"{count} experts"] = found.arms[WITH]
     return arms, chosen
 
 
@@ -187,7 +197,9 @@ def say_origins(
     """Print what perspectives of each origin are worth, and the most important ones."""
     from rocketeval.evolve.columns import stacked
 
-    standings = weigh_perspectives(stacked(held_out, seen), settings).by_id()
+    ids = [each.id for each in pool]
+    both = stacked(held_out.narrow(ids), seen.narrow(ids))
+    standings = weigh_perspectives(both, settings).by_id()
     worth: dict[str, list[float]] = defaultdict(list)
     about = pool.of(Kind.RESPONSE)
     for each in about:
