@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from rocketeval.cli.words import failed
+from pathlib import Path
+
+import pytest
+
+from rocketeval.cli.words import failed, near
 from rocketeval.names import counted
 from rocketeval.records import Failure
 
@@ -17,3 +21,15 @@ def test_the_word_fits_the_number() -> None:
     """One query, two queries."""
     assert counted(1, "query", "queries") == "1 query"
     assert counted(2000, "query", "queries") == "2,000 queries"
+
+
+def test_a_path_is_told_without_detours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Unless the detour leads through a link, where the short form would be another file."""
+    (tmp_path / "configs").mkdir()
+    (tmp_path / "elsewhere" / "deep").mkdir(parents=True)
+    (tmp_path / "linked").symlink_to(tmp_path / "elsewhere" / "deep")
+    monkeypatch.chdir(tmp_path)
+    assert near(tmp_path / "configs" / ".." / "runs" / "demo") == "runs/demo"
+    assert near(Path("configs/../runs")) == "runs"
+    assert near(Path("linked/../runs")) == "linked/../runs"
+    assert near(Path("/somewhere/else")) == "/somewhere/else"

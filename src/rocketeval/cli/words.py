@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -45,6 +46,10 @@ def near(path: Path) -> str:
     """Return a path as a person would type it: from the working directory where it lies below."""
     here = Path.cwd()
     whole = here / path
+    shorter = Path(os.path.normpath(whole))
+    # Behind a link, `..` leads elsewhere than it looks.
+    if shorter.resolve() == whole.resolve():
+        whole = shorter
     return str(whole.relative_to(here) if whole.is_relative_to(here) else path)
 
 
