@@ -106,7 +106,8 @@ async def study(
     found: dict[str, Any] = {"dataset": dataset, "judge": config.judge.model}
     for name, ids in pools(pool).items():
         some = held_out.narrow(ids)
-        say(f"\n{name}: {some.answers.shape[1]} about responses, {some.traits.shape[1]} on queries")
+        counts = some.answers.shape[1], some.traits.shape[1]
+        say(f"\n{name}: {counts[0]} about responses, {counts[1]} about queries")
         arms, chosen = validate(held_out, seen, config.evolve, overall.id, ids)
         say(f"{'':36}accuracy in %         macro-F1  rho    tau    to without experts")
         for arm, row in arms.items():
@@ -125,15 +126,20 @@ async def study(
 
 
 def chosen_pool(store: RunStore, *, whole: bool) -> Pool:
-    """Return what evolution kept, or all perspectives of the run's best round."""
+    """Return what evolution kept about responses, or all; and all about queries, which is cheap.
+
+    Of the questions about queries evolution keeps those that help; forced experts get them all.
+    """
     found = store.json_if_made("evolve/evolution")
     if found is None:
         raise SystemExit(f"{store.path} is not evolved yet: run `rocketeval evolve` first.")
-    pool = read_pool(store.pool_path)
-    if whole:
-        return Pool(each for each in pool if each.round <= found["best_round"])
     kept = {each["id"] for each in found["evaluator"]["perspectives"]}
-    return Pool(each for each in pool if each.id in kept)
+    return Pool(
+        each
+        for each in read_pool(store.pool_path)
+        if each.round <= found["best_round"]
+        and (whole or each.kind is Kind.QUERY or each.id in kept)
+    )
 
 
 def pools(pool: Pool) -> dict[str, list[str]]:

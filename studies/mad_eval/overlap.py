@@ -1,0 +1,44 @@
+"""How many held-out queries had their mistakes shown when the optimizer's record was written.
+
+    python studies/mad_eval/overlap.py > studies/mad_eval/recorded/overlap.txt
+
+The record was made on the whole benchmarks, the tables on the first queries of them. Who is seen is
+drawn by what a query says, so that the two splits agree but for a few.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+from rocketeval.config import RunConfig, load_config
+from rocketeval.pipeline import Run
+from rocketeval.stages.evolve.split import Split, split_cases
+from rocketeval.store.run import RunStore
+
+HERE = Path(__file__).parent
+
+
+def main() -> None:
+    for name in ("pandalm", "mt_bench"):
+        config = load_config(HERE / f"{name}.yaml")
+        now, then = split_of(config, config.benchmark.limit), split_of(config, None)
+        held_out = {case.query_id for case in now.held_out}
+        shown = {case.query_id for case in then.seen}
+        print(
+            f"{name}: {len(held_out & shown)} of {len(held_out)} held-out queries are among the "
+            f"{len(shown)} seen ones of the whole benchmark"
+        )
+
+
+def split_of(config: RunConfig, limit: int | None) -> Split:
+    """Return who is seen and who is held out of the first so many queries."""
+    benchmark = config.benchmark.model_copy(update={"limit": limit})
+    with tempfile.TemporaryDirectory() as folder:
+        some = config.model_copy(update={"benchmark": benchmark, "output": Path(folder)})
+        Run(some).load()
+        return split_cases(RunStore(some.run_path).inputs, some.evolve)
+
+
+if __name__ == "__main__":
+    main()
