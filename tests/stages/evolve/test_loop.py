@@ -29,7 +29,7 @@ from rocketeval.errors import (
 )
 from rocketeval.evolve.artifact import load_evaluator
 from rocketeval.evolve.grow import SPACES, ForestSettings
-from rocketeval.evolve.perspective import Origin
+from rocketeval.evolve.perspective import Kind, Origin
 from rocketeval.evolve.pool_file import read_pool
 from rocketeval.pipeline import Run
 from rocketeval.records import Answer, GradingTask
@@ -128,6 +128,19 @@ def test_the_figures_rest_on_cases_the_optimizer_never_saw(
     held_out = store.inside("evolve/held_out", "each-graded").inputs.queries
     assert not {query.text for query in held_out.values()} & texts
     assert len(held_out) == found.held_out.queries
+
+
+def test_all_questions_about_queries_are_asked_of_held_out_ones(
+    finished: tuple[Path, Evolution, Engines],
+) -> None:
+    """Few queries are seen, and what told none of them apart may tell others apart."""
+    folder, found, _ = finished
+    run = folder / "runs" / "planted"
+    pool = read_pool(run / "evolve" / "pool.yaml").of(Kind.QUERY)
+    asked = RunStore(run).inside("evolve/held_out", "queries").inputs.checklists()
+    wanted = {each.text for each in pool if each.round <= found.best_round}
+    assert {frozenset(one.items) for one in asked.values()} == {frozenset(wanted)}
+    assert any(not each.importance for each in pool)
 
 
 async def test_a_second_command_asks_nothing(

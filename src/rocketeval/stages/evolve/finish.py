@@ -85,7 +85,11 @@ def choose(
     rounds: tuple[Round, ...],
     settings: EvolveConfig,
 ) -> Chosen:
-    """Return what is kept of the best round's pool, and of what people added."""
+    """Return what is kept of the best round's pool, and of what people added.
+
+    Questions about queries stay, as many as may be: one costs a question a query, and the queries
+    that are seen are too few to say that it will never help.
+    """
     best = best_round(rounds)
     there = Pool(each for each in pool if each.round <= best or each.origin is Origin.PERSON)
     if len(there) < len(pool):
@@ -93,6 +97,9 @@ def choose(
         there = there.weigh(standings.by_id())
         kept = standings.keep(settings.most_about_responses, settings.most_about_queries)
     chosen = tuple(there[name] for name in kept)
+    routing = [each for each in chosen if each.kind is Kind.QUERY]
+    others = [each for each in there.of(Kind.QUERY) if each not in routing]
+    chosen += tuple(others[: settings.most_about_queries - len(routing)])
     return Chosen(best, chosen, _overall(there, chosen))
 
 
