@@ -128,18 +128,16 @@ async def study(
 def chosen_pool(store: RunStore, *, whole: bool) -> Pool:
     """Return what evolution kept about responses, or all; and all about queries, which is cheap.
 
-    Of the questions about queries evolution keeps those that help; forced experts get them all.
+    In the order in which evolution has them: forests draw their columns by place.
     """
     found = store.json_if_made("evolve/evolution")
     if found is None:
         raise SystemExit(f"{store.path} is not evolved yet: run `rocketeval evolve` first.")
-    kept = {each["id"] for each in found["evaluator"]["perspectives"]}
-    return Pool(
-        each
-        for each in read_pool(store.pool_path)
-        if each.round <= found["best_round"]
-        and (whole or each.kind is Kind.QUERY or each.id in kept)
-    )
+    kept = [each["id"] for each in found["evaluator"]["perspectives"]]
+    there = [each for each in read_pool(store.pool_path) if each.round <= found["best_round"]]
+    known = {each.id: each for each in there}
+    others = (each for each in there if each.kind is Kind.QUERY or whole)
+    return Pool(known[name] for name in kept).add(each for each in others if each.id not in kept)[0]
 
 
 def pools(pool: Pool) -> dict[str, list[str]]:
