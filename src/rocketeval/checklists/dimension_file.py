@@ -14,7 +14,6 @@ dimensions:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from importlib import resources
 from pathlib import Path
 from typing import Annotated, Self
 
@@ -22,6 +21,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from rocketeval.config import Section, parse_options, read_yaml
 from rocketeval.errors import ConfigError
+from rocketeval.packaged import PackagedFiles
 from rocketeval.prompts.parse import is_question
 from rocketeval.registry import nearest
 
@@ -29,7 +29,7 @@ LONGEST_NAME = 80
 LONGEST_TEXT = 2000
 LONGEST_QUESTION = 500
 MOST_BYTES = 1 << 20
-ENDINGS = (".yaml", ".yml")
+_PACKAGED = PackagedFiles("rocketeval.checklists", "dimensions")
 """What tells a file of the user's from the name of a packaged one."""
 
 
@@ -139,26 +139,13 @@ def packaged_files() -> list[str]:
     >>> packaged_files()
     ['dialogue', 'summarization']
     """
-    folder = resources.files("rocketeval.checklists") / "dimensions"
-    return sorted(
-        entry.name.removesuffix(".yaml")
-        for entry in folder.iterdir()
-        if entry.name.endswith(".yaml")
-    )
+    return _PACKAGED.names()
 
 
 def load_dimensions(file: str) -> DimensionFile:
     """Return a packaged dimension file by its name, or the user's own by its path (`.yaml`)."""
-    if file.endswith(ENDINGS):
-        return _read(Path(file))
-    known = packaged_files()
-    if file not in known:
-        raise ConfigError(
-            f"author.options.file: there is no packaged dimension file {file!r}.",
-            hint=f"{nearest(file, known)} Or give the path of your own, which ends in .yaml.",
-        )
-    with resources.as_file(resources.files("rocketeval.checklists") / "dimensions") as folder:
-        return _read(folder / f"{file}.yaml")
+    unknown = "author.options.file: there is no packaged dimension file"
+    return _PACKAGED.read(file, _read, unknown=unknown)
 
 
 def _read(path: Path) -> DimensionFile:

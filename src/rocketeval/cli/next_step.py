@@ -70,13 +70,11 @@ class Typed:
 
     def of_judge(self, verb: str) -> str:
         """Return a command about the same judge."""
-        place = [] if self.config is None else [as_argument(Path(self.config))]
-        return shlex.join([PROGRAM, verb, *self.judge, *place])
+        return shlex.join([PROGRAM, verb, *self.judge, *self._place])
 
     def of_work(self, verb: str, *own: str) -> str:
         """Return a command that goes on judging in the same run, with the same judge."""
-        place = [] if self.config is None else [as_argument(Path(self.config))]
-        return shlex.join([PROGRAM, verb, *own, *self.run, *self.judge, *place])
+        return shlex.join([PROGRAM, verb, *own, *self.run, *self.judge, *self._place])
 
     def of_run(self, verb: str, *own: str, names: Sequence[str] = ()) -> str:
         """Return a command about the same run; `names` are words that may look like options."""
@@ -84,6 +82,10 @@ class Typed:
         places = [*names, *([] if self.config is None else [self.config])]
         dashes = ["--"] if any(place.startswith("-") for place in places) else []
         return shlex.join([PROGRAM, verb, *options, *dashes, *places])
+
+    @property
+    def _place(self) -> list[str]:
+        return [] if self.config is None else [as_argument(Path(self.config))]
 
 
 def next_step(outcome: Outcome, missing: Missing, typed: Typed) -> NextStep:

@@ -15,6 +15,7 @@ SINGLE_FITTED = {
     "scores": "single prompt, line fitted",
 }
 """What is learned of one prompt: two cut points between verdicts, or a line to the labels."""
+SINGLE_PROMPTS = (SINGLE, *SINGLE_FITTED.values())
 MEAN = "mean of perspectives"
 COMMONEST = "always the commonest verdict"
 

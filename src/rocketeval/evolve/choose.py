@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from rocketeval.config import EvolveConfig
 from rocketeval.evolve.cases import CaseTable, Floats
-from rocketeval.evolve.groups import by_query, query_numbers
+from rocketeval.evolve.groups import error_of_mean, query_numbers
 from rocketeval.evolve.grow import ForestSettings
 from rocketeval.evolve.panel import fit_panel, fit_router
 from rocketeval.evolve.predictions import Predictions, joined
@@ -54,7 +54,7 @@ def choose_experts(
         for count, said in _left_out(table, settings, forest, counts, mirrored=mirrored).items()
     }
     found = {count: float(given.mean()) for count, given in credit.items()}
-    errors = {count: _error(credit[count] - credit[1], table) for count in counts}
+    errors = {count: error_of_mean(credit[count] - credit[1], table.query_ids) for count in counts}
     allowed = [
         count
         for count in sorted(set(settings.experts))
@@ -102,9 +102,3 @@ def _left_out(
             panel = fit_panel(seen, router, lambda *_: small, settings.seed, mirrored=mirrored)
             parts[count].append((asked, panel.predict(new.answers, new.traits)))
     return {count: joined(found) for count, found in parts.items()}
-
-
-def _error(difference: Floats, table: CaseTable) -> float:
-    """The standard error of a mean over cases, those of one query being one draw."""
-    sums = by_query((difference - difference.mean())[:, None], table.query_ids)
-    return float(np.sqrt((sums**2).sum())) / len(difference)

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from rocketeval.evolve.baselines import SINGLE, SINGLE_FITTED
+from rocketeval.evolve.baselines import SINGLE_PROMPTS
 from rocketeval.evolve.described import DescribedConfidence, DescribedFigure, DescribedInterval
 from rocketeval.evolve.validate import WITH, WITHOUT
 
 OWN = "this evaluator"
 """How the arm with as many experts as each fold chose is called."""
 
-_SINGLE = {SINGLE, *SINGLE_FITTED.values()}
 _LOADS = {
     "alone": "a {} that comes alone",
     "here": "a {} of its benchmark, where some share a query or a response",
@@ -68,7 +67,7 @@ def _notes(arm: Mapping[str, Any], found: Mapping[str, Any]) -> Iterator[str]:
         yield f"{found['cases']:,} cases of {found['queries']:,} queries"
         if found.get("worth"):
             yield found["worth"].rstrip(".")
-    if arm["name"] in _SINGLE:
+    if arm["name"] in SINGLE_PROMPTS:
         yield found["overall"]
     gain = _interval(arm["gain"])
     if arm["name"] != WITHOUT and gain is not None:

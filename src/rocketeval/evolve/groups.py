@@ -43,3 +43,13 @@ def by_query(values: Floats, query_ids: Sequence[str]) -> Floats:
     sums = np.zeros((int(numbers.max(initial=-1)) + 1, values.shape[1]))
     np.add.at(sums, numbers, values)
     return sums
+
+
+def error_of_mean(values: Floats, query_ids: Sequence[str]) -> float:
+    """Return the standard error of a mean over cases, those of one query being one draw.
+
+    >>> error_of_mean(np.array([1.0, 1.0, 0.0, 0.0]), ["q1", "q1", "q2", "q2"])
+    0.3535533905932738
+    """
+    sums = by_query((values - values.mean())[:, None], query_ids)
+    return float(np.sqrt((sums**2).sum())) / len(values)

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from importlib import resources
-from pathlib import Path
 
-from rocketeval.errors import ConfigError
 from rocketeval.evolve.forms import in_forms
 from rocketeval.evolve.perspective import Form, Perspective, Pool
 from rocketeval.evolve.pool_file import read_pool
-from rocketeval.registry import nearest
+from rocketeval.packaged import PackagedFiles
 
-ENDINGS = (".yaml", ".yml")
-"""What tells a file of the user's from the name of a packaged one."""
+_SEEDS = PackagedFiles("rocketeval.evolve", "seeds")
 
 
 def packaged_seeds() -> list[str]:
@@ -22,12 +18,7 @@ def packaged_seeds() -> list[str]:
     >>> packaged_seeds()
     ['guidelines', 'presets', 'prompts']
     """
-    folder = resources.files("rocketeval.evolve") / "seeds"
-    return sorted(
-        entry.name.removesuffix(".yaml")
-        for entry in folder.iterdir()
-        if entry.name.endswith(".yaml")
-    )
+    return _SEEDS.names()
 
 
 def seed_pool(names_or_paths: Sequence[str], forms: tuple[Form, ...]) -> Pool:
@@ -41,19 +32,7 @@ def seed_pool(names_or_paths: Sequence[str], forms: tuple[Form, ...]) -> Pool:
     """
     listed: list[Perspective] = []
     for name in names_or_paths:
-        listed += _seeds(name)
+        unknown = "evolve.seeds: there are no packaged perspectives"
+        listed += _SEEDS.read(name, read_pool, unknown=unknown)
     pool, _ = Pool().add(in_forms(listed, forms))
     return pool
-
-
-def _seeds(name: str) -> Pool:
-    if name.endswith(ENDINGS):
-        return read_pool(Path(name))
-    known = packaged_seeds()
-    if name not in known:
-        raise ConfigError(
-            f"evolve.seeds: there are no packaged perspectives {name!r}.",
-            hint=f"{nearest(name, known)} Or give the path of your own, which ends in .yaml.",
-        )
-    with resources.as_file(resources.files("rocketeval.evolve") / "seeds") as folder:
-        return read_pool(folder / f"{name}.yaml")

@@ -9,13 +9,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from rocketeval.config import EvolveConfig
 from rocketeval.cost import usage_facts
 from rocketeval.evolve.cases import CaseTable
 from rocketeval.evolve.choose import credit_of
-from rocketeval.evolve.groups import by_query
+from rocketeval.evolve.groups import error_of_mean
 from rocketeval.evolve.optimizer import Optimizer
 from rocketeval.evolve.perspective import Origin, Perspective, Pool
 from rocketeval.evolve.predictions import Predictions
@@ -215,9 +213,7 @@ def make_view(pool: Pool, asked: Asked, settings: EvolveConfig) -> View:
 def measure(table: CaseTable, said: Predictions) -> Measured:
     """Return the accuracy of pairs, or the rank correlation of labels, with its standard error."""
     credit = credit_of(said, table.gold)
-    value = float(credit.mean())
-    sums = by_query((credit - value)[:, None], table.query_ids)
-    return Measured(value, float(np.sqrt((sums**2).sum())) / len(credit))
+    return Measured(float(credit.mean()), error_of_mean(credit, table.query_ids))
 
 
 def _of_round(pool: Pool, number: int) -> list[str]:

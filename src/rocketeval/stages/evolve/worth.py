@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import math
 
-from rocketeval.evolve.baselines import COMMONEST, SINGLE, SINGLE_FITTED
+from rocketeval.evolve.baselines import COMMONEST, SINGLE_PROMPTS
 from rocketeval.evolve.validate import WITH
 from rocketeval.records import Interval
 from rocketeval.stages.evolve.evolution import ArmFigures, Figures, Worth
-
-SINGLE_PROMPTS = (SINGLE, *SINGLE_FITTED.values())
 
 
 def worth_of(figures: Figures) -> Worth:
