@@ -16,7 +16,9 @@ from pathlib import Path
 from typing import Any
 
 
-def start(gguf: Path, name: str, port: int, slots: int, context: int) -> Any:
+def start(
+    gguf: Path, name: str, port: int, slots: int, context: int, threads: int | None = None
+) -> Any:
     """Give the running server; it answers HTTP for as long as the object lives."""
     try:
         import xllamacpp
@@ -32,6 +34,8 @@ def start(gguf: Path, name: str, port: int, slots: int, context: int) -> Any:
     params.port = port
     params.n_parallel = slots
     params.n_ctx = context * slots
+    if threads is not None:
+        params.cpuparams.n_threads = threads
     # One prefix a slot is the cache a checklist needs; the default keeps up to 8 GB of old prompts.
     params.cache_ram_mib = 0
     # There is no key on this server: give web pages no way to it.
@@ -68,12 +72,20 @@ def main() -> int:
     parser.add_argument("--name", help="name the judge is served under (default: the file's stem)")
     parser.add_argument("--slots", type=int, default=1, help="requests at once, each with a cache")
     parser.add_argument("--context", type=int, default=4096, help="tokens per slot")
+    parser.add_argument("--threads", type=int, help="processor threads (default: llama.cpp's own)")
     arguments = parser.parse_args()
     if not arguments.gguf.is_file():
         parser.error(f"{arguments.gguf} is not a file; fetch_weights.py gets one.")
 
     name = arguments.name or arguments.gguf.stem
-    server = start(arguments.gguf, name, arguments.port, arguments.slots, arguments.context)
+    server = start(
+        arguments.gguf,
+        name,
+        arguments.port,
+        arguments.slots,
+        arguments.context,
+        arguments.threads,
+    )
     sys.stdout.write(f"ready {server.listening_address}/v1 {name}\n")
     sys.stdout.flush()
     wait_for_stop_signal()

@@ -55,16 +55,21 @@ SAME = ("scores.parquet", "scores.jsonl", "ranking.csv")
 class Server:
     """A judge's server as a process that can be killed and come back."""
 
-    def __init__(self, log: Path, latency: float) -> None:
+    def __init__(self, log: Path, latency: float, holds_after: int | None = None) -> None:
         self.log = log
         self._latency = latency
+        self._holds_after = holds_after
         self._port = free_port()
         self.url = f"http://127.0.0.1:{self._port}/v1"
         self.start()
 
     def start(self) -> None:
-        self._process = Served(self._port, self.log, self._latency)
+        self._process = Served(self._port, self.log, self._latency, self._holds_after)
         self._process.wait_until_ready()
+
+    def release(self) -> None:
+        """Let it answer what it keeps waiting."""
+        self._process.release()
 
     def kill(self) -> None:
         self._process.kill()

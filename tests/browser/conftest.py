@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from support.command import cli
 
@@ -25,6 +25,9 @@ benchmark: {path: demo/benchmark}
 judge: {engine: scripted, model: scripted}
 ranking: {bootstrap: 100}
 """
+
+# A busy machine needs longer than the five seconds of the default.
+expect.set_options(timeout=30_000)
 
 Opener = Callable[..., Page]
 

@@ -34,6 +34,7 @@ def test_dark_is_dark_and_the_button_changes_it(opened: Opener) -> None:
     paper = "getComputedStyle(document.body).backgroundColor"
     dark = page.evaluate(paper)
     page.locator("button.theme").click()
+    page.wait_for_function(f"{paper} !== '{dark}'")
     light = page.evaluate(paper)
     assert sum(map(int, dark[4:-1].split(","))) < 150 < 600 < sum(map(int, light[4:-1].split(",")))
 

@@ -15,6 +15,7 @@ import pytest
 from fakes import batch_server
 from fakes.openai_server import MODEL, FakeOpenAI, serving, status, yes_no
 from rocketeval.doctor.gold import GOLD
+from support.forked import run_forked
 
 RIGHT = {
     item: right for case in GOLD for item, right in zip(case.items, case.expected, strict=True)
@@ -33,12 +34,9 @@ def doctor(
     folder: Path, *args: str, code: int = 0, env: dict[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
     """Run the command in `folder`; the exit code must be `code`."""
-    command = [sys.executable, "-m", "rocketeval.cli.main", "doctor", *args]
     plain = {name: value for name, value in os.environ.items() if name != "OPENAI_BASE_URL"}
     environment = {**plain, "PYTHONIOENCODING": "utf-8", "OPENAI_API_KEY": SECRET, **(env or {})}
-    done = subprocess.run(
-        command, cwd=folder, capture_output=True, timeout=120, env=environment, encoding="utf-8"
-    )
+    done = run_forked(folder, ("doctor", *args), environment)
     assert done.returncode == code, done.stdout + done.stderr
     assert "Traceback" not in done.stderr
     assert SECRET not in done.stdout + done.stderr

@@ -23,7 +23,7 @@ from fakes.openai_server import MODEL
 from rocketeval import Observer, Run, RunConfig
 from rocketeval.distributed.staging import open_staging
 from rocketeval.errors import EngineUnavailable, Stopped
-from rocketeval.records import Failure, Status
+from rocketeval.records import Failure, Status, Usage
 from rocketeval.store.run import RunStore
 from support.make import make_config, write_jsonl
 
@@ -31,6 +31,11 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 KEY = "OPENAI_API_KEY"
 SAME = ("scores.parquet", "scores.jsonl", "ranking.csv", "ranking.json")
 TASKS = 96
+ITEMS = 2
+SURELY_HALF_WAY = TASKS // 4
+"""When a held server has answered half of all prompts, more tasks than this are judged."""
+SETTLED_SECONDS = 3.0
+"""After so long without news, every worker has told what it has in flight."""
 
 
 @pytest.fixture(scope="module")
@@ -50,24 +55,32 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[Server]:
-    """A judge behind HTTP, in a process of its own."""
-    started = Server(tmp_path / "answered.jsonl", 0.1)
+    """A judge behind HTTP, in a process of its own, that stops half-way until it is released."""
+    started = Server(tmp_path / "answered.jsonl", 0.02, holds_after=TASKS // 2 * ITEMS)
     yield started
     started.kill()
 
 
 class Heard(Observer):
-    """Counts what a run tells, and does something when enough is finished."""
+    """Counts what a run tells, and does something when enough is finished and nothing moves."""
 
-    def __init__(self, at: int = 0, action: Callable[[], None] | None = None) -> None:
+    def __init__(
+        self, at: int = 0, action: Callable[[], None] | None = None, still: float = 0.0
+    ) -> None:
         self.judged_elsewhere = 0
         self.failures: list[Failure] = []
         self._at = at
         self._action = action
+        self._still = still
+        self._moved = time.monotonic()
 
     def counted(self, judgments: int, missing: Mapping[Status, int]) -> None:
         self.judged_elsewhere += judgments
-        if self._action is not None and self.judged_elsewhere >= self._at:
+        self._moved = time.monotonic()
+
+    def spent(self, usage: Usage) -> None:
+        still = time.monotonic() - self._moved
+        if self._action and self.judged_elsewhere >= self._at and still >= self._still:
             action, self._action = self._action, None
             action()
 
@@ -137,21 +150,21 @@ def test_nothing_is_lost_with_a_worker_and_a_node(
         kill(cluster.judges()[0])
         cluster.remove_node()
         cluster.add_node()
+        server.release()
         staged = RunStore(folder / "runs" / "faults").path / "distributed"
         files = [path for path in staged.rglob("*") if path.is_file()]
         assert files
         leaks.extend(path for path in files if os.environ[KEY].encode() in path.read_bytes())
 
-    run = Run(
-        config(folder, "faults", judge=http_judge(server)), observer=Heard(TASKS // 4, strike)
-    )
+    heard = Heard(SURELY_HALF_WAY, strike, SETTLED_SECONDS)
+    run = Run(config(folder, "faults", judge=http_judge(server)), observer=heard)
     facts = asyncio.run(run.to_judgments())
     assert_whole(run.store)
     assert facts["judged"] == TASKS
     again = facts["ray"]["asked_again"]
     assert 0 < again < TASKS // 2
     answered = Counter(server.log.read_text().splitlines())
-    assert len(answered) == 2 * TASKS
+    assert len(answered) == ITEMS * TASKS
     assert not leaks
     logs = Path("/tmp/ray/session_latest/logs")
     assert not [
@@ -181,13 +194,14 @@ def test_a_killed_command_goes_on_where_it_was(
         return 0 if job is None else staging.folder(job.id).written()
 
     first = subprocess.Popen(command, cwd=folder, env=environment, stderr=subprocess.DEVNULL)
-    wait_until(lambda: durable() >= TASKS // 2, "the first batches")
+    wait_until(lambda: durable() >= SURELY_HALF_WAY, "the first batches")
     first.send_signal(signal.SIGKILL)
     first.wait(30)
     wait_until(lambda: not cluster.judges(), "the end of its workers")
+    server.release()
     assert not keys(store)
     kept = durable()
-    assert kept >= TASKS // 2
+    assert kept >= SURELY_HALF_WAY
     done = subprocess.run(
         [*command, "--json"], cwd=folder, env=environment, capture_output=True, text=True
     )
@@ -196,9 +210,9 @@ def test_a_killed_command_goes_on_where_it_was(
     assert_whole(store)
     assert facts["judged"] == TASKS
     answered = Counter(server.log.read_text().splitlines())
-    assert len(answered) == 2 * TASKS
+    assert len(answered) == ITEMS * TASKS
     # Without what was kept, at least that much would have been answered twice.
-    assert answered.total() - len(answered) < 2 * kept
+    assert answered.total() - len(answered) < ITEMS * kept
 
 
 def test_a_stopped_run_keeps_what_is_finished(cluster: LocalCluster, folder: Path) -> None:
@@ -207,7 +221,7 @@ def test_a_stopped_run_keeps_what_is_finished(cluster: LocalCluster, folder: Pat
         "engine": "scripted",
         "model": "slow",
         "concurrency": 2,
-        "options": {"delay": 0.4},
+        "options": {"delay": 1.0},
     }
     heard = Heard(8, lambda: run.stop.set())
     run = Run(config(folder, "stopped", judge=judge), observer=heard)
@@ -225,7 +239,7 @@ def test_a_judge_that_is_gone_ends_the_run(
 ) -> None:
     """Without a server the run says so, and what was finished is in the ledger."""
     judge = {**http_judge(server), "patience": 1}
-    run = Run(config(folder, "gone", judge=judge), observer=Heard(8, server.kill))
+    run = Run(config(folder, "gone", judge=judge), observer=Heard(SURELY_HALF_WAY, server.kill))
     with pytest.raises(EngineUnavailable, match="judgments are safe"):
         asyncio.run(run.to_judgments())
     found = keys(run.store)

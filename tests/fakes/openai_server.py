@@ -4,7 +4,8 @@ The engine's own probe questions are answered plainly: no fault is spent on them
 among the `chats`.
 
 In a test: `async with serving(FakeOpenAI()) as server`, then `server.fail(status(503), times=2)`.
-As a process of its own, to be killed: `python openai_server.py --port 8123 --log seen.jsonl`.
+As a process of its own, to be killed: `python openai_server.py --port 8123 --log seen.jsonl`; with
+`--holds-after` it keeps what comes later waiting until SIGUSR1.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import asyncio
 import hashlib
 import json
 import math
+import signal
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -86,10 +88,14 @@ class FakeOpenAI:
     latency: float = 0.0
     log: Path | None = None
     """Where every chat prompt is appended as a line of JSON once it was answered."""
+    holds_after: int | None = None
+    """So many chats are answered at once; those after them wait for `release`."""
+    release: asyncio.Event = field(default_factory=asyncio.Event)
     base_url: str = ""
     seen: list[Seen] = field(default_factory=list)
     most_in_flight: int = 0
     _in_flight: int = 0
+    _begun: int = 0
     _faults: deque[Fault] = field(default_factory=deque)
     _path_faults: dict[str, Fault] = field(default_factory=dict)
 
@@ -142,6 +148,9 @@ class FakeOpenAI:
             return web.json_response(self.reply(body["messages"][-1]["content"], body))
         fault = self._faults.popleft() if self._faults else None
         await asyncio.sleep(self.latency)
+        self._begun += 1
+        if self.holds_after is not None and self._begun > self.holds_after:
+            await self.release.wait()
         if fault is not None:
             return await fault(request)
         prompt = body["messages"][-1]["content"]
@@ -240,8 +249,12 @@ empty_choices = answer({"choices": []})
 without_logprobs = answer({"choices": [{"message": {"content": "Yes"}, "logprobs": None}]})
 
 
-async def _serve_for_ever(port: int, log: Path, latency: float) -> None:
-    async with serving(FakeOpenAI(latency=latency, log=log), port):
+async def _serve_for_ever(
+    port: int, log: Path, latency: float, holds_after: int | None = None
+) -> None:
+    fake = FakeOpenAI(latency=latency, log=log, holds_after=holds_after)
+    asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, fake.release.set)
+    async with serving(fake, port):
         print("ready", flush=True)  # noqa: T201 - the parent process waits for this line
         await asyncio.Event().wait()
 
@@ -251,5 +264,6 @@ if __name__ == "__main__":
     parser.add_argument("--port", type=int, required=True)
     parser.add_argument("--log", type=Path, required=True)
     parser.add_argument("--latency", type=float, default=0.005)
+    parser.add_argument("--holds-after", type=int)
     told = parser.parse_args()
-    asyncio.run(_serve_for_ever(told.port, told.log, told.latency))
+    asyncio.run(_serve_for_ever(told.port, told.log, told.latency, told.holds_after))

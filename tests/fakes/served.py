@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -12,11 +13,19 @@ from fakes import openai_server
 class Served:
     """One life of a server; it is started without waiting for it."""
 
-    def __init__(self, port: int, log: Path, latency: float | None = None) -> None:
+    def __init__(
+        self,
+        port: int,
+        log: Path,
+        latency: float | None = None,
+        holds_after: int | None = None,
+    ) -> None:
         command = [sys.executable, openai_server.__file__]
         command += ["--port", str(port), "--log", str(log)]
         if latency is not None:
             command += ["--latency", str(latency)]
+        if holds_after is not None:
+            command += ["--holds-after", str(holds_after)]
         self._process = subprocess.Popen(command, stdout=subprocess.PIPE)
         assert self._process.stdout is not None
         self._stdout = self._process.stdout
@@ -24,6 +33,10 @@ class Served:
     def wait_until_ready(self) -> None:
         """Wait for the line that says it listens."""
         assert self._stdout.readline() == b"ready\n"
+
+    def release(self) -> None:
+        """Let it answer what it keeps waiting."""
+        self._process.send_signal(signal.SIGUSR1)
 
     def kill(self) -> None:
         """Kill it like a power cut would."""

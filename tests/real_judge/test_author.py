@@ -8,14 +8,13 @@ for what is missing alone.
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from support.dimension_author import ONE_PART
+from support.forked import run_forked
 from support.make import QUERIES, write_benchmark
 
 from .server import ServedJudge
@@ -30,7 +29,7 @@ def prepare(folder: Path, judge: ServedJudge, **author: Any) -> None:
     if not (folder / "benchmark").exists():
         write_benchmark(folder / "benchmark")
     (folder / "own.yaml").write_text(ONE_PART)
-    engine = {"model": judge.name, "base_url": judge.base_url, "extra_body": {"max_tokens": 60}}
+    engine = {"model": judge.name, "base_url": judge.base_url, "extra_body": {"max_tokens": 40}}
     config = {
         "name": "demo",
         "benchmark": {"path": "benchmark"},
@@ -43,8 +42,7 @@ def prepare(folder: Path, judge: ServedJudge, **author: Any) -> None:
 
 def checklist(folder: Path) -> tuple[int, dict[str, Any], str]:
     """Run `rocketeval checklist`; return its exit code, its JSON and what it said beside it."""
-    command = [sys.executable, "-m", "rocketeval.cli.main", "checklist", "--json", "--limit", "2"]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=600)
+    done = run_forked(folder, ("checklist", "--json", "--limit", str(len(ASKED))))
     assert done.returncode in (0, 2, 3), done.stdout + done.stderr
     assert "Traceback" not in done.stderr
     return done.returncode, json.loads(done.stdout), done.stderr

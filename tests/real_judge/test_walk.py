@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 import subprocess
 import sys
@@ -16,6 +17,10 @@ from .server import ServedJudge
 
 ROOT = Path(__file__).parents[2]
 SHARED_DATA = Path(os.environ.get("ROCKETEVAL_SHARED_DATA", ROOT.parent / "shared" / "data"))
+
+
+BRIEF = '"question_id": 107'
+"""A question whose responses are short, so that a model on a few cores reads them soon."""
 
 
 def run_cli(config: Path, *args: str) -> str:
@@ -60,21 +65,38 @@ def test_the_quickstart_is_judged_by_a_real_model(judge_url: ServedJudge, tmp_pa
     assert (run / "report.html").stat().st_size > 10_000
 
 
+def beginning_with(question: str, data: Path, folder: Path) -> Path:
+    """Lay out MT-Bench with one of its questions first."""
+    folder.mkdir()
+    for file in data.iterdir():
+        (folder / file.name).symlink_to(file)
+    questions = folder / "questions.jsonl.gz"
+    with gzip.open(questions, "rt") as stream:
+        lines = sorted(stream, key=lambda line: question not in line)
+    assert question in lines[0]
+    questions.unlink()
+    with gzip.open(questions, "wt") as stream:
+        stream.writelines(lines)
+    return folder
+
+
 @pytest.mark.skipif(
     not (SHARED_DATA / "mt_bench").is_dir(), reason="MT-Bench is not beside this checkout"
 )
 def test_the_mt_bench_study_runs_with_a_real_model(judge_url: ServedJudge, tmp_path: Path) -> None:
-    """The study's own config, for one query and three candidates, has agreement and baselines."""
+    """The study's own config, for one brief query and three candidates: agreement, baselines."""
     base_url, model = judge_url
     study = yaml.safe_load((ROOT / "studies" / "mt_bench" / "first_turn.yaml").read_text())
-    study["benchmark"]["path"] = str(SHARED_DATA / "mt_bench")
-    study["benchmark"]["candidates"] = study["benchmark"]["candidates"][:3]
+    benchmark = study["benchmark"]
+    benchmark["path"] = str(beginning_with(BRIEF, SHARED_DATA / "mt_bench", tmp_path / "mt_bench"))
+    benchmark["candidates"] = benchmark["candidates"][:3]
     study |= {"output": str(tmp_path / "runs"), "cache": None}
     config = tmp_path / "study.yaml"
     config.write_text(yaml.safe_dump(study))
     shown = run_cli(config, "--limit", "1", "--judge", model, "--base-url", base_url)
     assert "agrees with" in shown
-    assert "longer response" in shown
-    rows = judgments(tmp_path / "runs" / "first_turn-first-1")
+    run = tmp_path / "runs" / "first_turn-first-1"
+    assert "longer response" in (run / "audit.json").read_text()
+    rows = judgments(run)
     assert {row["candidate"] for row in rows} == set(study["benchmark"]["candidates"])
     check_answers(rows)

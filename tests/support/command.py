@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from support.forked import run_forked
+
 SCRIPTED = """\
 name: {name}
 benchmark: {{path: benchmark}}
@@ -25,8 +27,7 @@ def run_scripted(folder: Path, *names: str) -> None:
 
 def cli(folder: Path, *args: str, code: int = 0) -> subprocess.CompletedProcess[str]:
     """Run the command in `folder`; the exit code must be `code`, and nothing a traceback."""
-    command = [sys.executable, "-m", "rocketeval.cli.main", *args]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120)
+    done = run_forked(folder, args)
     assert done.returncode == code, done.stdout + done.stderr
     assert "Traceback" not in done.stderr
     return done

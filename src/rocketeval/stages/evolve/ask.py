@@ -95,6 +95,7 @@ class Asker:
         responses = self._responses(cases)
         for number, (sheet, perspectives) in enumerate(sheets.items(), 1):
             self._observer.part_began(sheet.name, number, len(sheets))
+            self._observer.stage_entered("grade")
             inside = self._lay_out(sheet, perspectives, cases, responses)
             facts[sheet.name] = await self._grade(sheet, inside)
             judges[sheet.name] = inside.judge()
