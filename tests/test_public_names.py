@@ -27,18 +27,29 @@ def test_unknown_names_fail_as_usual() -> None:
         _ = rocketeval.evaluate
 
 
-def test_import_loads_nothing_heavy() -> None:
-    """`import rocketeval` and `--help` leave the heavy libraries alone."""
-    heavy = ["numpy", "scipy", "pyarrow", "pydantic", "aiohttp", "rich", "yaml", "sklearn"]
-    for start in (
-        "import rocketeval",
-        "import sys; sys.argv = ['rocketeval', '--help']\n"
-        "from rocketeval.cli.main import main\n"
-        "try: main()\nexcept SystemExit: pass",
-    ):
-        code = f"{start}\nimport sys; print([n for n in {heavy} if n in sys.modules])"
-        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-        assert done.stdout.splitlines()[-1] == "[]", done.stdout + done.stderr
+HELP = """
+import sys; sys.argv = {words}
+from rocketeval.cli.main import main
+try: main()
+except SystemExit: pass
+"""
+HEAVIEST = ("scipy", "sklearn", "pandas", "ray")
+HEAVY = (*HEAVIEST, "numpy", "pyarrow", "pydantic", "aiohttp", "rich", "yaml")
+
+
+@pytest.mark.parametrize(
+    ("start", "left_alone"),
+    [
+        ("import rocketeval", HEAVY),
+        (HELP.format(words=["rocketeval", "--help"]), HEAVY),
+        (HELP.format(words=["rocketeval", "run", "--help"]), HEAVIEST),
+    ],
+)
+def test_nothing_heavy_is_loaded_before_its_time(start: str, left_alone: tuple[str, ...]) -> None:
+    """Importing and asking for help leave the heavy libraries alone."""
+    code = f"{start}\nimport sys; print([n for n in {left_alone} if n in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stdout.splitlines()[-1] == "[]", done.stdout + done.stderr
 
 
 def test_the_error_tree_in_the_docstring_is_the_real_one() -> None:

@@ -42,7 +42,9 @@ def fetched_weights(judge: str) -> Path:
 @contextmanager
 def llamacpp_judge(gguf: Path, name: str, log: Path) -> Iterator[ServedJudge]:
     """Serve the file with llama.cpp on a free port for the length of the `with` block."""
-    command = [sys.executable, str(SCRIPTS / "serve_llamacpp.py"), str(gguf), "--name", name]
+    # One thread: two that wait for each other lose more than they gain beside other tests.
+    command = [sys.executable, str(SCRIPTS / "serve_llamacpp.py"), str(gguf)]
+    command += ["--name", name, "--threads", "1"]
     with (
         log.open("w") as errors,
         subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True) as process,

@@ -23,7 +23,8 @@ def align_answers(
 
     Whatever order the ledger is in, the same judgments give the same table.
     """
-    ledger = pa.concat_tables([_EMPTY, *(table.select(["key", "p_yes"]) for table in judgments)])
+    tables = (table.select(_LEDGER.names) for table in judgments)
+    ledger = pa.concat_tables([_LEDGER.empty_table(), *tables])
     ledger = ledger.combine_chunks()
     rows = pc.index_in(pa.array(keys, pa.string()), value_set=ledger["key"])
     lists = ledger["p_yes"].combine_chunks().take(rows)
@@ -49,7 +50,7 @@ def count_statuses(
 
     The ledger is read twice, so that the given keys are hashed once and not for every part.
     """
-    parts = [_EMPTY["key"], *(table["key"] for table in ledger_keys)]
+    parts = [_LEDGER.empty_table()["key"], *(table["key"] for table in ledger_keys)]
     stored = pa.chunked_array([chunk for part in parts for chunk in part.chunks], pa.string())
     wanted = pc.is_in(stored, value_set=pa.array(keys, pa.string()))
     counts: Counter[str] = Counter()
@@ -79,4 +80,4 @@ def score_table(
     )
 
 
-_EMPTY = pa.table({"key": pa.array([], pa.string()), "p_yes": pa.array([], pa.list_(pa.float64()))})
+_LEDGER = pa.schema({"key": pa.string(), "p_yes": pa.list_(pa.float64())})

@@ -107,7 +107,7 @@ def read_judged(cells: Cells, places: Sequence[int], judgments: Iterable[pa.Tabl
     parts = [
         table.filter(pc.is_in(table["key"], value_set=keys, skip_nulls=True)) for table in judgments
     ]
-    ledger = pa.concat_tables([_NONE, *parts]).combine_chunks()
+    ledger = pa.concat_tables([_LEDGER.empty_table(), *parts]).combine_chunks()
     width = len(cells.candidates)
     found = pc.fill_null(pc.index_in(keys, value_set=ledger["key"], skip_nulls=True), -1)
     lengths = pc.fill_null(pc.list_value_length(ledger["p_yes"]), 0)
@@ -146,13 +146,13 @@ def _one_array(column: pa.ChunkedArray) -> pa.Array:
     return pa.concat_arrays([pa.array([], column.type), *column.chunks])
 
 
-_NONE = pa.table(
+_LEDGER = pa.schema(
     {
-        "key": pa.array([], pa.string()),
-        "p_yes": pa.array([], pa.list_(pa.float64())),
-        "p_low": pa.array([], pa.list_(pa.float64())),
-        "p_high": pa.array([], pa.list_(pa.float64())),
-        "status": pa.array([], pa.list_(pa.string())),
-        "neutralised": pa.array([], pa.int32()),
+        "key": pa.string(),
+        "p_yes": pa.list_(pa.float64()),
+        "p_low": pa.list_(pa.float64()),
+        "p_high": pa.list_(pa.float64()),
+        "status": pa.list_(pa.string()),
+        "neutralised": pa.int32(),
     }
 )
