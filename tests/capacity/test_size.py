@@ -134,4 +134,5 @@ def test_the_round_amounts_and_the_run_stand_side_by_side() -> None:
 
 def test_a_plan_with_losses_is_the_same_twice() -> None:
     """The simulation is seeded: a plan can be quoted."""
-    assert plan_capacity(Given(), Measured()) == plan_capacity(Given(), Measured())
+    given = Given(replicas=4)
+    assert plan_capacity(given, Measured()) == plan_capacity(given, Measured())

@@ -102,7 +102,12 @@ def test_a_whole_run_without_a_server(judge_gguf: Path, tmp_path: Path) -> None:
     subprocess.run([sys.executable, "-m", "rocketeval.cli.main", *init], check=True)
     config = folder / "rocketeval.yaml"
     settings = yaml.safe_load(config.read_text())
-    settings["judge"] = {"engine": "llamacpp", "model": str(judge_gguf), "min_mass": 0.0, "options": {"threads": 1}}
+    settings["judge"] = {
+        "engine": "llamacpp",
+        "model": str(judge_gguf),
+        "min_mass": 0.0,
+        "options": {"threads": 1},
+    }
     config.write_text(yaml.safe_dump(settings))
     shown = run_cli(config, "--limit", "1")
     assert "careful" in shown

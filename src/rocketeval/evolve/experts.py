@@ -64,7 +64,7 @@ def grow_expert(lessons: Lessons, settings: ForestSettings, seed: int) -> Expert
     shares = np.mean([tree.compute_feature_importances() for tree in trees], axis=0)
     total = float(shares.sum())
     attention: NDArray[np.float64] = shares / total if total > 0.0 else np.zeros(len(shares))
-    forest, values = forest_of(trees), node_values(lessons, trees)
+    forest, values = forest_of(trees), node_values(trees)
     leaf = forest.item < 0
     # What a node says on the way to a leaf is never read.
     return Expert(forest, np.where(leaf[:, None], values, 0.0), attention, settings)

@@ -67,11 +67,21 @@ class Lessons:
 
     def targets(self) -> Floats:
         """Return what a perfect forest says: 1 for the outcome and 0 for others, or the label."""
-        if self.task == "scores":
-            return self.gold[:, None]
-        outcomes = np.arange(-1, len(OUTCOMES) - 1)
-        given: Floats = (self.gold[:, None] == outcomes).astype(np.float64)
-        return given
+        return targets(self.task, self.gold)
+
+
+def targets(task: Task, gold: Floats) -> Floats:
+    """Return what trees learn: of pairs one column an outcome, of scores the label.
+
+    The squared error of such columns, over all of them, is the Gini impurity of the outcomes: a
+    tree that regresses on them splits as one that classifies, and scikit-learn checks less of what
+    it is given, which takes longer than growing a small tree.
+    """
+    if task == "scores":
+        return gold[:, None]
+    outcomes = np.arange(-1, len(OUTCOMES) - 1)
+    given: Floats = (gold[:, None] == outcomes).astype(np.float64)
+    return given
 
 
 def grow_trees(
@@ -83,17 +93,16 @@ def grow_trees(
     the largest is 1: so the settings that count cases count those that count for this expert.
     """
     import sklearn
-    from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+    from sklearn.tree import DecisionTreeRegressor
 
-    kind = DecisionTreeRegressor if lessons.task == "scores" else DecisionTreeClassifier
-    x, y = lessons.answers.astype(np.float32), lessons.gold[:, None]
+    x, y = lessons.answers.astype(np.float32), lessons.targets()
     chances = lessons.weights / lessons.weights.sum()
     draws = max(1, round(float(lessons.weights.sum() / lessons.weights.max())))
     random = np.random.RandomState(seed % 2**32)
     grown = []
     with sklearn.config_context(skip_parameter_validation=True, assume_finite=True):
         for _ in range(settings.n_estimators):
-            tree = kind(
+            tree = DecisionTreeRegressor(
                 max_depth=settings.max_depth,
                 min_samples_split=settings.min_samples_split,
                 min_samples_leaf=settings.min_samples_leaf,
@@ -105,15 +114,10 @@ def grow_trees(
     return grown
 
 
-def node_values(lessons: Lessons, trees: list[Any]) -> Floats:
+def node_values(trees: list[Any]) -> Floats:
     """Return what each node of the trees, one after the other, says: (nodes, outputs).
 
-    Of pairs, one share an outcome, in the order of `OUTCOMES`; 0 for one that nobody gave.
+    Of pairs, one share an outcome, in the order of `OUTCOMES`; of scores, the label.
     """
-    values: Floats = np.concatenate([tree.value[:, 0, :] for tree in trees])
-    if lessons.task == "scores":
-        return values
-    present = np.unique(lessons.gold).astype(np.intp) + 1
-    shares = np.zeros((len(values), len(OUTCOMES)))
-    shares[:, present] = values
-    return shares
+    values: Floats = np.concatenate([tree.value[:, :, 0] for tree in trees])
+    return values

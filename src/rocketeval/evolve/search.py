@@ -71,7 +71,7 @@ def _cut_off(
     learned: Lessons, trees: list[Any], asked: Lessons, tried: Sequence[ForestSettings]
 ) -> list[Floats]:
     """What smaller forests within these trees say about the cases asked."""
-    forest, values = forest_of(trees), node_values(learned, trees)
+    forest, values = forest_of(trees), node_values(trees)
     cases = np.concatenate([tree.n_node_samples for tree in trees])
     said: dict[tuple[int, int], Floats] = {}
     for split in sorted({one.min_samples_split for one in tried}):

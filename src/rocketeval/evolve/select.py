@@ -20,6 +20,7 @@ from rocketeval.config import EvolveConfig
 from rocketeval.errors import BenchmarkError
 from rocketeval.evolve.cases import CaseTable, Floats
 from rocketeval.evolve.groups import by_query, group_folds
+from rocketeval.evolve.grow import targets
 from rocketeval.evolve.missing import filled, medians
 from rocketeval.evolve.route import aligned
 
@@ -163,20 +164,19 @@ def _ridge(x: Floats, y: Floats, new: Floats) -> Floats:
 def _gini_shares(table: CaseTable, phi: Floats, learned: NDArray[np.bool_], seed: int) -> Floats:
     """Each answer's share in surrogate trees, with that of the answer signed by traits."""
     import sklearn
-    from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+    from sklearn.tree import DecisionTreeRegressor
 
-    kind = DecisionTreeClassifier if table.pairs else DecisionTreeRegressor
     answers = filled(table.answers[learned], medians(table.answers[learned]))
     signs = 2.0 * phi[learned] - 1.0
     signed = [answers * signs[:, place : place + 1] for place in range(signs.shape[1])]
     x = np.hstack([answers, *signed, signs]).astype(np.float32)
-    y = table.gold[learned][:, None]
+    y = targets("pairs" if table.pairs else "scores", table.gold[learned])
     random = np.random.RandomState(seed % 2**32)
     total = np.zeros(x.shape[1])
     with sklearn.config_context(skip_parameter_validation=True, assume_finite=True):
         for _ in range(_TREES):
             drawn = np.bincount(random.randint(len(x), size=len(x)), minlength=len(x))
-            tree = kind(
+            tree = DecisionTreeRegressor(
                 max_depth=_DEPTH, min_samples_leaf=_LEAF, max_features=_COLUMNS, random_state=random
             )
             tree.fit(x, y, sample_weight=drawn.astype(np.float64), check_input=False)
