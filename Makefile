@@ -3,8 +3,8 @@
 
 check: lint types imports page apart test
 
-# Real clusters, browsers, servers, faults and studies: about half of the time, beside the others.
-APART = tests/distributed tests/browser tests/faults tests/real_judge tests/studies tests/view
+# Real clusters, browsers, servers and faults: about half of the time, beside the others.
+APART = tests/distributed tests/browser tests/faults tests/real_judge
 
 format:
 	ruff format .
