@@ -319,7 +319,13 @@ class Run:
         try:
             with self._stage("grade") as facts, self._heeding_stop():
                 facts |= await grade_responses(
-                    self.store, self.config, engine, self.observer, self.stop, self.budget
+                    self.store,
+                    self.config,
+                    engine,
+                    self.observer,
+                    self.stop,
+                    self.budget,
+                    own_engine=self._judge is not None,
                 )
         finally:
             await engine.aclose()

@@ -19,6 +19,7 @@ from rocketeval.grading.methods.base import Method
 from rocketeval.grading.methods.table import create_method
 from rocketeval.observing import Observer, Pulse
 from rocketeval.stages.grading_work import open_grading, stop_without_judge
+from rocketeval.stages.who_judges import asked_as, remembered_judge
 from rocketeval.store.run import RunStore
 
 
@@ -32,16 +33,21 @@ async def grade_responses(
     *,
     method: Method | None = None,
     also: Sequence[RunStore] = (),
+    own_engine: bool = False,
 ) -> dict[str, Any]:
     """Append the missing judgments to the ledger; return counts and cost of this grading.
 
     `method` is how the judge is asked, where it is not one that the config names. Answers to the
-    same items in the runs `also` named are taken over.
+    same items in the runs `also` named are taken over. A run that lacks nothing needs no judge:
+    the engine is not contacted, unless it is one that the config does not describe (`own_engine`).
     """
     method = method or create_method(config)
     observer.watched(partial(_first_contact, engine, config))
-    judge = fingerprint(await engine.identify(), method)
+    remembered = None if own_engine else remembered_judge(store, config, method)
+    judge = remembered or fingerprint(await engine.identify(), method)
     with open_grading(store, config, method, judge, observer, also=also) as work:
+        if remembered is not None and work.left:
+            store.check_judge(fingerprint(await engine.identify(), method))
         limit = await _limit(budget, engine, config, method) if work.left else None
         started = time.monotonic()
         grading = await grade(
@@ -59,12 +65,13 @@ async def grade_responses(
         seconds = time.monotonic() - started
         work.keep_failures(grading.failures)
     stop_without_judge(grading, len(work.ledger.finished))
-    return work.facts(
+    facts = work.facts(
         judged=grading.judged,
         failed=len(grading.failures),
         spent=grading.spent,
         seconds=seconds,
     )
+    return {**facts, "asked_as": None if own_engine else asked_as(config, method)}
 
 
 def _first_contact(engine: Engine, config: RunConfig) -> Pulse:

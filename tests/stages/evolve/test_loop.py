@@ -17,12 +17,13 @@ from mad_eval.planted_benchmark import make_planted
 
 from rocketeval import ScriptedEngine
 from rocketeval.config import EngineConfig, RunConfig
-from rocketeval.engines.base import Graded
+from rocketeval.engines.base import EngineIdentity, Graded
 from rocketeval.errors import (
     BudgetSpent,
     ChecklistError,
     ConfigError,
     EngineRefused,
+    EngineUnavailable,
     RunLocked,
     RunMismatch,
     Stopped,
@@ -83,10 +84,33 @@ def timeless(found: Evolution) -> Any:
     return told
 
 
+class Unplugged(Engines):
+    """Judges whom nobody reaches any more."""
+
+    def make(self, config: EngineConfig, home: Path | None = None) -> ScriptedEngine:
+        async def identify() -> EngineIdentity:
+            raise EngineUnavailable("Nobody answers.")
+
+        engine = super().make(config, home)
+        engine.identify = identify  # type: ignore[method-assign]
+        return engine
+
+
 def edit_pool(run: Path, text: str) -> None:
     """Append an entry as a person does."""
     pool = run / "evolve" / "pool.yaml"
     pool.write_text(pool.read_text() + f"  - text: {text}\n")
+
+
+async def test_a_finished_evolution_needs_no_judge(
+    run_folder: Path, finished: tuple[Path, Evolution, Engines]
+) -> None:
+    """All is answered: the same is found when whoever answered is gone."""
+    again = await evolve(planted_config(run_folder), Unplugged())
+    assert timeless(again) == timeless(finished[1])
+    edit_pool(run_folder / "runs" / "planted", PERSON)
+    with pytest.raises(EngineUnavailable):
+        await evolve(planted_config(run_folder), Unplugged())
 
 
 def test_what_is_left_in_the_run(finished: tuple[Path, Evolution, Engines]) -> None:

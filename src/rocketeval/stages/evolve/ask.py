@@ -19,12 +19,12 @@ from rocketeval.errors import BenchmarkError
 from rocketeval.evolve.cases import Case, CaseTable
 from rocketeval.evolve.perspective import Perspective
 from rocketeval.evolve.sheets import QUERIES, Asking, Sheet
-from rocketeval.grading.judge import fingerprint
 from rocketeval.observing import Observer
 from rocketeval.prompts.perspectives import pair_up, query_alone
 from rocketeval.records import Checklist, JudgeFingerprint, Query, Response
 from rocketeval.stages.evolve.said import Said, SheetAnswers, by_sheet
 from rocketeval.stages.grade import grade_responses
+from rocketeval.stages.who_judges import judge_of
 from rocketeval.store.run import RunStore
 
 MakeEngine = Callable[[EngineConfig, Path | None], Engine]
@@ -145,7 +145,7 @@ class Asker:
         engine = self._make_engine(config.judge, inside.engine_home("judge"))
         try:
             if self._check_judge is not None:
-                judge = fingerprint(await engine.identify(), sheet.method())
+                judge = await judge_of(inside, config, sheet.method(), engine)
                 self._check_judge(sheet.name, judge)
             with inside.locked():
                 facts = await grade_responses(
