@@ -2,8 +2,8 @@
 
     python studies/mad_eval/overlap.py > studies/mad_eval/recorded/overlap.txt
 
-The record was made on the whole benchmarks, the tables on the first queries of them. Who is seen is
-drawn by what a query says, so that the two splits agree but for a few.
+The record was made on the whole benchmarks, some tables on the first queries of them. Who is seen
+is drawn by what a query says, so that the two splits agree but for a few.
 """
 
 from __future__ import annotations
@@ -17,16 +17,19 @@ from rocketeval.stages.evolve.split import Split, split_cases
 from rocketeval.store.run import RunStore
 
 HERE = Path(__file__).parent
+USED = (("pandalm", None), ("pandalm", 100), ("mt_bench", 32))
+"""How many of the first queries of each benchmark the tables use."""
 
 
 def main() -> None:
-    for name in ("pandalm", "mt_bench"):
+    for name, limit in USED:
         config = load_config(HERE / f"{name}.yaml")
-        now, then = split_of(config, config.benchmark.limit), split_of(config, None)
+        now, then = split_of(config, limit), split_of(config, None)
         held_out = {case.query_id for case in now.held_out}
         shown = {case.query_id for case in then.seen}
+        used = f"{name}, first {limit}" if limit else name
         print(
-            f"{name}: {len(held_out & shown)} of {len(held_out)} held-out queries are among the "
+            f"{used}: {len(held_out & shown)} of {len(held_out)} held-out queries are among the "
             f"{len(shown)} seen ones of the whole benchmark"
         )
 
