@@ -3,10 +3,11 @@
     rocketeval evolve studies/mad_eval/pandalm.yaml
     python studies/mad_eval/study.py studies/mad_eval/pandalm.yaml --record pandalm
 
-Works on a run that `rocketeval evolve` has finished. The held-out cases are cross-validated with
-the perspectives that evolution kept and with the seeds among them: as `evolve` does it, and with
-two, three and four experts whether validation wants them or not. With `--whole`, the pool of the
-best round and all seeds take their place, which asks more questions: then the judge must be there.
+Works on a run that `rocketeval evolve` has finished; its judge must be there, though nothing that
+is paid for is asked again. The held-out cases are cross-validated with the perspectives that
+evolution kept and with the seeds among them: as `evolve` does it, and with two, three and four
+experts whether validation wants them or not. With `--whole`, the pool of the best round and all
+seeds take their place, which asks more questions.
 """
 
 from __future__ import annotations
