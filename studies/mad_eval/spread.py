@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import argparse
 import gzip
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +17,9 @@ import orjson
 
 from rocketeval.store.files import write_jsonl
 
-QUESTIONS = "questions.jsonl.gz"
-LINKED = ("answers_official32.jsonl.gz", "human_votes.jsonl.gz")
+Question = Mapping[str, Any]
+GIVEN = "questions.jsonl.gz"
+QUESTIONS = "questions.jsonl"
 
 
 def main() -> None:
@@ -28,18 +29,27 @@ def main() -> None:
     parser.add_argument("source", type=Path)
     parser.add_argument("folder", type=Path)
     given = parser.parse_args()
-    with gzip.open(given.source / QUESTIONS) as lines:
+    count = lay_out(given.source, given.folder, in_turn)
+    print(f"{count} questions in turn of their categories: {given.folder}")
+
+
+def lay_out(
+    source: Path, folder: Path, order: Callable[[Sequence[Question]], Sequence[Question]]
+) -> int:
+    """Lay out MT-Bench with its questions in another order; return how many there are."""
+    with gzip.open(source / GIVEN) as lines:
         questions = [orjson.loads(line) for line in lines]
-    given.folder.mkdir(parents=True, exist_ok=True)
-    write_jsonl(given.folder / "questions.jsonl", in_turn(questions))
-    for name in LINKED:
-        link = given.folder / name
-        link.unlink(missing_ok=True)
-        link.symlink_to((given.source / name).resolve())
-    print(f"{len(questions)} questions in turn of their categories: {given.folder}")
+    folder.mkdir(parents=True, exist_ok=True)
+    write_jsonl(folder / QUESTIONS, order(questions))
+    for file in source.iterdir():
+        if file.name != GIVEN:
+            link = folder / file.name
+            link.unlink(missing_ok=True)
+            link.symlink_to(file.resolve())
+    return len(questions)
 
 
-def in_turn(questions: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+def in_turn(questions: Sequence[Question]) -> list[Question]:
     """Return the first of each category, then the second of each, and so on."""
     places: dict[str, int] = {}
     ranked = []

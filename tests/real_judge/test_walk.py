@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-import gzip
 import os
 import subprocess
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
 import yaml
+from mad_eval.spread import QUESTIONS, lay_out
 
 from .server import ServedJudge
 
 ROOT = Path(__file__).parents[2]
 SHARED_DATA = Path(os.environ.get("ROCKETEVAL_SHARED_DATA", ROOT.parent / "shared" / "data"))
-
-
-BRIEF = '"question_id": 107'
-"""A question whose responses are short, so that a model on a few cores reads them soon."""
+BRIEF = 107
 
 
 def run_cli(config: Path, *args: str) -> str:
@@ -65,19 +63,9 @@ def test_the_quickstart_is_judged_by_a_real_model(judge_url: ServedJudge, tmp_pa
     assert (run / "report.html").stat().st_size > 10_000
 
 
-def beginning_with(question: str, data: Path, folder: Path) -> Path:
-    """Lay out MT-Bench with one of its questions first."""
-    folder.mkdir()
-    for file in data.iterdir():
-        (folder / file.name).symlink_to(file)
-    questions = folder / "questions.jsonl.gz"
-    with gzip.open(questions, "rt") as stream:
-        lines = sorted(stream, key=lambda line: question not in line)
-    assert question in lines[0]
-    questions.unlink()
-    with gzip.open(questions, "wt") as stream:
-        stream.writelines(lines)
-    return folder
+def brief_first(questions: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Put one first whose responses are short, so that a model on a few cores reads them soon."""
+    return sorted(questions, key=lambda question: question["question_id"] != BRIEF)
 
 
 @pytest.mark.skipif(
@@ -88,7 +76,9 @@ def test_the_mt_bench_study_runs_with_a_real_model(judge_url: ServedJudge, tmp_p
     base_url, model = judge_url
     study = yaml.safe_load((ROOT / "studies" / "mt_bench" / "first_turn.yaml").read_text())
     benchmark = study["benchmark"]
-    benchmark["path"] = str(beginning_with(BRIEF, SHARED_DATA / "mt_bench", tmp_path / "mt_bench"))
+    lay_out(SHARED_DATA / "mt_bench", tmp_path / "mt_bench", brief_first)
+    benchmark["path"] = str(tmp_path / "mt_bench")
+    benchmark["options"]["questions"] = QUESTIONS
     benchmark["candidates"] = benchmark["candidates"][:3]
     study |= {"output": str(tmp_path / "runs"), "cache": None}
     config = tmp_path / "study.yaml"

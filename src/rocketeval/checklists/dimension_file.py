@@ -30,7 +30,6 @@ LONGEST_TEXT = 2000
 LONGEST_QUESTION = 500
 MOST_BYTES = 1 << 20
 _PACKAGED = PackagedFiles("rocketeval.checklists", "dimensions")
-"""What tells a file of the user's from the name of a packaged one."""
 
 
 def _one_line(text: object) -> object:

@@ -16,10 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rocketeval.errors import ArtifactError
-from rocketeval.evolve.cases import OUTCOMES, Floats
+from rocketeval.evolve.cases import OUTCOMES, Floats, Task
 from rocketeval.evolve.evaluator import Evaluator
 from rocketeval.evolve.experts import Expert
-from rocketeval.evolve.grow import ForestSettings, Task
+from rocketeval.evolve.grow import ForestSettings
 from rocketeval.evolve.panel import Panel
 from rocketeval.evolve.perspective import Form, Kind, Origin, Perspective
 from rocketeval.evolve.question_text import check_question

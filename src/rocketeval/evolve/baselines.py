@@ -28,7 +28,7 @@ def single_outcomes(seen: CaseTable, new: CaseTable, overall: str) -> dict[str, 
     place = _place(seen, overall)
     before, now = _filled(seen, new)
     one, asked = before[:, place], now[:, place]
-    fitted = SINGLE_FITTED["pairs" if seen.pairs else "scores"]
+    fitted = SINGLE_FITTED[seen.task]
     return {SINGLE: _unlearned(asked, seen), fitted: _fitted(one, asked, seen)}
 
 

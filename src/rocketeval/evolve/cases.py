@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +14,7 @@ from rocketeval.evolve.perspective import Perspective
 from rocketeval.records import Label, Vote, Winner
 
 Floats = NDArray[np.float64]
+Task = Literal["pairs", "scores"]
 OUTCOMES: tuple[Winner, ...] = ("b", "tie", "a")
 """In the order of classes: -1, 0, 1 from the first response's side, plus one."""
 
@@ -58,6 +60,11 @@ class CaseTable:
     def pairs(self) -> bool:
         """Whether the cases are pairs."""
         return bool(self.cases) and len(self.cases[0].candidates) == 2
+
+    @property
+    def task(self) -> Task:
+        """What is to be decided about a case."""
+        return "pairs" if self.pairs else "scores"
 
     @property
     def gold(self) -> Floats:

@@ -14,11 +14,11 @@ import numpy as np
 
 from rocketeval.config import EvolveConfig
 from rocketeval.errors import ArtifactError
-from rocketeval.evolve.cases import CaseTable, Floats
+from rocketeval.evolve.cases import CaseTable, Floats, Task
 from rocketeval.evolve.choose import Choice, choose_experts
 from rocketeval.evolve.columns import answers_of, traits_of
 from rocketeval.evolve.experts import Expert
-from rocketeval.evolve.grow import SPACES, ForestSettings, Lessons, Task
+from rocketeval.evolve.grow import SPACES, ForestSettings, Lessons
 from rocketeval.evolve.panel import Panel, fill_of, fit_panel, fit_router, lessons_of
 from rocketeval.evolve.perspective import Perspective
 from rocketeval.evolve.predictions import Predictions

@@ -9,9 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from rocketeval.evolve.cases import OUTCOMES, Floats
-
-Task = Literal["pairs", "scores"]
+from rocketeval.evolve.cases import OUTCOMES, Floats, Task
 
 COLUMNS = 1.0 / 3.0
 """Share of the perspectives that a split chooses among: judges leave few that tell much."""

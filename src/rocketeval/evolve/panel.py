@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from rocketeval.config import EvolveConfig
-from rocketeval.evolve.cases import CaseTable, Floats
+from rocketeval.evolve.cases import CaseTable, Floats, Task
 from rocketeval.evolve.experts import Expert, grow_expert
 from rocketeval.evolve.groups import query_numbers
-from rocketeval.evolve.grow import ForestSettings, Lessons, Task
+from rocketeval.evolve.grow import ForestSettings, Lessons
 from rocketeval.evolve.missing import filled, medians
 from rocketeval.evolve.predictions import Predictions, lead
 from rocketeval.evolve.route import Router
@@ -70,8 +70,7 @@ def lessons_of(table: CaseTable, fill: Floats, *, mirrored: bool) -> Lessons:
     if mirrored:
         answers, gold = np.vstack([answers, -answers]), np.concatenate([gold, -gold])
         queries = np.tile(queries, 2)
-    task: Task = "pairs" if table.pairs else "scores"
-    return Lessons(task, answers, gold, np.ones(len(gold)), queries)
+    return Lessons(table.task, answers, gold, np.ones(len(gold)), queries)
 
 
 def fill_of(table: CaseTable, *, mirrored: bool) -> Floats:

@@ -170,7 +170,7 @@ def _gini_shares(table: CaseTable, phi: Floats, learned: NDArray[np.bool_], seed
     signs = 2.0 * phi[learned] - 1.0
     signed = [answers * signs[:, place : place + 1] for place in range(signs.shape[1])]
     x = np.hstack([answers, *signed, signs]).astype(np.float32)
-    y = targets("pairs" if table.pairs else "scores", table.gold[learned])
+    y = targets(table.task, table.gold[learned])
     random = np.random.RandomState(seed % 2**32)
     total = np.zeros(x.shape[1])
     with sklearn.config_context(skip_parameter_validation=True, assume_finite=True):

@@ -20,13 +20,12 @@ from rocketeval.evolve.baselines import (
     mean_outcome,
     single_outcomes,
 )
-from rocketeval.evolve.cases import CaseTable, Floats
+from rocketeval.evolve.cases import CaseTable, Floats, Task
 from rocketeval.evolve.choose import Choice
 from rocketeval.evolve.columns import stacked
 from rocketeval.evolve.evaluator import prepare
 from rocketeval.evolve.figures import label_figures, verdict_figures
 from rocketeval.evolve.groups import group_folds
-from rocketeval.evolve.grow import Task
 from rocketeval.evolve.panel import fit_panel, fit_router
 from rocketeval.evolve.predictions import Predictions, joined
 from rocketeval.evolve.select import weigh_perspectives, with_gold
@@ -97,7 +96,6 @@ def cross_validate(
     """
     known = with_gold(table)
     folds = group_folds(known.query_ids, settings.folds, settings.seed)
-    task: Task = "pairs" if known.pairs else "scores"
     learned: dict[str, Parts] = {WITHOUT: [], WITH: []}
     simple: dict[str, Floats] = {}
     chosen, also_rows = [], set[int]()
@@ -109,7 +107,7 @@ def cross_validate(
             also_rows.update(more.tolist())
             seen = stacked(seen, learn_also.take(more))
         new = known.take(asked)
-        said_by = {COMMONEST: commonest_outcome(seen, new)} if task == "pairs" else {}
+        said_by = {COMMONEST: commonest_outcome(seen, new)} if known.pairs else {}
         if overall is not None:
             said_by |= single_outcomes(seen, new, overall)
         if kept is not None:
@@ -123,13 +121,13 @@ def cross_validate(
     said = {name: joined(parts) for name, parts in learned.items()}
     outcomes = {**simple, **{name: whole.outcome for name, whole in said.items()}}
     return Validation(
-        task,
+        known.task,
         np.flatnonzero(~np.isnan(table.gold)),
         known.gold,
         tuple(known.query_ids),
         folds,
         tuple(chosen),
-        _arms(task, outcomes, said, known, settings.seed),
+        _arms(known.task, outcomes, said, known, settings.seed),
         len(table) - len(known),
         len(also_rows),
     )

@@ -11,6 +11,9 @@ import pyarrow.compute as pc
 
 from rocketeval.scoring.answers import AnswerTable
 from rocketeval.scoring.crossfit import Scored
+from rocketeval.store.schema import no_judgments
+
+_READ = ("key", "p_yes")
 
 
 def align_answers(
@@ -23,8 +26,8 @@ def align_answers(
 
     Whatever order the ledger is in, the same judgments give the same table.
     """
-    tables = (table.select(_LEDGER.names) for table in judgments)
-    ledger = pa.concat_tables([_LEDGER.empty_table(), *tables])
+    tables = (table.select(_READ) for table in judgments)
+    ledger = pa.concat_tables([no_judgments(_READ), *tables])
     ledger = ledger.combine_chunks()
     rows = pc.index_in(pa.array(keys, pa.string()), value_set=ledger["key"])
     lists = ledger["p_yes"].combine_chunks().take(rows)
@@ -50,7 +53,7 @@ def count_statuses(
 
     The ledger is read twice, so that the given keys are hashed once and not for every part.
     """
-    parts = [_LEDGER.empty_table()["key"], *(table["key"] for table in ledger_keys)]
+    parts = [no_judgments(_READ)["key"], *(table["key"] for table in ledger_keys)]
     stored = pa.chunked_array([chunk for part in parts for chunk in part.chunks], pa.string())
     wanted = pc.is_in(stored, value_set=pa.array(keys, pa.string()))
     counts: Counter[str] = Counter()
@@ -78,6 +81,3 @@ def score_table(
             "judgment": pa.array(keys, pa.string()),
         }
     )
-
-
-_LEDGER = pa.schema({"key": pa.string(), "p_yes": pa.list_(pa.float64())})

@@ -39,6 +39,11 @@ JUDGMENTS = pa.schema(
 )
 
 
+def no_judgments(columns: Sequence[str]) -> pa.Table:
+    """Return a table of these columns of the ledger, of no length."""
+    return pa.schema([JUDGMENTS.field(name) for name in columns]).empty_table()
+
+
 def answers_to_lists(answers: Sequence[Answer]) -> dict[str, list[Any]]:
     """Return the answers column by column; texts only where there are any."""
     texts = [answer.text for answer in answers]

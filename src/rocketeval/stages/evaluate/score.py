@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 
 from rocketeval.config import RunConfig
-from rocketeval.evolve.cases import Floats
+from rocketeval.evolve.cases import Floats, Task
 from rocketeval.evolve.describe import describe_evaluator
-from rocketeval.evolve.grow import Task
 from rocketeval.records import Basis, Query
 from rocketeval.scoring.answers import AnswerTable
 from rocketeval.scoring.crossfit import Scored

@@ -10,9 +10,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from rocketeval.store.schema import no_judgments
+
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-
 ANSWER_COLUMNS = ["key", "p_yes", "p_low", "p_high", "status", "neutralised"]
 
 
@@ -107,7 +108,7 @@ def read_judged(cells: Cells, places: Sequence[int], judgments: Iterable[pa.Tabl
     parts = [
         table.filter(pc.is_in(table["key"], value_set=keys, skip_nulls=True)) for table in judgments
     ]
-    ledger = pa.concat_tables([_LEDGER.empty_table(), *parts]).combine_chunks()
+    ledger = pa.concat_tables([no_judgments(ANSWER_COLUMNS), *parts]).combine_chunks()
     width = len(cells.candidates)
     found = pc.fill_null(pc.index_in(keys, value_set=ledger["key"], skip_nulls=True), -1)
     lengths = pc.fill_null(pc.list_value_length(ledger["p_yes"]), 0)
@@ -144,15 +145,3 @@ def _numbers(column: pa.Array | pa.ChunkedArray) -> Ints:
 def _one_array(column: pa.ChunkedArray) -> pa.Array:
     """The column in one piece, of no length if it has no pieces."""
     return pa.concat_arrays([pa.array([], column.type), *column.chunks])
-
-
-_LEDGER = pa.schema(
-    {
-        "key": pa.string(),
-        "p_yes": pa.list_(pa.float64()),
-        "p_low": pa.list_(pa.float64()),
-        "p_high": pa.list_(pa.float64()),
-        "status": pa.list_(pa.string()),
-        "neutralised": pa.int32(),
-    }
-)
