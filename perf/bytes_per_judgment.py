@@ -21,7 +21,8 @@ import numpy as np
 import orjson
 import pyarrow as pa
 
-from rocketeval import Run, parse_config
+from rocketeval.config import parse_config
+from rocketeval.pipeline import Run
 from rocketeval.store.files import write_jsonl, write_parquet
 from rocketeval.store.ledger import live_files, read_tables
 from rocketeval.store.schema import judgment_to_row, row_to_judgment

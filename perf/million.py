@@ -16,7 +16,9 @@ import tempfile
 import time
 from pathlib import Path
 
-from rocketeval import Observer, Run, parse_config
+from rocketeval.config import parse_config
+from rocketeval.observer import Observer
+from rocketeval.pipeline import Run
 from rocketeval.store.files import write_jsonl
 
 WORDS = ("a", "good", "answer", "names", "the", "facts", "in", "order", "or", "says", "why", "not")

@@ -36,8 +36,9 @@ from harness.table import add_record_option, progress, render, show
 from harness.workload import make_workload
 from pyarrow.dataset import dataset
 
-from rocketeval import Run, RunConfig, parse_config
+from rocketeval.config import RunConfig, parse_config
 from rocketeval.distributed.cluster import connected
+from rocketeval.pipeline import Run
 from rocketeval.store.files import write_jsonl
 
 TICKS = os.sysconf("SC_CLK_TCK")
@@ -189,8 +190,8 @@ def make_bare(folder: Path, server: VLLMServer, args: argparse.Namespace) -> Cal
     import ray.data
     from pyarrow import fs
 
-    from rocketeval.distributed.task_rows import write_tasks
-    from rocketeval.grading.methods.table import create_method
+    from rocketeval.distributed.staging import write_tasks
+    from rocketeval.grading.methods import create_method
     from rocketeval.grading.schedule import unfinished_tasks
 
     run = Run(configure(folder, server, "local", args, None))

@@ -27,7 +27,8 @@ from typing import Any
 from million import Stopwatch
 from playwright.sync_api import Page, sync_playwright
 
-from rocketeval import Run, parse_config
+from rocketeval.config import parse_config
+from rocketeval.pipeline import Run
 from rocketeval.store.files import write_jsonl
 
 REPEATS = 5

@@ -24,10 +24,9 @@ import numpy as np
 from report_page import Prose, measure
 
 from rocketeval.records import Interval
-from rocketeval.report.budget import fit
-from rocketeval.report.data import Candidate, ReportHead
+from rocketeval.report.blocks import ReportSource, fit, served_detail
+from rocketeval.report.model import Candidate, ReportHead
 from rocketeval.report.page import embedded_page
-from rocketeval.report.source import ReportSource, served_detail
 
 
 class MadeUp:

@@ -33,7 +33,7 @@ from pathlib import Path
 import numpy as np
 from harness.synthetic_run import Size, make_config, write_run
 
-from rocketeval import Run
+from rocketeval.pipeline import Run
 
 RECORDED = Path(__file__).parent / "recorded"
 STAGES = ("score", "rank", "audit")

@@ -20,7 +20,7 @@ from typing import Any
 import duckdb
 from harness.synthetic_run import Size, make_config, write_run
 
-from rocketeval.stages.score import score_responses
+from rocketeval.scoring.stage import score_responses
 from rocketeval.store.run import RunStore
 
 RECORDED = Path(__file__).parent / "recorded" / "scale_check.txt"

@@ -23,8 +23,7 @@ from typing import Any
 import numpy as np
 
 from rocketeval.config import ScorerConfig
-from rocketeval.grid import ScoreGrid
-from rocketeval.outcomes import compare
+from rocketeval.grid import ScoreGrid, compare
 from rocketeval.ranking.rank import rank
 from rocketeval.records import Gold, Label
 from rocketeval.scoring.answers import AnswerTable

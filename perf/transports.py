@@ -25,7 +25,7 @@ from harness.workload import make_workload
 from rocketeval.config import EngineConfig
 from rocketeval.engines.http import HttpClient
 from rocketeval.engines.openai_http import OpenAIEngine
-from rocketeval.engines.server import Server, look
+from rocketeval.engines.server import Server, inspect_server
 from rocketeval.engines.transports.registry import OFFERED
 from rocketeval.errors import EngineRefused
 from rocketeval.records import GradingTask
@@ -68,7 +68,7 @@ async def measure(server: VLLMServer, tasks: Sequence[GradingTask]) -> tuple[Ser
     """Let every form the server offers grade the tasks."""
     http = HttpClient(server.base_url, key=None, concurrency=1, timeout=60, patience=60)
     try:
-        told = await look(http, server.model)
+        told = await inspect_server(http, server.model)
     finally:
         await http.aclose()
     forms = sorted(OFFERED.get(told.kind, ("chat",)), key=lambda name: name != "chat_batch")

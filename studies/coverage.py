@@ -30,17 +30,20 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from rocketeval import __version__
-from rocketeval.certainty.advise import advise
-from rocketeval.certainty.compare import compare
-from rocketeval.certainty.prediction_powered import estimate
-from rocketeval.certainty.sample import Sample, Target
-from rocketeval.certainty.strata import make_strata
+from rocketeval._version import __version__
+from rocketeval.compare.labeling import advise
+from rocketeval.compare.pair import compare
 from rocketeval.grid import ScoreGrid
-from rocketeval.ranking.bradley_terry import ELO_PER_STRENGTH, fit, information
-from rocketeval.ranking.pairwise import pair_counts, win_totals
 from rocketeval.ranking.rank import rank
 from rocketeval.records import Interval
+from rocketeval.stats.bradley_terry import (
+    ELO_PER_STRENGTH,
+    fit,
+    information,
+    pair_counts,
+    win_totals,
+)
+from rocketeval.stats.prediction_powered import LabeledSample, LabelTarget, estimate, make_strata
 
 Floats = NDArray[np.float64]
 
@@ -264,21 +267,21 @@ def published(labels: Floats, scores: Floats, others: Floats) -> Interval:
     return Interval(value, value - Z * error, value + Z * error)
 
 
-def pick_labels(setting: Labels, labels: Floats, scores: Floats, seed: int) -> Sample:
+def pick_labels(setting: Labels, labels: Floats, scores: Floats, seed: int) -> LabeledSample:
     """Label queries at random, or half at random and half as `advise` chooses."""
     advised = setting.target.endswith("advised")
     strata = make_strata(scores, 3 if advised else 1)
     names = tuple(map(str, range(len(labels))))
     at_random = setting.labelled // 2 if advised else setting.labelled
     known = np.where(np.arange(len(labels)) < at_random, labels, np.nan)
-    sample = Sample("a", names, scores, known, strata)
+    sample = LabeledSample("a", names, scores, known, strata)
     if not advised:
         return sample
-    target = Target(("a",), strata=3)
+    target = LabelTarget(("a",), strata=3)
     wanted = advise([sample], target, more=setting.labelled - at_random, seed=seed).wanted
     rows = [int(row.query_id) for row in wanted]
     known[rows] = labels[rows]
-    return Sample("a", names, scores, known, strata)
+    return LabeledSample("a", names, scores, known, strata)
 
 
 def generator(setting: Scores | Labels, seed: int) -> np.random.Generator:

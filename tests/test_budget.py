@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from rocketeval.budget import Budget, Purse, most_tokens, most_written
+from rocketeval.budget import Budget, PricedBudget, most_tokens, most_written
 from rocketeval.config import PriceConfig
 from rocketeval.records import Usage
 
@@ -74,7 +74,7 @@ async def test_the_message_says_what_was_spent_and_how_to_go_on() -> None:
 async def test_a_purse_sets_aside_the_worst_and_counts_what_was_told() -> None:
     """No cache hit is hoped for before, and every one counts after."""
     budget = Budget(100.0)
-    purse = Purse(budget, PRICE)
+    purse = PricedBudget(budget, PRICE)
     reserved = await purse.reserve(Usage(prompt_tokens=10, completion_tokens=1))
     assert reserved == 12
     purse.settle(reserved, Usage(1, 10, 8, 1))
@@ -86,7 +86,7 @@ async def test_a_purse_sets_aside_the_worst_and_counts_what_was_told() -> None:
 async def test_a_bound_that_was_broken_is_not_trusted_again() -> None:
     """An engine that reads twice what was thought possible makes later reservations double."""
     budget = Budget(100.0)
-    purse = Purse(budget, PRICE)
+    purse = PricedBudget(budget, PRICE)
     purse.settle(await purse.reserve(Usage(prompt_tokens=10)) or 0, Usage(1, 20))
     assert await purse.reserve(Usage(prompt_tokens=10)) == 20
 

@@ -11,7 +11,7 @@ from runpy import run_path
 import pytest
 import yaml
 
-from rocketeval import parse_config
+from rocketeval.config import parse_config
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *ROOT.glob("studies/*/*.md")])

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 import rocketeval
-from rocketeval import Outcome, Run, ScriptedEngine
-from rocketeval.engines.base import Graded
+from rocketeval.engines.base import EngineAnswers
+from rocketeval.engines.scripted import ScriptedEngine
 from rocketeval.errors import (
     BenchmarkError,
     ConfigError,
@@ -24,6 +24,7 @@ from rocketeval.errors import (
     StageMissing,
     Stopped,
 )
+from rocketeval.pipeline import Outcome, Run
 from rocketeval.records import Answer, GradingTask, Judgment, Status, Usage
 from support.make import CANDIDATES, QUERIES, make_config, write_benchmark
 
@@ -286,8 +287,8 @@ def test_a_judge_without_logprobs_can_be_mended(tmp_path: Path) -> None:
     """Once the server sends log-probabilities, the tasks that had none are asked again."""
 
     class Silent(ScriptedEngine):
-        async def grade(self, task: GradingTask, known: Mapping[int, Answer]) -> Graded:
-            return Graded((Answer(Status.NO_LOGPROBS),) * len(task.suffixes), Usage())
+        async def grade(self, task: GradingTask, known: Mapping[int, Answer]) -> EngineAnswers:
+            return EngineAnswers((Answer(Status.NO_LOGPROBS),) * len(task.suffixes), Usage())
 
     with contextlib.suppress(RocketEvalError):
         rocketeval.run(make_config(tmp_path), judge=Silent())

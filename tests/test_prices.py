@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from rocketeval.config import PriceConfig, RunConfig, load_config, parse_config
-from rocketeval.cost import money, shown_money, usage_facts
 from rocketeval.errors import ConfigError
-from rocketeval.prices import check_limit, load_prices, with_prices
+from rocketeval.prices import check_limit, load_prices, money, shown_money, usage_facts, with_prices
 from rocketeval.records import Usage
 
 TABLE = """\

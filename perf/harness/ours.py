@@ -13,10 +13,9 @@ from harness.workload import Workload
 from rocketeval.config import EngineConfig
 from rocketeval.engines.base import Engine, EngineIdentity, create_engine
 from rocketeval.engines.readout import sigmoid
-from rocketeval.grading.grade import grade
-from rocketeval.grading.judge import fingerprint
+from rocketeval.grading.loop import fingerprint, grade
 from rocketeval.grading.schedule import unfinished_tasks
-from rocketeval.observing import Observer
+from rocketeval.observer import Observer
 from rocketeval.prompts.render import GradingPrompt
 from rocketeval.records import Answer, GradingTask, Judgment
 from rocketeval.store.ledger import Ledger

@@ -9,7 +9,7 @@ from harness.orders import ORDERS
 from harness.ours import Ours
 from harness.workload import make_workload
 from rocketeval.config import EngineConfig
-from rocketeval.engines.vllm_local import VLLMEngine
+from rocketeval.engines.vllm import VLLMEngine
 
 COMPUTED = "vllm:prompt_tokens_by_source"
 PREEMPTED = "vllm:num_preemptions"

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rocketeval.config import RunConfig, load_config, parse_config
     from rocketeval.engines.scripted import ScriptedEngine
     from rocketeval.errors import RocketEvalError
-    from rocketeval.observing import Observer
+    from rocketeval.observer import Observer
     from rocketeval.pipeline import Outcome, Run
     from rocketeval.records import (
         Answer,
@@ -40,7 +40,7 @@ _HOME = {
     "Checklist": "records",
     "Judgment": "records",
     "Label": "records",
-    "Observer": "observing",
+    "Observer": "observer",
     "Outcome": "pipeline",
     "Query": "records",
     "Rating": "records",

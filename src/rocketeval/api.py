@@ -10,7 +10,7 @@ from typing import Any
 
 from rocketeval.config import RunConfig, load_config, parse_config
 from rocketeval.engines.base import Engine
-from rocketeval.observing import Observer
+from rocketeval.observer import Observer
 from rocketeval.pipeline import Outcome, Run
 
 Config = RunConfig | Mapping[str, Any] | Path | str

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from rocketeval.config import PriceConfig
-from rocketeval.cost import money, shown_money
 from rocketeval.errors import BudgetSpent
+from rocketeval.prices import money, shown_money
 from rocketeval.records import Usage
 
 TEMPLATE_TOKENS = 512
@@ -82,7 +82,7 @@ class Budget:
         )
 
 
-class Purse:
+class PricedBudget:
     """A budget seen by one payer, at its price."""
 
     def __init__(self, budget: Budget, price: PriceConfig) -> None:

@@ -17,14 +17,35 @@ from pathlib import Path
 from typing import Any
 
 from rocketeval.audit.audit import Audit
+from rocketeval.audit.compare_scorers import ScorerComparison, compare_kinds
+from rocketeval.audit.item_gold import ItemGold, compare_with_item_gold
 from rocketeval.audit.methods import MethodComparison
-from rocketeval.audit.selection import ScorerComparison
+from rocketeval.audit.methods_stage import (
+    check_references,
+    compare_variants,
+    method_config,
+    parse_variants,
+    variant_scorer,
+)
+from rocketeval.audit.stage import audit_run
+from rocketeval.benchmarks.load import load_inputs
 from rocketeval.budget import Budget
-from rocketeval.capacity import Capacity, Given, plan_capacity
-from rocketeval.certainty.advise import Advice
-from rocketeval.certainty.compare import Comparison
+from rocketeval.capacity.assume import CapacityOptions
+from rocketeval.capacity.model import Capacity, plan_capacity
+from rocketeval.capacity.stage import measure
 from rocketeval.checklists.base import AUTHORS
+from rocketeval.checklists.stage import make_checklists
+from rocketeval.compare.labeling import Advice
+from rocketeval.compare.pair import Comparison
+from rocketeval.compare.stage import (
+    Estimates,
+    LabelScope,
+    advise_labels,
+    compare_candidates,
+    estimate_labels,
+)
 from rocketeval.config import RunConfig, with_tie_margin
+from rocketeval.distributed.stage import check_cluster, grade_on_ray
 from rocketeval.engines.base import Engine, create_engine
 from rocketeval.errors import (
     BenchmarkError,
@@ -34,68 +55,45 @@ from rocketeval.errors import (
     RocketEvalError,
     Stopped,
 )
-from rocketeval.explain.candidate import CandidateExplanation
-from rocketeval.exports.formats import make_request
-from rocketeval.grading.methods.table import create_method, with_method
-from rocketeval.lint.fixes import Fixes
-from rocketeval.lint.lint import Lint
-from rocketeval.observing import Observer
-from rocketeval.prices import check_limit, currency, with_prices
-from rocketeval.ranking.rank import Ranking
-from rocketeval.scoring.base import create_scorer
-from rocketeval.stages.audit import audit_run
-from rocketeval.stages.certainty import (
-    Choice,
-    Estimates,
-    advise_labels,
-    compare_candidates,
-    estimate_labels,
-)
-from rocketeval.stages.checklist import make_checklists
-from rocketeval.stages.evaluate.checklists import give_checklists
-from rocketeval.stages.evaluate.given import (
+from rocketeval.evolve.apply_grade import grade_with_evaluator, plan_with_evaluator
+from rocketeval.evolve.apply_score import score_with_evaluator
+from rocketeval.evolve.apply_setup import (
     check_usable,
+    give_checklists,
     not_used,
     open_evaluator,
     with_evaluator,
 )
-from rocketeval.stages.evaluate.grade import grade_with_evaluator
-from rocketeval.stages.evaluate.plan import plan_with_evaluator
-from rocketeval.stages.evolve.ask import MakeEngine
-from rocketeval.stages.evolve.check import check_evolvable
-from rocketeval.stages.evolve.evolution import Evolution
-from rocketeval.stages.evolve.stage import evolve_run
-from rocketeval.stages.explain import (
+from rocketeval.evolve.ask import MakeEngine
+from rocketeval.evolve.result import Evolution
+from rocketeval.evolve.stage import check_evolvable, evolve_run
+from rocketeval.explain.candidate import CandidateExplanation
+from rocketeval.explain.stage import (
     Explanation,
     QueryExplanation,
     explain_candidate,
     explain_query,
     explain_run,
 )
-from rocketeval.stages.export import export_run
-from rocketeval.stages.export_place import Exported
-from rocketeval.stages.grade import grade_responses
-from rocketeval.stages.grade_on_ray import check_place, grade_on_ray
-from rocketeval.stages.item_gold import ItemGold, hold_against_item_gold
-from rocketeval.stages.judged_runs import JudgedRun, open_run
-from rocketeval.stages.learned import check_learnable
-from rocketeval.stages.lint import lint_run
-from rocketeval.stages.lint_fix import check_fixable, propose_fixes
-from rocketeval.stages.load import load_inputs
-from rocketeval.stages.methods import (
-    check_references,
-    compare_variants,
-    method_config,
-    parse_variants,
-    variant_scorer,
-)
-from rocketeval.stages.plan import MOST_PROMPTS, Plan, make_plan
-from rocketeval.stages.plan_cluster import measure
-from rocketeval.stages.rank import check_anchor, rank_candidates
-from rocketeval.stages.reliability import JudgeReliability, compare_judges
-from rocketeval.stages.report.stage import write_report
-from rocketeval.stages.score import score_responses
-from rocketeval.stages.scorers import compare_kinds
+from rocketeval.exports.folder import Exported
+from rocketeval.exports.formats import make_request
+from rocketeval.exports.stage import export_run
+from rocketeval.grading.methods import create_method, with_method
+from rocketeval.grading.plan import MOST_PROMPTS, Plan, make_plan
+from rocketeval.grading.stage import grade_responses
+from rocketeval.judges.reliability import JudgeReliability, compare_judges
+from rocketeval.judges.runs import JudgedRun, open_run
+from rocketeval.lint.fix import check_fixable, propose_fixes
+from rocketeval.lint.lint import Lint
+from rocketeval.lint.rewrite import Fixes
+from rocketeval.lint.stage import lint_run
+from rocketeval.observer import Observer
+from rocketeval.prices import check_limit, currency, with_prices
+from rocketeval.ranking.rank import Ranking
+from rocketeval.ranking.stage import check_anchor, rank_candidates
+from rocketeval.report.stage import write_report
+from rocketeval.scoring.base import create_scorer
+from rocketeval.scoring.stage import check_learnable, score_responses
 from rocketeval.store.run import RunStore
 
 
@@ -202,7 +200,7 @@ class Run:
         return await make_plan(self.store, self.config, None, rate=rate)
 
     async def plan_cluster(
-        self, plan: Plan, given: Given | None = None, *, probed: bool = False
+        self, plan: Plan, given: CapacityOptions | None = None, *, probed: bool = False
     ) -> Capacity:
         """Return what the planned run, and more of its kind, would take on many replicas.
 
@@ -214,7 +212,7 @@ class Run:
                 hint="Leave --cluster out.",
             )
         measured = await measure(self.store, self.config, plan, probed=probed)
-        return plan_capacity(given or Given(), measured)
+        return plan_capacity(given or CapacityOptions(), measured)
 
     def load(self) -> Mapping[str, Any]:
         """Snapshot the benchmark into the run, after a look at everything that can be wrong."""
@@ -353,7 +351,9 @@ class Run:
     def score(self) -> Mapping[str, Any]:
         """Turn judgments into scores."""
         with self._stage("score") as facts:
-            facts |= score_responses(self.store, self.config)
+            by_evaluator = self.config.evaluator is not None
+            score = score_with_evaluator if by_evaluator else score_responses
+            facts |= score(self.store, self.config)
         return facts
 
     def rank(self) -> Ranking:
@@ -401,7 +401,7 @@ class Run:
     def hold_against_item_gold(self, path: Path) -> ItemGold:
         """Compare the judge's answers with gold answers to the same items, from a file of rows."""
         with self.store.locked():
-            found = hold_against_item_gold(self.store, self.config, path)
+            found = compare_with_item_gold(self.store, self.config, path)
             self.store.save_json("item_gold", asdict(found))
         return found
 
@@ -424,12 +424,12 @@ class Run:
         """Say whether one candidate is better than another; writes nothing."""
         return compare_candidates(self.store, self.config, first, second, min_effect, level)
 
-    def estimate(self, choice: Choice, *, level: float = 0.95) -> Estimates:
+    def estimate(self, choice: LabelScope, *, level: float = 0.95) -> Estimates:
         """Estimate mean labels from the labels there are and all scores; writes nothing."""
         return estimate_labels(self.store, self.config, choice, level)
 
     def advise(
-        self, choice: Choice, *, more: int = 20, seed: int = 0, level: float = 0.95
+        self, choice: LabelScope, *, more: int = 20, seed: int = 0, level: float = 0.95
     ) -> Advice:
         """Choose what to label next, and say what it buys; writes nothing."""
         return advise_labels(self.store, choice, more, seed, level)
@@ -473,7 +473,7 @@ class Run:
         check_limit(self.config)
         method = create_method(self.config)
         if self.config.distributed.cluster is not None:
-            check_place(self.config, own_engine=self._judge is not None)
+            check_cluster(self.config, own_engine=self._judge is not None)
         elif self._judge is None:
             create_engine(self.config.judge)
         if self._judge is None:

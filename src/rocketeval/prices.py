@@ -1,8 +1,13 @@
-"""What a model costs: from the config, else from the user's own table of prices."""
+"""What a model costs: from the config, else from the user's own table of prices.
+
+What tokens cost.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from rocketeval.config import (
     AuthorConfig,
@@ -13,6 +18,7 @@ from rocketeval.config import (
     read_yaml,
 )
 from rocketeval.errors import ConfigError
+from rocketeval.records import Usage
 
 SHAPE = "`models:` maps each name to {prompt: ..., completion: ..., cached: ...} per million tokens"
 
@@ -93,3 +99,45 @@ def check_limit(config: RunConfig) -> None:
             )
     if len({price.currency for price in prices.values() if price}) > 1:
         raise ConfigError("`max_cost` cannot add up judge and author: their currencies differ.")
+
+
+def money(usage: Usage, price: PriceConfig) -> float:
+    """Return what `usage` costs at `price` (money per million tokens).
+
+    >>> money(Usage(prompt_tokens=1_000_000), PriceConfig(prompt=0.15, completion=0.6))
+    0.15
+    """
+    cached_price = price.prompt if price.cached is None else price.cached
+    fresh = usage.prompt_tokens - usage.cached_tokens
+    return (
+        fresh * price.prompt
+        + usage.cached_tokens * cached_price
+        + usage.completion_tokens * price.completion
+    ) / 1e6
+
+
+def shown_money(amount: float, currency: str) -> str:
+    """Return an amount of money for people: cents, and four digits of what is less.
+
+    >>> shown_money(12.3456, "USD"), shown_money(0.00123456, "")
+    ('12.35 USD', '0.001235')
+    """
+    digits = f"{amount:,.2f}" if amount >= 1 or not amount else f"{amount:.4g}"
+    return f"{digits} {currency}".strip()
+
+
+def usage_facts(usage: Usage, price: PriceConfig | None) -> dict[str, Any]:
+    """Return `usage` and its cost, None without a price, as the manifest records them."""
+    return {
+        "requests": usage.requests,
+        "prompt_tokens": usage.prompt_tokens,
+        "cached_tokens": usage.cached_tokens,
+        "completion_tokens": usage.completion_tokens,
+        "cost": None if price is None else round(money(usage, price), 6),
+        "currency": "" if price is None else price.currency,
+    }
+
+
+def same_price(planned: Mapping[str, Any] | None, price: PriceConfig | None) -> bool:
+    """Whether a plan's money means the same now: also a currency of its own is another price."""
+    return planned == (None if price is None else price.model_dump())

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from rocketeval.benchmarks.check import check_benchmark
+from rocketeval.benchmarks.base import check_benchmark
 from rocketeval.engines.check import ENGINE_CHECKS, EngineCase, check_engine
-from rocketeval.scoring.check import check_scorer
+from rocketeval.scoring.base import check_scorer
 
 __all__ = ["ENGINE_CHECKS", "EngineCase", "check_benchmark", "check_engine", "check_scorer"]

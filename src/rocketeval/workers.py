@@ -1,9 +1,14 @@
-"""Several workers on one stream of work."""
+"""Several workers on one stream of work.
+
+One BLAS thread for small matrices.
+"""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
 
 from rocketeval.errors import RocketEvalError
 
@@ -45,3 +50,16 @@ def _for_people(errors: ExceptionGroup[Exception]) -> Exception:
     """Return the first error that says what to do next, else the whole group."""
     ours = (error for error in errors.exceptions if isinstance(error, RocketEvalError))
     return next(ours, errors)
+
+
+def one_blas_thread() -> AbstractContextManager[Any]:
+    """A context in which BLAS uses one thread, where threadpoolctl is there to ask it to.
+
+    At a thousand candidates and fewer, threads cost more in waiting than they save.
+    """
+    try:
+        from threadpoolctl import threadpool_limits
+    except ImportError:
+        return nullcontext()
+    limits: AbstractContextManager[Any] = threadpool_limits(limits=1, user_api="blas")
+    return limits

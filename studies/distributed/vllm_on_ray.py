@@ -39,7 +39,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from distributed.short_answers import ITEMS, write_short_answers
 from robustness.ray_cluster import LocalCluster, local_cluster
 
-from rocketeval.stages.answers import read_answers
+from rocketeval.scoring.read_answers import read_answers
 from rocketeval.store.run import RunStore
 
 RECORDED = Path(__file__).parent / "recorded" / "vllm_on_ray.txt"

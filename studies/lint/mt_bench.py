@@ -14,17 +14,16 @@ from pathlib import Path
 
 import numpy as np
 
-from rocketeval.audit.ballots import find_ballots, hits, measure_votes
-from rocketeval.audit.figures import Measured
+from rocketeval.audit.figures import MeasuredFigure, find_paired_votes, hits, measure_votes
 from rocketeval.cli.tables import share
 from rocketeval.grid import ScoreGrid
-from rocketeval.lint.influence import drop_items
+from rocketeval.judges.runs import JudgedRun, open_run
+from rocketeval.lint.answer_checks import drop_items
 from rocketeval.lint.lint import SAYS_NOTHING, Lint, flagged_items
+from rocketeval.lint.stage import lint_run
 from rocketeval.scoring.answers import AnswerTable
 from rocketeval.scoring.mean import MeanScorer
-from rocketeval.stages.answers import read_answers
-from rocketeval.stages.judged_runs import JudgedRun, open_run
-from rocketeval.stages.lint import lint_run
+from rocketeval.scoring.read_answers import read_answers
 
 HERE = Path(__file__).parent
 Items = set[tuple[str, int]]
@@ -99,7 +98,7 @@ def agreement(run: JudgedRun, found: Lint) -> list[str]:
     }
     dropped["anything flagged"] = flagged_items(found.findings)
     whole = grid(answers, run)
-    ballots = find_ballots(whole, run.store.inputs.votes())
+    ballots = find_paired_votes(whole, run.store.inputs.votes())
     ranking = run.config.ranking
     own = hits(ballots, whole.scores, ranking.tie_margin)
     named = {"all items": own}
@@ -128,7 +127,7 @@ def grid(answers: AnswerTable, run: JudgedRun) -> ScoreGrid:
     return ScoreGrid.from_columns(answers.query_ids, answers.candidates, scores)
 
 
-def shown(measured: Measured | None) -> str:
+def shown(measured: MeasuredFigure | None) -> str:
     """A share in percent with its interval."""
     return "-" if measured is None else share(measured.value)
 

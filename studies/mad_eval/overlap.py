@@ -12,8 +12,8 @@ import tempfile
 from pathlib import Path
 
 from rocketeval.config import RunConfig, load_config
+from rocketeval.evolve.history import CaseSplit, split_cases
 from rocketeval.pipeline import Run
-from rocketeval.stages.evolve.split import Split, split_cases
 from rocketeval.store.run import RunStore
 
 HERE = Path(__file__).parent
@@ -34,7 +34,7 @@ def main() -> None:
         )
 
 
-def split_of(config: RunConfig, limit: int | None) -> Split:
+def split_of(config: RunConfig, limit: int | None) -> CaseSplit:
     """Return who is seen and who is held out of the first so many queries."""
     benchmark = config.benchmark.model_copy(update={"limit": limit})
     with tempfile.TemporaryDirectory() as folder:

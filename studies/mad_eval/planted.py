@@ -17,11 +17,11 @@ from pathlib import Path
 
 from planted_benchmark import Planted, judge_says, make_planted, optimizer_writes
 
-from rocketeval import ScriptedEngine
 from rocketeval.config import EngineConfig, RunConfig, parse_config
+from rocketeval.engines.scripted import ScriptedEngine
+from rocketeval.evolve.history import split_cases
+from rocketeval.evolve.result import Evolution
 from rocketeval.pipeline import Run
-from rocketeval.stages.evolve.evolution import Evolution
-from rocketeval.stages.evolve.split import split_cases
 
 OPTIMIZER = "optimizer"
 

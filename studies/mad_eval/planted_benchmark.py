@@ -15,8 +15,8 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from rocketeval.evolve.perspective import Kind, Origin, Perspective, Pool
-from rocketeval.evolve.pool_file import write_pool
+from rocketeval.evolve.perspective import Perspective, PerspectiveKind, PerspectiveOrigin, Pool
+from rocketeval.evolve.pool import write_pool
 from rocketeval.hashing import content_hash
 from rocketeval.store.files import write_jsonl
 
@@ -32,11 +32,13 @@ DETAIL = "Does the response go into detail?"
 CALCULATION = "Does the query ask for a calculation?"
 OVERALL = "Is the response a good answer to the query as a whole?"
 SEEDS = (
-    Perspective(OVERALL, origin=Origin.TRANSFER),
-    Perspective("Is the response polite?", origin=Origin.RULE),
-    Perspective("Is everything that the response states correct?", origin=Origin.RULE),
-    Perspective("Is the response clear and easy to follow?", origin=Origin.RULE),
-    Perspective("Does the query set a form for the answer?", Kind.QUERY, Origin.PRESET),
+    Perspective(OVERALL, origin=PerspectiveOrigin.TRANSFER),
+    Perspective("Is the response polite?", origin=PerspectiveOrigin.RULE),
+    Perspective("Is everything that the response states correct?", origin=PerspectiveOrigin.RULE),
+    Perspective("Is the response clear and easy to follow?", origin=PerspectiveOrigin.RULE),
+    Perspective(
+        "Does the query set a form for the answer?", PerspectiveKind.QUERY, PerspectiveOrigin.PRESET
+    ),
 )
 """What the run begins with: none of it tells what decides."""
 _OPENERS = ("", "Of course, gladly!", "Here you are.", "Well then.")

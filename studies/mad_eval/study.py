@@ -24,18 +24,18 @@ import numpy as np
 import orjson
 
 from rocketeval.config import EvolveConfig, RunConfig, load_config
+from rocketeval.evolve.ask import PerspectiveAsker
 from rocketeval.evolve.cases import Case, CaseTable
-from rocketeval.evolve.confidence import confidence_table
-from rocketeval.evolve.perspective import Kind, Pool
-from rocketeval.evolve.pool_file import read_pool
+from rocketeval.evolve.history import split_cases
+from rocketeval.evolve.perspective import PerspectiveKind, Pool
+from rocketeval.evolve.pool import read_pool
+from rocketeval.evolve.predictions import confidence_table
+from rocketeval.evolve.rounds import SEEN
 from rocketeval.evolve.select import weigh_perspectives
-from rocketeval.evolve.validate import WITH, WITHOUT, Arm, Validation, cross_validate
-from rocketeval.observing import Observer
+from rocketeval.evolve.stage import HELD_OUT, OVERALL
+from rocketeval.evolve.validate import WITH, WITHOUT, EvaluatorArm, Validation, cross_validate
+from rocketeval.observer import Observer
 from rocketeval.records import Interval
-from rocketeval.stages.evolve.ask import Asker
-from rocketeval.stages.evolve.finish import HELD_OUT, OVERALL
-from rocketeval.stages.evolve.rounds import SEEN
-from rocketeval.stages.evolve.split import split_cases
 from rocketeval.store.run import RunStore
 
 RECORDED = Path(__file__).parent / "recorded"
@@ -136,7 +136,7 @@ def chosen_pool(store: RunStore, *, whole: bool) -> Pool:
     kept = [each["id"] for each in found["evaluator"]["perspectives"]]
     there = [each for each in read_pool(store.pool_path) if each.round <= found["best_round"]]
     known = {each.id: each for each in there}
-    others = (each for each in there if each.kind is Kind.QUERY or whole)
+    others = (each for each in there if each.kind is PerspectiveKind.QUERY or whole)
     return Pool(known[name] for name in kept).add(each for each in others if each.id not in kept)[0]
 
 
@@ -153,7 +153,7 @@ async def tables(store: RunStore, config: RunConfig, pool: Pool) -> tuple[CaseTa
     split = split_cases(store.inputs, config.evolve)
 
     async def ask(cases: Sequence[Case], folder: str) -> CaseTable:
-        asker = Asker(
+        asker = PerspectiveAsker(
             store, config, Observer(), asyncio.Event(), asking=config.evolve.asking, folder=folder
         )
         return (await asker.ask(list(pool), cases)).table
@@ -168,7 +168,7 @@ def validate(
     settings: EvolveConfig,
     overall: str,
     kept: Sequence[str],
-) -> tuple[dict[str, Arm], Validation]:
+) -> tuple[dict[str, EvaluatorArm], Validation]:
     """Return all arms, and the validation in which the number of experts is chosen."""
     chosen = cross_validate(held_out, settings, learn_also=seen, overall=overall, kept=kept)
     arms = dict(chosen.arms)
@@ -199,13 +199,13 @@ def say_origins(
     say: Callable[[str], None],
 ) -> dict[str, Any]:
     """Print what perspectives of each origin are worth, and the most important ones."""
-    from rocketeval.evolve.columns import stacked
+    from rocketeval.evolve.cases import stacked
 
     ids = [each.id for each in pool]
     both = stacked(held_out.narrow(ids), seen.narrow(ids))
     standings = weigh_perspectives(both, settings).by_id()
     worth: dict[str, list[float]] = defaultdict(list)
-    about = pool.of(Kind.RESPONSE)
+    about = pool.of(PerspectiveKind.RESPONSE)
     for each in about:
         worth[each.origin.value].append(standings[each.id][0])
     say("\norigin        perspectives   mean importance (all about responses: 1)")
@@ -243,7 +243,7 @@ def say_evolution(store: RunStore, say: Callable[[str], None]) -> dict[str, Any]
     return {name: evolution[name] for name in ("beginning", "rounds", "best_round", "cost")}
 
 
-def shown(arm: Arm) -> str:
+def shown(arm: EvaluatorArm) -> str:
     """Return an arm's figures on a line."""
     accuracy, gain = arm.figures["accuracy"], arm.gain
     rest = "  ".join(f"{arm.figures[name].value:6.3f}" for name in ("f1", "rho", "tau"))
@@ -257,7 +257,7 @@ def percent(figure: Interval, *, sign: bool = False) -> str:
     return f"{first} ({100 * figure.low:.1f} to {100 * figure.high:.1f})"
 
 
-def figures(arm: Arm) -> dict[str, Any]:
+def figures(arm: EvaluatorArm) -> dict[str, Any]:
     """Return an arm's figures as data."""
     return {
         **{name: asdict(value) for name, value in arm.figures.items()},

@@ -16,28 +16,27 @@ from pathlib import Path
 
 import numpy as np
 
+from rocketeval.arrays import Floats
 from rocketeval.config import RunConfig, load_config
-from rocketeval.evolve.cases import Case, Floats
-from rocketeval.evolve.figures import LEVEL, TIMES
-from rocketeval.evolve.forms import in_forms
-from rocketeval.evolve.groups import query_numbers
-from rocketeval.evolve.perspective import Form, Perspective
-from rocketeval.evolve.seeding import seed_pool
-from rocketeval.evolve.sheets import Asking
-from rocketeval.observing import Observer
-from rocketeval.ranking.bootstrap import interval, resample_queries
-from rocketeval.stages.evolve.ask import Asker
-from rocketeval.stages.evolve.rounds import SEEN
-from rocketeval.stages.evolve.split import split_cases
+from rocketeval.evolve.ask import PerspectiveAsker
+from rocketeval.evolve.cases import Case, query_numbers
+from rocketeval.evolve.history import split_cases
+from rocketeval.evolve.perspective import AnswerFormat, Perspective, in_formats
+from rocketeval.evolve.pool import seed_pool
+from rocketeval.evolve.question_sets import Asking
+from rocketeval.evolve.rounds import SEEN
+from rocketeval.evolve.validate import LEVEL, TIMES
+from rocketeval.observer import Observer
+from rocketeval.stats.bootstrap import interval, resample_queries
 from rocketeval.store.run import RunStore
 
 RECORDED = Path(__file__).parent / "recorded"
 FOLDER = "evolve/ways"
-WAYS: tuple[tuple[Asking, Form], ...] = (
-    ("each", Form.CHOICE),
-    ("each", Form.GRADED),
-    ("pairs", Form.CHOICE),
-    ("pairs", Form.GRADED),
+WAYS: tuple[tuple[Asking, AnswerFormat], ...] = (
+    ("each", AnswerFormat.CHOICE),
+    ("each", AnswerFormat.GRADED),
+    ("pairs", AnswerFormat.CHOICE),
+    ("pairs", AnswerFormat.GRADED),
 )
 QUESTIONS = 8
 
@@ -61,7 +60,7 @@ async def compare(config: RunConfig, queries: int) -> list[str]:
     """Return a line a way, and what they were measured on."""
     store = RunStore(config.run_path)
     cases = decided_cases(store, config, queries)
-    questions = list(seed_pool(("guidelines",), (Form.CHOICE,)))[:QUESTIONS]
+    questions = list(seed_pool(("guidelines",), (AnswerFormat.CHOICE,)))[:QUESTIONS]
     lines = [
         f"{config.benchmark.path.name}, judge {config.judge.model}: {len(cases)} decided pairs of "
         f"{len({case.query_id for case in cases})} queries, {len(questions)} questions",
@@ -94,13 +93,13 @@ async def answers(
     questions: Sequence[Perspective],
     cases: Sequence[Case],
     asking: Asking,
-    form: Form,
+    form: AnswerFormat,
 ) -> Floats:
     """Return what the judge says for the first response of each pair, a column a question."""
-    asker = Asker(
+    asker = PerspectiveAsker(
         store, config, Observer(), asyncio.Event(), asking=asking, folder=FOLDER, also=(SEEN,)
     )
-    return (await asker.ask(in_forms(questions, (form,)), cases)).table.answers
+    return (await asker.ask(in_formats(questions, (form,)), cases)).table.answers
 
 
 def hits(said: Floats, cases: Sequence[Case]) -> Floats:

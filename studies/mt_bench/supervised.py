@@ -21,18 +21,17 @@ from typing import Any
 
 import numpy as np
 
-from rocketeval.audit.agreement import Agreement, agreement_with_votes, human_agreement
-from rocketeval.audit.correlation import Correlation, correlate
-from rocketeval.audit.label_correlation import LabelCorrelation, label_correlation
+from rocketeval.audit.figures import Agreement, agreement_with_votes, human_agreement
+from rocketeval.audit.labels import LabelCorrelation, label_correlation
 from rocketeval.config import ScorerConfig, load_config
-from rocketeval.grid import ScoreGrid
-from rocketeval.outcomes import compare, vote_outcomes
-from rocketeval.ranking.bootstrap import interval, ratio_draws
+from rocketeval.grid import ScoreGrid, compare, vote_outcomes
 from rocketeval.ranking.rank import rank
 from rocketeval.records import Gold, Interval, Vote
 from rocketeval.scoring.answers import AnswerTable
 from rocketeval.scoring.crossfit import score_answers
-from rocketeval.stages.answers import read_answers
+from rocketeval.scoring.read_answers import read_answers
+from rocketeval.stats.bootstrap import interval, ratio_draws
+from rocketeval.stats.correlation import Correlation, correlate
 from rocketeval.store.run import RunStore
 
 HERE = Path(__file__).parent

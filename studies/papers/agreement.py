@@ -17,7 +17,7 @@ from dataclasses import asdict
 from grade import ANALYSIS
 from runs import JUDGES, Graded, cut, graded, record, rows_of, table
 
-from rocketeval.audit.methods import GradedBy, MethodComparison, compare_methods
+from rocketeval.audit.methods import MethodComparison, MethodGrades, compare_methods
 from rocketeval.cli.tables import share
 from rocketeval.config import RankingConfig
 from rocketeval.records import Gold, Vote
@@ -97,7 +97,7 @@ def compare(found: dict[str, tuple[Graded, bool]]) -> MethodComparison:
     }
     grids = {name: each.grid(hard=hard) for name, (each, hard) in found.items()}
     common = set.intersection(*(set(grid.query_ids) for grid in grids.values()))
-    methods = {name: GradedBy(cut(grid, common)) for name, grid in grids.items()}
+    methods = {name: MethodGrades(cut(grid, common)) for name, grid in grids.items()}
     about = [vote for vote in votes if vote.query_id in common]
     return compare_methods(methods, lengths, Gold(votes=about), RANKING)
 

@@ -20,12 +20,11 @@ import numpy as np
 from prepare import read
 from runs import record, table
 
-from rocketeval.audit.agreement import human_agreement
-from rocketeval.audit.kappa import fleiss_kappa
-from rocketeval.audit.reliability import reliability
-from rocketeval.audit.verdicts import verdict_agreement
+from rocketeval.audit.figures import human_agreement
+from rocketeval.audit.votes import verdict_agreement
 from rocketeval.cli.tables import share
 from rocketeval.records import Vote
+from rocketeval.stats.agreement import fleiss_kappa, reliability
 
 sys.path.append(str(Path(__file__).parents[1]))
 from stage3 import llm_rubric

@@ -23,16 +23,15 @@ import numpy as np
 from grade import SUMMEVAL, TOPICAL_CHAT
 from runs import JUDGES, Graded, graded, record, rows_of, table
 
-from rocketeval.audit.label_correlation import PER_QUERY, RESPONSES, label_correlation
-from rocketeval.audit.labelled_cells import cells_of
-from rocketeval.audit.reliability import reliability
-from rocketeval.audit.within_queries import within_queries
+from rocketeval.audit.labels import PER_QUERY, RESPONSES, cells_of, label_correlation
 from rocketeval.cli.tables import figure
 from rocketeval.criteria import criteria
 from rocketeval.grid import ScoreGrid
-from rocketeval.ranking.bootstrap import interval, ratio_draws
 from rocketeval.records import Interval, Label
-from rocketeval.scoring.labelled import label_cells
+from rocketeval.scoring.learning import label_cells
+from rocketeval.stats.agreement import reliability
+from rocketeval.stats.bootstrap import interval, ratio_draws
+from rocketeval.stats.correlation import within_queries
 
 STUDIES = {"summeval": ("SummEval", SUMMEVAL), "topical_chat": ("Topical-Chat", TOPICAL_CHAT)}
 CHECKLIST, COUNTED = "checklist, probabilities", "checklist, yes counted"

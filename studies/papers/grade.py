@@ -20,10 +20,10 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
+from rocketeval.audit.methods_stage import method_config, parse_variant
 from rocketeval.cli.progress import make_observer
 from rocketeval.config import RunConfig, parse_config
 from rocketeval.pipeline import Run
-from rocketeval.stages.methods import method_config, parse_variant
 
 HERE = Path(__file__).parent
 RUNS = Path(os.environ.get("ROCKETEVAL_STUDY_RUNS", HERE.parent / "runs")).absolute()

@@ -19,12 +19,12 @@ from itertools import product
 import numpy as np
 from runs import JUDGES, cut, graded, record, rows_of, table
 
-from rocketeval.audit.methods import mean_scores
-from rocketeval.audit.rank_matrix import rank_matrix
+from rocketeval.audit.votes import mean_scores
 from rocketeval.cli.tables import figure
 from rocketeval.grid import ScoreGrid
-from rocketeval.ranking.bootstrap import interval, resample_queries
 from rocketeval.records import Interval
+from rocketeval.stats.bootstrap import interval, resample_queries
+from rocketeval.stats.correlation import rank_matrix
 
 METHODS = (
     ("RocketEval (unsupervised)", "checklist", False),

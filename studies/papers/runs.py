@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from rocketeval.grid import ScoreGrid
 from rocketeval.scoring.answers import AnswerTable
 from rocketeval.scoring.mean import HardMeanScorer, MeanScorer
-from rocketeval.stages.answers import read_answers
+from rocketeval.scoring.read_answers import read_answers
 from rocketeval.store.run import RunStore
 
 HERE = Path(__file__).parent

@@ -21,7 +21,10 @@ from collections import Counter
 from importlib import resources
 from pathlib import Path
 
-from rocketeval import Judgment, Observer, RunConfig, load_config, parse_config, run
+from rocketeval.api import run
+from rocketeval.config import RunConfig, load_config, parse_config
+from rocketeval.observer import Observer
+from rocketeval.records import Judgment
 from rocketeval.store import ledger
 from rocketeval.store.run import RunStore
 

@@ -46,7 +46,7 @@ from routing.fleet import (
 
 from fakes.native_server import NativeServer
 from fakes.openai_server import MODEL
-from rocketeval import arun
+from rocketeval.api import arun
 
 RECORDED = Path(__file__).parent / "recorded" / "routers.txt"
 DEFAULT, KEYED = "x-session-id", "x-smg-routing-key"

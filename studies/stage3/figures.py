@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rocketeval.ranking.bootstrap import interval
 from rocketeval.records import Interval
+from rocketeval.stats.bootstrap import interval
 from stage3.design import Design, Floats, Places
 from stage3.methods import CONSTANT
 

@@ -17,8 +17,8 @@ from pathlib import Path
 import numpy as np
 import orjson
 
-from rocketeval.ranking.bootstrap import interval
 from rocketeval.records import Interval
+from rocketeval.stats.bootstrap import interval
 from stage3.design import Design, Floats, folds_by, table
 from stage3.figures import LEVEL
 

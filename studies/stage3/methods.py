@@ -12,7 +12,7 @@ from rocketeval.errors import ConfigError
 from rocketeval.records import Gold
 from rocketeval.scoring.answers import AnswerTable
 from rocketeval.scoring.base import SCORERS, create_scorer
-from rocketeval.scoring.labelled import label_column
+from rocketeval.scoring.learning import label_column
 from stage3.design import Design, Floats
 
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rocketeval.audit.advice_on_items import on_items
 from rocketeval.audit.calibration import calibration
+from rocketeval.audit.item_gold import on_items
 
 
 def said(p_yes: np.ndarray, gold: np.ndarray, per_query: int = 10) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rocketeval.audit.agreement import agreement_with_votes, human_agreement
+from rocketeval.audit.figures import agreement_with_votes, human_agreement
 from rocketeval.grid import ScoreGrid
 from rocketeval.records import Interval, Vote, Winner
 

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from rocketeval.audit.advice import advice
 from rocketeval.audit.audit import Audit, audit
-from rocketeval.audit.baselines import GUESS, LABELER, LONGER, TIE
-from rocketeval.certainty.power import queries_needed
+from rocketeval.audit.figures import GUESS, LABELER, LONGER, TIE
 from rocketeval.config import RankingConfig
 from rocketeval.grid import ScoreGrid
 from rocketeval.records import Basis, Gold, Label, Rating, Vote
+from rocketeval.stats.permutation import queries_needed
 
 CONFIG = RankingConfig(bootstrap=200)
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rocketeval.audit.agreement import agreement_with_votes
-from rocketeval.audit.baselines import (
+from rocketeval.audit.figures import (
     LENGTH_TIE_MARGIN,
+    agreement_with_votes,
     always_tie_grid,
     length_grid,
     random_agreement,

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from rocketeval.audit.advice_on_bias import on_bias
+from rocketeval.audit.advice import on_bias
 from rocketeval.audit.bias import Bias, find_bias
 from rocketeval.config import RankingConfig
 from rocketeval.grid import ScoreGrid

@@ -14,8 +14,8 @@ from sklearn.metrics import brier_score_loss, roc_auc_score
 
 from rocketeval.audit.calibration import Calibration, CalibrationCurve, calibration
 from rocketeval.errors import ConfigError
-from rocketeval.ranking.bootstrap import interval, resample_queries
 from rocketeval.records import Interval
+from rocketeval.stats.bootstrap import interval, resample_queries
 from support.tables import PROBABILITIES, tables
 
 GOLD = st.sampled_from([0.0, 1.0, 0.0, 1.0, math.nan])

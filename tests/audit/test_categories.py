@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rocketeval.audit.agreement import agreement_with_votes
-from rocketeval.audit.ballots import find_ballots, hits, measure_votes
-from rocketeval.audit.categories import OTHER, CategoryAgreement, by_category, split_votes
+from rocketeval.audit.figures import agreement_with_votes, find_paired_votes, hits, measure_votes
+from rocketeval.audit.votes import OTHER, CategoryAgreement, by_category, split_votes
 from rocketeval.grid import ScoreGrid
 from rocketeval.records import Vote
 
@@ -26,7 +25,7 @@ def votes_on(rows: range, winner: str = "a", voters: int = 2) -> list[Vote]:
 def measured(
     votes: list[Vote], categories: dict[str, str], grid: ScoreGrid = GRID
 ) -> tuple[CategoryAgreement, ...]:
-    ballots = find_ballots(grid, votes)
+    ballots = find_paired_votes(grid, votes)
     judged = hits(ballots, grid.scores, 0.1)
     split = split_votes(votes, ballots, judged, categories)
     named = {name: judged.where(chosen) for name, chosen in split.chosen.items()}

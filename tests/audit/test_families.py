@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rocketeval.audit.families import guess_family
+from rocketeval.audit.bias import guess_family
 
 
 @pytest.mark.parametrize(

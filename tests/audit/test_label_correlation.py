@@ -7,15 +7,13 @@ import pytest
 from hypothesis import given, settings
 from scipy import stats
 
-from rocketeval.audit import kendall
-from rocketeval.audit.by_query import sum_draws
-from rocketeval.audit.correlation import pearson
-from rocketeval.audit.label_correlation import label_correlation
-from rocketeval.audit.labelled_cells import LabelledCells, cells_of, moments, pearson_of
+from rocketeval.audit.labels import LabelledCells, cells_of, label_correlation, moments, pearson_of
 from rocketeval.grid import ScoreGrid
-from rocketeval.ranking.bootstrap import interval, resample_queries
 from rocketeval.records import Label
-from rocketeval.scoring.labelled import label_cells
+from rocketeval.scoring.learning import label_cells
+from rocketeval.stats import correlation as kendall
+from rocketeval.stats.bootstrap import interval, resample_queries, sum_draws
+from rocketeval.stats.correlation import pearson
 from support.tables import tables
 
 

@@ -9,22 +9,20 @@ import pytest
 from hypothesis import given, settings
 from scipy import stats
 
-from rocketeval.audit import within_queries as module
-from rocketeval.audit.by_query import sum_draws
-from rocketeval.audit.kendall import kendall_adds, tau_b
-from rocketeval.audit.label_correlation import (
+from rocketeval.audit.labels import (
     CANDIDATES,
     PER_QUERY,
     RESPONSES,
+    cells_of,
     label_correlation,
     spearman_difference,
 )
-from rocketeval.audit.labelled_cells import cells_of
-from rocketeval.audit.within_queries import within_queries
 from rocketeval.grid import ScoreGrid
-from rocketeval.ranking.bootstrap import resample_queries
 from rocketeval.records import Label
-from rocketeval.scoring.labelled import label_cells
+from rocketeval.scoring.learning import label_cells
+from rocketeval.stats import correlation as module
+from rocketeval.stats.bootstrap import resample_queries, sum_draws
+from rocketeval.stats.correlation import kendall_adds, tau_b, within_queries
 from support.tables import tables
 
 

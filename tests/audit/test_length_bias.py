@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from scipy import stats
 
-from rocketeval.audit.length_bias import length_bias, spearman_by_row
+from rocketeval.audit.bias import length_bias, spearman_by_row
 from rocketeval.grid import ScoreGrid
 from rocketeval.records import Vote
 from support.tables import tables

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from rocketeval.audit.agreement import agreement_with_votes
-from rocketeval.audit.majority import majority_agreement
+from rocketeval.audit.figures import agreement_with_votes
+from rocketeval.audit.votes import majority_agreement
 from rocketeval.grid import ScoreGrid
 from rocketeval.records import Vote
 

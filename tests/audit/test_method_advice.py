@@ -7,8 +7,8 @@ from collections.abc import Mapping
 import numpy as np
 import pytest
 
-from rocketeval.audit.baselines import LONGER
-from rocketeval.audit.method_advice import MethodAdvice, advise_method
+from rocketeval.audit.figures import LONGER
+from rocketeval.audit.methods import MethodAdvice, advise_method
 from rocketeval.config import RankingConfig
 from rocketeval.grid import ScoreGrid
 from rocketeval.records import Gold, Label, Rating, Usage, Vote

@@ -10,15 +10,15 @@ import numpy as np
 import orjson
 import pytest
 
-from rocketeval.audit.baselines import GUESS, LONGER, TIE
+from rocketeval.audit.figures import GUESS, LONGER, TIE
 from rocketeval.audit.methods import (
-    GradedBy,
     MethodComparison,
     MethodFigures,
+    MethodGrades,
     compare_methods,
     gain_over,
 )
-from rocketeval.audit.same_cells import common_cells, mean_scores
+from rocketeval.audit.votes import common_responses, mean_scores
 from rocketeval.config import RankingConfig
 from rocketeval.errors import BenchmarkError
 from rocketeval.grid import ScoreGrid
@@ -46,7 +46,7 @@ VOTES = [
 
 def compare(graded: Mapping[str, ScoreGrid], **gold: Sequence[object]) -> MethodComparison:
     """The comparison of plain grids."""
-    methods = {name: GradedBy(each) for name, each in graded.items()}
+    methods = {name: MethodGrades(each) for name, each in graded.items()}
     return compare_methods(methods, LENGTHS, Gold(**gold), RANKING)  # type: ignore[arg-type]
 
 
@@ -124,7 +124,7 @@ def test_mean_scores_leave_out_who_has_none() -> None:
 def test_methods_may_know_queries_in_another_order() -> None:
     """Cells are matched by their names; a query that one lacks falls out for all."""
     turned = ScoreGrid(("q2",), ("c", "b"), np.array([[4.0, 6.0]]))
-    cut, left_out = common_cells({"one": ONE, "turned": turned})
+    cut, left_out = common_responses({"one": ONE, "turned": turned})
     assert cut["turned"].query_ids == ONE.query_ids
     assert np.isfinite(cut["one"].scores).sum() == 2
     assert cut["turned"].scores[1].tolist()[1:] == [6.0, 4.0]
@@ -148,8 +148,8 @@ def many(scored: int, total: int = 20) -> ScoreGrid:
 @pytest.mark.parametrize(("scored", "compared"), [(0, False), (15, False), (16, True), (20, True)])
 def test_a_method_that_scored_far_fewer_stands_apart(scored: int, compared: bool) -> None:
     """Below four fifths of the best it would empty the table; it is named with its counts."""
-    few = GradedBy(many(scored), Usage(requests=7), unanswered=3, unscored=20 - scored)
-    graded = {"few": few, "all": GradedBy(many(20)), "most": GradedBy(many(18))}
+    few = MethodGrades(many(scored), Usage(requests=7), unanswered=3, unscored=20 - scored)
+    graded = {"few": few, "all": MethodGrades(many(20)), "most": MethodGrades(many(18))}
     found = compare_methods(graded, {}, Gold(), RANKING)
     assert [row.name for row in found.rows if row.name != LONGER] == [
         name for name in graded if compared or name != "few"
@@ -166,12 +166,14 @@ def test_a_method_that_scored_far_fewer_stands_apart(scored: int, compared: bool
 def test_nothing_scored_is_an_error() -> None:
     """A table of dashes would say nothing."""
     with pytest.raises(BenchmarkError, match="Not one of the methods"):
-        compare_methods({"a": GradedBy(many(0)), "b": GradedBy(many(0))}, {}, Gold(), RANKING)
+        compare_methods(
+            {"a": MethodGrades(many(0)), "b": MethodGrades(many(0))}, {}, Gold(), RANKING
+        )
 
 
 def test_counts_travel_with_the_figures() -> None:
     """What is missing is the method's own count, not that of cells without a response."""
-    graded = {"one": GradedBy(TWO, Usage(requests=3), 4, 0, 2)}
+    graded = {"one": MethodGrades(TWO, Usage(requests=3), 4, 0, 2)}
     row = compare_methods(graded, LENGTHS, Gold(), RANKING).rows[0]
     assert (row.unanswered, row.unscored, row.unfinished) == (4, 0, 2)
     assert row.usage == Usage(requests=3)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from scipy import stats
 
-from rocketeval.audit.self_preference import SelfPreference, self_preference
+from rocketeval.audit.bias import SelfPreference, self_preference
 from rocketeval.grid import ScoreGrid
 from support.tables import tables
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rocketeval.audit.verdicts import verdict_agreement
+from rocketeval.audit.votes import verdict_agreement
 from rocketeval.records import Vote, Winner
 
 

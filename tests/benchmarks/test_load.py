@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from rocketeval.benchmarks.check import check_benchmark
+from rocketeval.benchmarks.base import check_benchmark
 from rocketeval.benchmarks.load import imported_checklists, load
 from rocketeval.config import BenchmarkConfig
 from rocketeval.errors import BenchmarkError

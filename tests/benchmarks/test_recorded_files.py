@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from rocketeval.benchmarks.base import Benchmark, open_benchmark
-from rocketeval.benchmarks.check import check_benchmark
+from rocketeval.benchmarks.base import Benchmark, check_benchmark, open_benchmark
 from rocketeval.benchmarks.load import load
 from rocketeval.config import BenchmarkConfig
 

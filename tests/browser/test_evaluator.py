@@ -12,7 +12,7 @@ from playwright.sync_api import Page, expect
 
 from browser.conftest import Opener
 from rocketeval.config import load_config
-from rocketeval.stages.report.stage import write_report
+from rocketeval.report.stage import write_report
 from rocketeval.store.run import RunStore
 from support.described_evaluator import CODE, DROPPED, HOSTILE, TEXTS, described
 

@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rocketeval.capacity import losses as module
-from rocketeval.capacity.losses import Losses, expected_hours, simulate
+from rocketeval.capacity.assume import ReplicaLosses, expected_hours, simulate
+from rocketeval.capacity.model import assume as module
 from rocketeval.errors import ConfigError
 
-NEVER = Losses(per_hour=0.0, restart=1.0, in_flight=1.0, checkpoint=1.0)
-OFTEN = Losses(per_hour=1.0, restart=0.1, in_flight=0.2, checkpoint=0.3)
+NEVER = ReplicaLosses(per_hour=0.0, restart=1.0, in_flight=1.0, checkpoint=1.0)
+OFTEN = ReplicaLosses(per_hour=1.0, restart=0.1, in_flight=0.2, checkpoint=0.3)
 
 
 @given(st.floats(0, 1e6), st.integers(1, 10_000))
@@ -26,12 +26,12 @@ def test_without_losses_it_is_a_division(work: float, replicas: int) -> None:
     "losses",
     [
         OFTEN,
-        Losses(per_hour=0.05, restart=0.1, in_flight=0.01, checkpoint=0.003),
-        Losses(per_hour=1.0, restart=0.0, in_flight=0.1, checkpoint=0.0),
-        Losses(per_hour=2.0, restart=0.2, in_flight=0.0, checkpoint=0.5),
+        ReplicaLosses(per_hour=0.05, restart=0.1, in_flight=0.01, checkpoint=0.003),
+        ReplicaLosses(per_hour=1.0, restart=0.0, in_flight=0.1, checkpoint=0.0),
+        ReplicaLosses(per_hour=2.0, restart=0.2, in_flight=0.0, checkpoint=0.5),
     ],
 )
-def test_the_mean_is_the_expected_one(losses: Losses) -> None:
+def test_the_mean_is_the_expected_one(losses: ReplicaLosses) -> None:
     """Simulated and closed form agree within the simulation's own error.
 
     The closed form is that of the long run; a fleet that starts whole is ahead of it by what its
@@ -47,7 +47,7 @@ def test_the_mean_is_the_expected_one(losses: Losses) -> None:
 
 def test_what_is_sent_again_is_the_expected_share() -> None:
     """With small losses, each costs the batch and half a checkpoint."""
-    losses = Losses(per_hour=0.5, restart=0.0, in_flight=0.01, checkpoint=0.02)
+    losses = ReplicaLosses(per_hour=0.5, restart=0.0, in_flight=0.01, checkpoint=0.02)
     found = simulate(500.0, 10, losses, seed=2)
     assert found.losses == pytest.approx(0.5 * 500.0, rel=0.05)
     assert found.resent_share == pytest.approx(0.5 * 0.02, rel=0.1)
@@ -55,7 +55,7 @@ def test_what_is_sent_again_is_the_expected_share() -> None:
 
 def test_losses_without_rework_are_counted() -> None:
     """A loss that takes nothing with it is still a loss."""
-    found = simulate(100.0, 4, Losses(1.0, 0.1, 0.0, 0.0), seed=0)
+    found = simulate(100.0, 4, ReplicaLosses(1.0, 0.1, 0.0, 0.0), seed=0)
     assert found.losses == pytest.approx(100.0, rel=0.1)
     assert found.resent_share == 0.0
 
@@ -94,7 +94,7 @@ def test_losses_never_help(
     per_hour: float, restart: float, in_flight: float, checkpoint: float
 ) -> None:
     """With losses, no simulated run is quicker than without; what was lost is made up for."""
-    found = simulate(20.0, 4, Losses(per_hour, restart, in_flight, checkpoint), seed=0)
+    found = simulate(20.0, 4, ReplicaLosses(per_hour, restart, in_flight, checkpoint), seed=0)
     assert found.hours >= 5.0 - 1e-9
     assert found.hours * 4 >= 20.0 * (1 + found.resent_share) - 1e-9
 
@@ -102,4 +102,6 @@ def test_losses_never_help(
 def test_a_fleet_that_is_always_lost_is_refused() -> None:
     """Where hardly any time is of use, the message says so instead of simulating for ever."""
     with pytest.raises(ConfigError, match="lost so often"):
-        simulate(1.0, 1, Losses(per_hour=60.0, restart=1.0, in_flight=0.1, checkpoint=0.0), 0)
+        simulate(
+            1.0, 1, ReplicaLosses(per_hour=60.0, restart=1.0, in_flight=0.1, checkpoint=0.0), 0
+        )

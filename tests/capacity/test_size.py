@@ -8,19 +8,24 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rocketeval.capacity import Given, Measured, assume, plan_capacity
-from rocketeval.capacity.scatter import ROUTINGS, Routing
-from rocketeval.capacity.size import Size, size_for
-from rocketeval.capacity.storage import JUDGMENTS_PER_PART, TASKS_PER_FILE, store
-from rocketeval.distributed.task_rows import FILE_ROWS
+from rocketeval.capacity.assume import ROUTINGS, CapacityOptions, MeasuredRun, Routing, assume
+from rocketeval.capacity.model import (
+    JUDGMENTS_PER_PART,
+    TASKS_PER_FILE,
+    Size,
+    plan_capacity,
+    size_for,
+    store,
+)
+from rocketeval.distributed.staging import FILE_ROWS
 from rocketeval.store.ledger import ROLL_ROWS
 
-SAFE = Given(losses=0)
+SAFE = CapacityOptions(losses=0)
 
 
-def size(answers: float, given: Given = SAFE) -> Size:
+def size(answers: float, given: CapacityOptions = SAFE) -> Size:
     return size_for(
-        assume(given, Measured()), answers, replicas=given.replicas, deadline=given.hours
+        assume(given, MeasuredRun()), answers, replicas=given.replicas, deadline=given.hours
     )
 
 
@@ -74,7 +79,7 @@ def test_proposed_replicas_meet_the_deadline_and_one_less_does_not(
 @given(st.floats(1e5, 1e8), st.floats(1, 48), st.floats(0.01, 0.5))
 def test_the_deadline_holds_with_losses_too(answers: float, hours: float, losses: float) -> None:
     """95 % of the simulated runs are in time with the replicas proposed."""
-    found = size(answers, Given(hours=hours, losses=losses, restart_minutes=10))
+    found = size(answers, CapacityOptions(hours=hours, losses=losses, restart_minutes=10))
     assert found.deadline_met
     assert found.rework.hours_95 <= hours
     assert found.replicas >= size(answers, replace(SAFE, hours=hours)).replicas
@@ -82,7 +87,7 @@ def test_the_deadline_holds_with_losses_too(answers: float, hours: float, losses
 
 def test_a_deadline_that_cannot_be_met_is_not_said_to_be() -> None:
     """More replicas than batches are no help: one each, and late."""
-    found = size(8 * 65, Given(hours=1e-6, losses=0))
+    found = size(8 * 65, CapacityOptions(hours=1e-6, losses=0))
     assert (found.replicas, found.deadline_met) == (2, False)
 
 
@@ -105,7 +110,7 @@ def test_scatter_costs_hours_and_money() -> None:
 
 def test_losses_are_paid_for() -> None:
     """The money more is that of all replicas in the hours more."""
-    found = size(1e7, Given(replicas=4, losses=0.5, gpu_hour=2.0, gpus=2))
+    found = size(1e7, CapacityOptions(replicas=4, losses=0.5, gpu_hour=2.0, gpus=2))
     assert found.extra_money == pytest.approx(found.extra_hours * 4 * 2 * 2.0)
     assert 0 < found.extra_hours < found.extra_hours_95
 
@@ -124,15 +129,15 @@ def test_objects_written_are_counted_one_by_one() -> None:
 
 def test_the_round_amounts_and_the_run_stand_side_by_side() -> None:
     """1e6 to 1e10 answers, and the run itself unless it has nothing left to ask."""
-    found = plan_capacity(SAFE, Measured(answers=800, responses=100))
+    found = plan_capacity(SAFE, MeasuredRun(answers=800, responses=100))
     assert [row.answers for row in found.sizes] == [1e6, 1e7, 1e8, 1e9, 1e10]
     assert found.this_run is not None
     assert (found.this_run.answers, found.this_run.responses) == (800, 100)
     assert (found.deadline, found.deadline_given) == (24.0, False)
-    assert plan_capacity(SAFE, Measured()).this_run is None
+    assert plan_capacity(SAFE, MeasuredRun()).this_run is None
 
 
 def test_a_plan_with_losses_is_the_same_twice() -> None:
     """The simulation is seeded: a plan can be quoted."""
-    given = Given(replicas=4)
-    assert plan_capacity(given, Measured()) == plan_capacity(given, Measured())
+    given = CapacityOptions(replicas=4)
+    assert plan_capacity(given, MeasuredRun()) == plan_capacity(given, MeasuredRun())

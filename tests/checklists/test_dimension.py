@@ -11,15 +11,14 @@ from typing import Any
 
 import pytest
 
-from rocketeval.checklists.base import Desk, SharedAuthor, create_author
-from rocketeval.checklists.dimension import DimensionAuthor
+from rocketeval.checklists.base import AuthorContext, SharedAuthor, create_author
+from rocketeval.checklists.dimension import DimensionAuthor, DimensionOptions
 from rocketeval.checklists.dimension_file import load_dimensions
-from rocketeval.checklists.dimension_options import DimensionOptions
 from rocketeval.config import AuthorConfig, EngineConfig
 from rocketeval.engines.scripted import ScriptedEngine
 from rocketeval.errors import ChecklistError, ConfigError, PromptError
 from rocketeval.records import Query
-from rocketeval.store.authored import AuthoredJournal
+from rocketeval.store.journal import AuthoredJournal
 from support.dimension_author import AUGMENTING, FILTERING, TWO_PARTS, kind_of, reply
 
 QUERY = Query("q1", "Hello?")
@@ -54,9 +53,9 @@ class Work:
         return self._text(prompt)
 
     @property
-    def desk(self) -> Desk:
+    def desk(self) -> AuthorContext:
         """The author's desk, with everything that was paid for until now."""
-        return Desk(
+        return AuthorContext(
             self.journal.known(),
             self.journal.append,
             lambda name, reason: self.failed.append(name),

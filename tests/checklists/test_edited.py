@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from rocketeval.checklists import edited
-from rocketeval.checklists.edited import FileAuthor
+from rocketeval.checklists import simple as edited
+from rocketeval.checklists.simple import FileAuthor
+from rocketeval.checklists.stage import MOST_UNKNOWN
 from rocketeval.config import AuthorConfig
-from rocketeval.stages.checklist import MOST_UNKNOWN
 from support.in_process import cli
 from support.make import QUERIES, write_benchmark
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from rocketeval.checklists.base import create_author
-from rocketeval.checklists.fixed import REFERENCE, FixedAuthor
+from rocketeval.checklists.simple import REFERENCE, FixedAuthor
 from rocketeval.config import AuthorConfig
 from rocketeval.errors import ConfigError
 from rocketeval.records import Query, Usage

@@ -8,11 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from rocketeval.checklists.asking import LONGEST_REASON, LONGEST_SHOWN, MAX_TOKENS, REFUSED
 from rocketeval.checklists.base import create_author
-from rocketeval.checklists.instance import InstanceAuthor
+from rocketeval.checklists.instance import (
+    LONGEST_REASON,
+    LONGEST_SHOWN,
+    MAX_TOKENS,
+    REFUSED,
+    InstanceAuthor,
+)
 from rocketeval.config import AuthorConfig, EngineConfig
-from rocketeval.engines.base import Written
+from rocketeval.engines.base import WrittenText
 from rocketeval.engines.scripted import ScriptedEngine
 from rocketeval.errors import (
     ChecklistError,
@@ -22,8 +27,7 @@ from rocketeval.errors import (
     EngineUnavailable,
     PromptError,
 )
-from rocketeval.prompts.neutralise import neutralise
-from rocketeval.prompts.render import Template
+from rocketeval.prompts.render import Template, neutralize
 from rocketeval.records import Checklist, Query, Usage
 
 GOOD = "1. Is it right?\n2. Is it short?\n3. Is it kind?"
@@ -51,16 +55,16 @@ class FailingEngine(ScriptedEngine):
         super().__init__()
         self.error = error
 
-    async def write(self, prompt: str, *, max_tokens: int) -> Written:
+    async def write(self, prompt: str, *, max_tokens: int) -> WrittenText:
         raise self.error
 
 
 class CuttingEngine(ScriptedEngine):
     """Reaches the token limit the first time."""
 
-    async def write(self, prompt: str, *, max_tokens: int) -> Written:
+    async def write(self, prompt: str, *, max_tokens: int) -> WrittenText:
         finished = "refused" in prompt
-        return Written(GOOD if finished else GOOD[:20], Usage(requests=1), finished=finished)
+        return WrittenText(GOOD if finished else GOOD[:20], Usage(requests=1), finished=finished)
 
 
 async def refusal(author: InstanceAuthor) -> str:
@@ -130,7 +134,7 @@ async def test_what_it_wrote_stays_between_its_markers(written: str) -> None:
     await scripted.author.write(QUERY)
     added = scripted.prompts[1].removeprefix(scripted.prompts[0])
     assert added.count("<<<your last turn>>>") == added.count("<<<end of turn>>>") == 1
-    assert neutralise(added).count == 2, "nothing but the two markers of our own"
+    assert neutralize(added).count == 2, "nothing but the two markers of our own"
     assert len(added.encode()) <= len(REFUSED.encode()) + LONGEST_SHOWN + LONGEST_REASON
 
 
@@ -235,9 +239,9 @@ async def test_a_long_list_has_room(most: int, tokens: int) -> None:
     class Asked(ScriptedEngine):
         """Remembers how long it may write."""
 
-        async def write(self, prompt: str, *, max_tokens: int) -> Written:
+        async def write(self, prompt: str, *, max_tokens: int) -> WrittenText:
             limits.append(max_tokens)
-            return Written(GOOD, Usage(requests=1), finished=True)
+            return WrittenText(GOOD, Usage(requests=1), finished=True)
 
     engine = Asked()
     author = InstanceAuthor(AuthorConfig(max_items=most, attempts=1), engine, "big")

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
+from rocketeval.checklists.base import count_refusals
 from rocketeval.checklists.instance import InstanceAuthor
-from rocketeval.checklists.trace import count_refusals
-from rocketeval.checklists.write import Authoring, authoring_key, write_checklists
+from rocketeval.checklists.write import AuthoredChecklists, authoring_key, write_checklists
 from rocketeval.config import AuthorConfig
 from rocketeval.engines.scripted import ScriptedEngine
 from rocketeval.errors import EngineUnavailable
 from rocketeval.records import Checklist, Query, Turn, Usage
-from rocketeval.store.authored import AuthoredJournal, Effort, Paid, Refusal
+from rocketeval.store.journal import AuthoredJournal, AuthoringEffort, PaidWork, RefusedList
 
 QUERIES = [Query(f"q{number}", f"Question {number}?") for number in range(6)]
 
@@ -49,7 +49,7 @@ async def write(
     stop: asyncio.Event | None = None,
     concurrency: int = 3,
     run: str | None = None,
-) -> Authoring:
+) -> AuthoredChecklists:
     """Run the stage, with a journal if one is given."""
     return await write_checklists(
         asked.author,
@@ -167,9 +167,11 @@ def test_the_journal_gives_back_what_was_appended(journal: AuthoredJournal) -> N
     """Author and items, also with line ends and other scripts inside."""
     made = Checklist("q", ("Is it \n new\u2028line?", "天?"), "big")
     assert journal.known() == {}
-    effort = Effort(2, (Refusal("too few items", "there are 0 items."),), Usage(2, 30, 0, 4, 0.5))
+    effort = AuthoringEffort(
+        2, (RefusedList("too few items", "there are 0 items."),), Usage(2, 30, 0, 4, 0.5)
+    )
     journal.append(b"\x01" * 16, made, effort, run="r1")
-    assert journal.known() == {b"\x01" * 16: Paid("big", made.items, effort, "r1")}
+    assert journal.known() == {b"\x01" * 16: PaidWork("big", made.items, effort, "r1")}
 
 
 def test_a_journal_of_an_earlier_version_is_read(journal: AuthoredJournal) -> None:
@@ -177,7 +179,7 @@ def test_a_journal_of_an_earlier_version_is_read(journal: AuthoredJournal) -> No
     journal.path.parent.mkdir()
     row = {"key": "01" * 16, "query_id": "q", "author": "big", "items": ["A?"]}
     journal.path.write_text(json.dumps(row) + "\n")
-    assert journal.known() == {b"\x01" * 16: Paid("big", ("A?",), None, None)}
+    assert journal.known() == {b"\x01" * 16: PaidWork("big", ("A?",), None, None)}
 
 
 async def test_how_each_list_came_about_is_the_same_when_it_is_taken_over(

@@ -31,7 +31,7 @@ def prepare(folder: Path, text: str) -> Path:
 
 def refuse_first(monkeypatch: pytest.MonkeyPatch, text: str, query: str) -> None:
     """Let the author write something else first, for one query."""
-    from rocketeval.engines.base import Written
+    from rocketeval.engines.base import WrittenText as Written
     from rocketeval.engines.scripted import ScriptedEngine
 
     write = ScriptedEngine.write

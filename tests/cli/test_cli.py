@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from rocketeval.cli import drive, progress
+from rocketeval.cli import progress
+from rocketeval.cli import run_with_signals as drive
 from rocketeval.config import JudgeConfig, load_config
 from rocketeval.engines import http
 from rocketeval.errors import EngineUnavailable

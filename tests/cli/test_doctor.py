@@ -14,7 +14,7 @@ import pytest
 
 from fakes import batch_server
 from fakes.openai_server import MODEL, FakeOpenAI, serving, status, yes_no
-from rocketeval.doctor.gold import GOLD
+from rocketeval.doctor.quality import GOLD
 from support.forked import run_forked
 
 RIGHT = {

@@ -14,11 +14,11 @@ import yaml
 from mad_eval.planted_benchmark import make_planted
 
 from rocketeval.cli.evolve import next_step
-from rocketeval.cli.next_step import Typed
+from rocketeval.cli.run import Typed
 from rocketeval.engines.scripted import ScriptedEngine
 from rocketeval.evolve.artifact import load_evaluator
-from rocketeval.evolve.grow import SPACES, ForestSettings
-from rocketeval.stages.evolve.evolution import Evolution, Worth
+from rocketeval.evolve.forest import SPACES, ForestSettings
+from rocketeval.evolve.result import EvaluatorVerdict, Evolution
 from support.in_process import cli
 from support.planted_run import Engines
 
@@ -111,7 +111,9 @@ def test_what_is_worth_nothing_is_not_used_next(
     usable: bool, optimizer: str | None, command: str, why: str
 ) -> None:
     """The next command judges with an evaluator only if that is better than not looking."""
-    found = SimpleNamespace(worth=Worth(usable, ""), path=Path("e.npz"), optimizer=optimizer)
+    found = SimpleNamespace(
+        worth=EvaluatorVerdict(usable, ""), path=Path("e.npz"), optimizer=optimizer
+    )
     step = next_step(cast(Evolution, found), Typed((), None, None, run=("--limit", "9")))
     assert step.command == command
     assert why in step.why

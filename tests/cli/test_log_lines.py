@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from rocketeval.cli.log_lines import log_shown
 from rocketeval.cli.progress import BarObserver, LineObserver
-from rocketeval.observing import Observer
+from rocketeval.cli.run_with_signals import log_shown
+from rocketeval.observer import Observer
 from support.make import make_config
 
 LOG = logging.getLogger("rocketeval.batch")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rocketeval.grading.methods.table import KINDS
+from rocketeval.grading.methods import KINDS
 from support.in_process import cli
 from support.make import CANDIDATES, QUERIES, write_benchmark, write_jsonl
 

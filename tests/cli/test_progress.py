@@ -9,11 +9,20 @@ import pytest
 from rich.cells import cell_len
 
 from rocketeval.cli.progress import MOST_FAILURES, LineObserver
-from rocketeval.cli.progress_words import ending, frame, pack, sentence
-from rocketeval.cli.tally import Pace, Tally
-from rocketeval.cli.terminal import FANCY, PLAIN, marks_for, shortened
+from rocketeval.cli.progress_text import (
+    FANCY,
+    PLAIN,
+    StageProgress,
+    StepRate,
+    ending,
+    frame,
+    marks_for,
+    pack,
+    sentence,
+    shortened,
+)
 from rocketeval.config import PriceConfig
-from rocketeval.observing import Expected, Pulse
+from rocketeval.observer import EngineStatus, Expected
 from rocketeval.records import Answer, Failure, Judgment, Status, Usage
 from support.make import key, make_config
 
@@ -40,7 +49,7 @@ def judged(*missing: Status, tokens: int = 1000) -> Judgment:
 def test_the_recent_rate_forgets_what_was_long_ago() -> None:
     """After a fast start and a slow minute, the recent rate is slow and the mean is not."""
     clock = Clock()
-    pace = Pace(clock)
+    pace = StepRate(clock)
     for _ in range(300):
         clock.now += 0.1
         pace.step()
@@ -57,7 +66,7 @@ def test_the_recent_rate_forgets_what_was_long_ago() -> None:
 def test_a_slow_judge_has_a_longer_recent_past() -> None:
     """A rate rests on some twenty steps, however long they took; it says over how long."""
     clock = Clock()
-    pace = Pace(clock)
+    pace = StepRate(clock)
     for _ in range(100):
         clock.now += 20.0
         pace.step()
@@ -69,7 +78,7 @@ def test_a_slow_judge_has_a_longer_recent_past() -> None:
 def test_what_is_left_is_told_by_the_recent_rate() -> None:
     """Failed tasks are not waited for; before the first step nobody can tell."""
     clock = Clock()
-    tally = Tally("grade", 100, 20, clock=clock)
+    tally = StageProgress("grade", 100, 20, clock=clock)
     assert tally.seconds_left is None
     for _ in range(10):
         clock.now += 1.0
@@ -86,7 +95,7 @@ def test_what_is_left_is_told_by_the_recent_rate() -> None:
 def test_failures_are_no_work_that_was_done() -> None:
     """Ten judged and ten failed in twenty seconds are one judged every two."""
     clock = Clock()
-    tally = Tally("grade", 100, clock=clock)
+    tally = StageProgress("grade", 100, clock=clock)
     for _ in range(10):
         clock.now += 2.0
         tally.add(judged())
@@ -99,8 +108,8 @@ def test_failures_are_no_work_that_was_done() -> None:
 def test_whom_everything_waits_for_is_told() -> None:
     """Before the first task is known, a silent server has a name, without control characters."""
     clock = Clock()
-    tally = Tally("grade", clock=clock)
-    tally.ask_pulse = lambda: Pulse(waiting="waiting for the judge m\x1b[2J at http://x/v1")
+    tally = StageProgress("grade", clock=clock)
+    tally.ask_pulse = lambda: EngineStatus(waiting="waiting for the judge m\x1b[2J at http://x/v1")
     clock.now += 32.0
     told = "waiting for the judge m\ufffd[2J at http://x/v1"
     assert sentence(tally, None) == f"grade: 0:32 so far, {told}"
@@ -109,7 +118,7 @@ def test_whom_everything_waits_for_is_told() -> None:
 
 def test_a_plan_at_another_price_says_so() -> None:
     """Tokens stand beside the plan's, money alone."""
-    tally = Tally("grade", 100, clock=Clock())
+    tally = StageProgress("grade", 100, clock=Clock())
     tally.expected = Expected(3000, None, repriced=True)
     tally.add(judged(tokens=2_000_000))
     shown = sentence(tally, PRICE)
@@ -117,12 +126,14 @@ def test_a_plan_at_another_price_says_so() -> None:
     assert "0.30 USD, planned at another price" in shown
 
 
-def full_tally(clock: Clock) -> Tally:
+def full_tally(clock: Clock) -> StageProgress:
     """A stage in which everything that can be told is there to be told."""
-    tally = Tally("grade", 12_000, 3_000, part="rubric:criterion=fluency (2 of 3)", clock=clock)
+    tally = StageProgress(
+        "grade", 12_000, 3_000, part="rubric:criterion=fluency (2 of 3)", clock=clock
+    )
     tally.earlier, tally.cached = 2_000, 1_000
     tally.expected = Expected(12_345_678, 1.85, least_cost=0.42, exact=False)
-    tally.ask_pulse = lambda: Pulse(retries=17)
+    tally.ask_pulse = lambda: EngineStatus(retries=17)
     for _ in range(600):
         clock.now += 0.1
         tally.add(judged(Status.LOW_MASS, Status.HIDDEN, tokens=1400))
@@ -160,10 +171,10 @@ def test_no_line_is_wider_than_the_terminal(width: int, marks: object) -> None:
 def test_eighty_columns_take_a_bar_and_two_lines() -> None:
     """Usual figures need no more; a wide terminal needs one line below the bar."""
     clock = Clock()
-    tally = Tally("grade", 1200, 300, clock=clock)
+    tally = StageProgress("grade", 1200, 300, clock=clock)
     tally.earlier = 300
     tally.expected = Expected(3_400_000, 0.31)
-    tally.ask_pulse = lambda: Pulse(retries=3)
+    tally.ask_pulse = lambda: EngineStatus(retries=3)
     for _ in range(100):
         clock.now += 0.1
         tally.add(judged(tokens=2000))
@@ -174,11 +185,11 @@ def test_eighty_columns_take_a_bar_and_two_lines() -> None:
 def test_a_judge_that_hangs_is_told() -> None:
     """Silence is put into words, with the retries that go on meanwhile."""
     clock = Clock()
-    tally = Tally("grade", 100, clock=clock)
+    tally = StageProgress("grade", 100, clock=clock)
     for _ in range(10):
         clock.now += 1.0
         tally.add(judged())
-    tally.ask_pulse = lambda: Pulse(retries=5)
+    tally.ask_pulse = lambda: EngineStatus(retries=5)
     clock.now += 45.0
     shown = sentence(tally, None)
     assert "nothing finished for 0:45" in shown
@@ -188,10 +199,10 @@ def test_a_judge_that_hangs_is_told() -> None:
 def test_a_batch_is_waited_for_without_a_guess() -> None:
     """What may take a day says so, and no time is invented."""
     clock = Clock()
-    tally = Tally("grade", 100, clock=clock)
+    tally = StageProgress("grade", 100, clock=clock)
     tally.add(judged())
     waiting = "waiting for 1 batch at the server (within 24h): 3 of 9 requests answered"
-    tally.ask_pulse = lambda: Pulse(waiting=waiting)
+    tally.ask_pulse = lambda: EngineStatus(waiting=waiting)
     clock.now += 600.0
     shown = sentence(tally, None)
     assert waiting in shown

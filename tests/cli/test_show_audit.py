@@ -7,14 +7,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rocketeval.audit.agreement import Agreement
 from rocketeval.audit.audit import Audit, audit
-from rocketeval.audit.training import Refused
-from rocketeval.cli import show_audit as module
-from rocketeval.cli.show_audit import show_audit
+from rocketeval.audit.figures import Agreement
+from rocketeval.cli import audit as module
+from rocketeval.cli.audit import show_audit
 from rocketeval.config import RankingConfig
 from rocketeval.grid import ScoreGrid
 from rocketeval.records import Gold, Label, Rating, Vote
+from rocketeval.scoring.split import RefusedGold
 from support.in_process import cli, run_scripted
 from support.make import write_benchmark, write_jsonl
 
@@ -108,7 +108,7 @@ def test_the_meaning_comes_last_and_is_wrapped_for_people(
     monkeypatch.setattr(module, "make_console", lambda: module.Console(width=WIDEST))
     none = Agreement(None, None, votes=1, used=0, decisive=0, unusable=1)
     sentence = "It is as good as another voter, as far as these few votes can tell at all, so far."
-    found = Audit({"judge": none}, None, None, {}, Refused(), advice=("One.", sentence))
+    found = Audit({"judge": none}, None, None, {}, RefusedGold(), advice=("One.", sentence))
     show_audit(found)
     *_, title, one, two, three = capsys.readouterr().out.splitlines()
     assert title == "How far to trust this judge"

@@ -7,12 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rocketeval.audit.advice_on_items import on_items
 from rocketeval.audit.calibration import calibration
-from rocketeval.cli import show_item_gold as module
-from rocketeval.cli.show_item_gold import show_item_gold
+from rocketeval.audit.item_gold import ItemGold, on_items
+from rocketeval.cli import audit_compare as module
+from rocketeval.cli.audit_compare import show_item_gold
 from rocketeval.cli.tables import Console
-from rocketeval.stages.item_gold import ItemGold
 from support.in_process import cli, run_scripted
 from support.make import CANDIDATES, QUERIES, write_benchmark, write_jsonl
 

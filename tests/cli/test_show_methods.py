@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from rocketeval.audit.methods import Apart, GradedBy, MethodComparison, compare_methods
-from rocketeval.cli.show_methods import show_methods
+from rocketeval.audit.methods import ExcludedMethod, MethodComparison, MethodGrades, compare_methods
+from rocketeval.cli.audit_compare import show_methods
 from rocketeval.config import RankingConfig
 from rocketeval.grid import ScoreGrid
 from rocketeval.records import Gold, Label, Rating, Usage, Vote
@@ -22,7 +22,7 @@ GRIDS = {
 
 def compare(gold: Gold, *names: str) -> MethodComparison:
     """The comparison of some grids."""
-    graded = {name: GradedBy(GRIDS[name], Usage(requests=1234)) for name in names or ("one",)}
+    graded = {name: MethodGrades(GRIDS[name], Usage(requests=1234)) for name in names or ("one",)}
     return compare_methods(graded, {}, gold, RankingConfig(bootstrap=50))
 
 
@@ -68,7 +68,9 @@ def test_what_stands_apart_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     text = shown(found, capsys)
     assert "two is not compared: it scored only 3 of 4 responses." in text
     assert text.count("1,234") == 2
-    refused = MethodComparison((), None, 0, 0, 0.1, (Apart("x", "The server refused.\x1b[2J"),))
+    refused = MethodComparison(
+        (), None, 0, 0, 0.1, (ExcludedMethod("x", "The server refused.\x1b[2J"),)
+    )
     assert "x is not compared: The server refused.\ufffd[2J." in shown(refused, capsys)
 
 
@@ -80,14 +82,16 @@ def test_every_table_fits_80_columns(
     rng = np.random.default_rng(0)
     queries, candidates = tuple(f"q{row}" for row in range(12)), tuple("abcdefghij")
     graded = {
-        each: GradedBy(ScoreGrid(queries, candidates, rng.normal(size=(12, 10))), Usage(9, 123456))
+        each: MethodGrades(
+            ScoreGrid(queries, candidates, rng.normal(size=(12, 10))), Usage(9, 123456)
+        )
         for each in ("checklist", name)
     }
     labels = [Label(q, c, float(rng.normal())) for q in queries for c in candidates]
     votes = [Vote(q, "a", "b", "a") for q in queries]
     gold = Gold(labels, votes, [Rating(c, float(rng.normal())) for c in candidates])
     found = compare_methods(graded, {}, gold, RankingConfig(bootstrap=50))
-    monkeypatch.setattr("rocketeval.cli.show_methods.make_console", lambda: Console(width=80))
+    monkeypatch.setattr("rocketeval.cli.tables.make_console", lambda: Console(width=80))
     text = shown(found, capsys)
     assert max(map(len, text.splitlines())) <= 80
     figures = [line for line in text.splitlines() if "(" in line and ".." in line]
@@ -97,7 +101,7 @@ def test_every_table_fits_80_columns(
 
 def test_a_method_s_name_is_shown_as_it_was_written(capsys: pytest.CaptureFixture[str]) -> None:
     """It is no markup, and rewrites no terminal."""
-    graded = {"fixed:items=[red]\x1b[2J": GradedBy(GRIDS["one"], Usage(requests=1))}
+    graded = {"fixed:items=[red]\x1b[2J": MethodGrades(GRIDS["one"], Usage(requests=1))}
     votes = [Vote("p", "a", "b", "a")]
     found = compare_methods(graded, {}, Gold(votes=votes), RankingConfig(bootstrap=50))
     text = shown(found, capsys)
@@ -107,6 +111,6 @@ def test_a_method_s_name_is_shown_as_it_was_written(capsys: pytest.CaptureFixtur
 
 def test_what_must_be_known_of_scores_is_said(capsys: pytest.CaptureFixture[str]) -> None:
     """Such as that a scorer had nothing to learn from."""
-    graded = {"one": GradedBy(GRIDS["one"], note="2 queries have too little to learn from")}
+    graded = {"one": MethodGrades(GRIDS["one"], note="2 queries have too little to learn from")}
     found = compare_methods(graded, {}, Gold(), RankingConfig(bootstrap=50))
     assert "one: 2 queries have too little to learn from." in shown(found, capsys)

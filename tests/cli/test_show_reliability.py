@@ -8,13 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rocketeval.audit.rank_matrix import rank_matrix
-from rocketeval.audit.reliability import reliability
 from rocketeval.audit.repeatability import disagreement
-from rocketeval.cli import show_reliability as module
-from rocketeval.cli.show_reliability import show_reliability
+from rocketeval.cli import audit_compare as module
+from rocketeval.cli.audit_compare import show_reliability
 from rocketeval.cli.tables import Console
-from rocketeval.stages.reliability import JudgePair, JudgeReliability
+from rocketeval.judges.reliability import JudgePair, JudgeReliability
+from rocketeval.stats.agreement import reliability
+from rocketeval.stats.correlation import rank_matrix
 from support.in_process import cli, run_scripted
 from support.make import write_benchmark
 

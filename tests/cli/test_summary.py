@@ -12,23 +12,23 @@ import pytest
 from rich.cells import cell_len
 
 from rocketeval.audit.audit import Audit
-from rocketeval.audit.correlation import Correlation
-from rocketeval.audit.training import Refused
 from rocketeval.cli import tables
 from rocketeval.cli.missing import Missing, find_missing, missing_in_words
-from rocketeval.cli.next_step import Typed, next_step
-from rocketeval.cli.show import show_learned
-from rocketeval.cli.show_ranking import ranking_lines
+from rocketeval.cli.progress_text import FANCY, PLAIN
+from rocketeval.cli.rank import ranking_lines
+from rocketeval.cli.run import Typed, next_step
+from rocketeval.cli.score import show_learned
 from rocketeval.cli.tables import make_console, make_table
-from rocketeval.cli.terminal import FANCY, PLAIN
-from rocketeval.cli.words import as_argument, shown_path
+from rocketeval.cli.text import as_argument, shown_path
 from rocketeval.pipeline import Outcome
 from rocketeval.ranking.rank import RankedCandidate, Ranking
 from rocketeval.records import Interval
+from rocketeval.scoring.split import RefusedGold
+from rocketeval.stats.correlation import Correlation
 
 LONG = "a-very-long-name-of-a-model/with-its-version-and-quantisation-and-prompt-number-17"
 COMPLETE = Missing(0, 0, 0, 0, 0, 0)
-NO_GOLD = Audit({}, None, None, {}, Refused(0, 0))
+NO_GOLD = Audit({}, None, None, {}, RefusedGold(0, 0))
 RATED = replace(NO_GOLD, ratings=Correlation(None, None, 2, (), "too few"))
 
 

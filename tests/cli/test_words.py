@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from rocketeval.cli.words import failed, near
-from rocketeval.names import counted
+from rocketeval.cli.text import failed, near
 from rocketeval.records import Failure
+from rocketeval.text import count_of
 
 
 def test_a_failure_names_its_place_without_control_characters() -> None:
@@ -19,8 +19,8 @@ def test_a_failure_names_its_place_without_control_characters() -> None:
 
 def test_the_word_fits_the_number() -> None:
     """One query, two queries."""
-    assert counted(1, "query", "queries") == "1 query"
-    assert counted(2000, "query", "queries") == "2,000 queries"
+    assert count_of(1, "query", "queries") == "1 query"
+    assert count_of(2000, "query", "queries") == "2,000 queries"
 
 
 def test_a_path_is_told_without_detours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,11 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from rocketeval.benchmarks.base import BENCHMARKS, Benchmark, open_benchmark
+from rocketeval.benchmarks.base import BENCHMARKS, Benchmark, check_benchmark, open_benchmark
 from rocketeval.benchmarks.load import imported_checklists, load
 from rocketeval.config import BenchmarkConfig
 from rocketeval.errors import BenchmarkError, ConfigError
-from rocketeval.testing import check_benchmark
 
 
 class BenchmarkContract:

@@ -10,9 +10,16 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import fs
 
-from rocketeval.distributed.collect import collect
-from rocketeval.distributed.staging import Job, JobFolder, Staging, open_staging
-from rocketeval.distributed.task_rows import RESULTS, failed_row, judged_row
+from rocketeval.distributed.staging import (
+    RESULTS,
+    JobFolder,
+    StagedJob,
+    Staging,
+    collect,
+    failed_row,
+    judged_row,
+    open_staging,
+)
 from rocketeval.engines.scripted import exact_answer
 from rocketeval.errors import ConfigError
 from rocketeval.records import Answer, Failure, Status
@@ -122,7 +129,7 @@ def test_half_a_job_is_none(staging: Staging) -> None:
     """A job exists from the moment it is declared until it is cleared."""
     assert staging.job() is None
     job_id, folder = staging.new_folder()
-    job = Job("tasks", "judge", 3, job_id)
+    job = StagedJob("tasks", "judge", 3, job_id)
     staging.begin(job)
     staging.note_asked(5)
     assert (staging.job(), staging.asked()) == (job, 5)
@@ -135,7 +142,7 @@ def test_half_a_job_is_none(staging: Staging) -> None:
 
 def test_a_damaged_declaration_is_none(staging: Staging) -> None:
     """A power cut leaves an empty file where the declaration was: the tasks are laid out anew."""
-    staging.begin(Job("tasks", "judge", 3, "id"))
+    staging.begin(StagedJob("tasks", "judge", 3, "id"))
     for name in ("job.json", "asked.json"):
         (Path(staging.root) / name).write_bytes(b"")
     assert (staging.job(), staging.asked()) == (None, 0)

@@ -11,20 +11,20 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import fs
 
-from rocketeval.distributed import ray_run
-from rocketeval.distributed.counting import Counting, Progress, Report
-from rocketeval.distributed.ray_run import Calm
-from rocketeval.distributed.staging import Job, Staging
+from rocketeval.distributed import driver as ray_run
+from rocketeval.distributed.driver import IdleWatch
+from rocketeval.distributed.stage import refuse_another_judge
+from rocketeval.distributed.staging import StagedJob, Staging
+from rocketeval.distributed.worker import ClusterProgress, ReportCounter, WorkerReport
 from rocketeval.errors import RunMismatch
 from rocketeval.records import JudgeFingerprint
-from rocketeval.stages.ray_jobs import refuse_another_judge
 
 JUDGE = JudgeFingerprint("engine", "m", "chat", "1", "top20", "template", "readout")
 
 
-def progress(asked: int, answered: int) -> Progress:
-    counting = Counting()
-    counting.report(Report(asked=asked, answered=answered))
+def progress(asked: int, answered: int) -> ClusterProgress:
+    counting = ReportCounter()
+    counting.report(WorkerReport(asked=asked, answered=answered))
     return counting.look()
 
 
@@ -32,7 +32,7 @@ def test_a_stop_waits_for_what_is_in_flight(monkeypatch: pytest.MonkeyPatch) -> 
     """A slow judge's answers are waited for; those of a worker that died are not, in the end."""
     monkeypatch.setattr(ray_run, "CALM_SECONDS", 0.05)
     monkeypatch.setattr(ray_run, "LOST_SECONDS", 0.4)
-    calm = Calm()
+    calm = IdleWatch()
     assert not calm.ended(progress(4, 2))
     time.sleep(0.1)
     assert not calm.ended(progress(4, 2))
@@ -44,7 +44,7 @@ def test_a_stop_waits_for_what_is_in_flight(monkeypatch: pytest.MonkeyPatch) -> 
 def test_a_killed_job_of_another_judge_is_not_thrown_away(tmp_path: Path) -> None:
     """Paid judgments wait for the judge that made them; a job that made none is no hindrance."""
     staging = Staging(fs.LocalFileSystem(), str(tmp_path))
-    staging.begin(Job("tasks", JUDGE.digest.hex(), 3, "id"))
+    staging.begin(StagedJob("tasks", JUDGE.digest.hex(), 3, "id"))
     other = replace(JUDGE, model="typo")
     refuse_another_judge(staging, other)
     notes = Path(staging.folder("id").checkpoint)

@@ -17,15 +17,18 @@ from pyarrow import fs
 from fakes.openai_server import MODEL, FakeOpenAI, serving, status
 from fakes.vllm_package import installed
 from rocketeval.config import JudgeConfig
-from rocketeval.distributed import judging
-from rocketeval.distributed.counting import Counting, Report
-from rocketeval.distributed.judging import JudgeBatches
-from rocketeval.distributed.replica import Terms, identify
-from rocketeval.distributed.staging import JobFolder
-from rocketeval.distributed.task_rows import RESULTS, TASKS
+from rocketeval.distributed import worker as judging
+from rocketeval.distributed.staging import RESULTS, TASKS, JobFolder
+from rocketeval.distributed.worker import (
+    BatchGrader,
+    ReportCounter,
+    WorkerReport,
+    WorkerSettings,
+    identify,
+)
 from rocketeval.engines.base import EngineIdentity, create_engine
 from rocketeval.errors import EngineRefused, EngineUnavailable
-from rocketeval.grading.methods.base import each_item_alone
+from rocketeval.grading.ask import each_item_alone
 from support.make import key
 
 SCRIPTED = JudgeConfig(engine="scripted", model="scripted")
@@ -36,7 +39,7 @@ class Handle:
     """Calls a counter as if it were an actor."""
 
     def __init__(self) -> None:
-        self.counting = Counting()
+        self.counting = ReportCounter()
 
     def __getattr__(self, name: str) -> Any:
         method = getattr(self.counting, name)
@@ -64,11 +67,11 @@ def batch(count: int, first: int = 0) -> pa.Table:
     return pa.Table.from_pylist(rows, schema=TASKS)
 
 
-async def terms(judge: JudgeConfig, *replicas: str) -> Terms:
+async def terms(judge: JudgeConfig, *replicas: str) -> WorkerSettings:
     """The terms of the judge that answers now."""
     engine = create_engine(judge)
     try:
-        return Terms(judge, each_item_alone, await engine.identify(), "digest", replicas)
+        return WorkerSettings(judge, each_item_alone, await engine.identify(), "digest", replicas)
     finally:
         await engine.aclose()
 
@@ -80,9 +83,9 @@ def judge_at(server: FakeOpenAI, **changes: Any) -> JudgeConfig:
 
 
 @asynccontextmanager
-async def working(known: Terms, handle: Handle) -> AsyncIterator[JudgeBatches]:
+async def working(known: WorkerSettings, handle: Handle) -> AsyncIterator[BatchGrader]:
     """A worker that leaves nothing open."""
-    worker = JudgeBatches(known, handle)
+    worker = BatchGrader(known, handle)
     try:
         yield worker
     finally:
@@ -99,7 +102,7 @@ def refused(handle: Handle, reason: str) -> None:
 async def test_every_task_becomes_a_row() -> None:
     """All tasks of a batch come back judged, in the schema of the results, and are counted."""
     handle = Handle()
-    worker = JudgeBatches(await terms(SCRIPTED), handle)
+    worker = BatchGrader(await terms(SCRIPTED), handle)
     table = await worker(batch(10))
     assert table.schema.equals(RESULTS)
     assert sorted(table["id"].to_pylist()) == list(range(10))
@@ -114,7 +117,7 @@ async def test_a_failed_task_is_a_row_that_says_why() -> None:
     """A task that the judge cannot answer takes nothing from the others."""
     judge = SCRIPTED.model_copy(update={"options": {"fail_on": "response 3"}})
     handle = Handle()
-    table = await JudgeBatches(await terms(judge), handle)(batch(6))
+    table = await BatchGrader(await terms(judge), handle)(batch(6))
     failed = [row for row in table.to_pylist() if row["failure"]]
     assert [(row["id"], row["failure"]) for row in failed] == [(3, "item 1: scripted to fail")]
     progress = handle.counting.look()
@@ -170,7 +173,7 @@ async def test_another_judge_is_refused() -> None:
         known = await terms(judge_at(server))
         server.always("/version", status(404))
         handle = Handle()
-        await JudgeBatches(known, handle)(batch(4))
+        await BatchGrader(known, handle)(batch(4))
     refused(handle, "is another judge")
 
 
@@ -204,7 +207,7 @@ async def test_a_worker_must_fit_the_command(tmp_path: Path) -> None:
         (replace(known, folder=unseen), "does not see"),
     ):
         handle = Handle()
-        assert (await JudgeBatches(terms_, handle)(batch(4))).num_rows == 0
+        assert (await BatchGrader(terms_, handle)(batch(4))).num_rows == 0
         refused(handle, reason)
 
 
@@ -214,13 +217,15 @@ async def test_a_model_inside_a_worker_is_loaded_once(monkeypatch: pytest.Monkey
     identity = await asyncio.to_thread(identify, VLLM, ())
     assert isinstance(identity, EngineIdentity)
     assert not fake.engines
-    async with working(Terms(VLLM, each_item_alone, identity, "digest"), Handle()) as worker:
+    async with working(
+        WorkerSettings(VLLM, each_item_alone, identity, "digest"), Handle()
+    ) as worker:
         table = await worker(batch(4))
         assert sorted(table["id"].to_pylist()) == list(range(4))
         assert len(fake.engines) == 1
     other = replace(identity, version="another")
     handle = Handle()
-    async with working(Terms(VLLM, each_item_alone, other, "digest"), handle) as worker:
+    async with working(WorkerSettings(VLLM, each_item_alone, other, "digest"), handle) as worker:
         await worker(batch(4))
     refused(handle, "A worker is another judge")
 
@@ -232,7 +237,7 @@ async def test_a_model_that_cannot_be_loaded_ends_the_work(monkeypatch: pytest.M
     assert isinstance(identity, EngineIdentity)
     fake.cannot_load = RuntimeError("no memory left")
     handle = Handle()
-    await JudgeBatches(Terms(VLLM, each_item_alone, identity, "digest"), handle)(batch(4))
+    await BatchGrader(WorkerSettings(VLLM, each_item_alone, identity, "digest"), handle)(batch(4))
     refused(handle, "no memory left")
 
 
@@ -255,7 +260,7 @@ async def test_what_only_a_worker_finds_wrong_is_a_refusal(
     identity = await asyncio.to_thread(identify, VLLM, ())
     assert isinstance(identity, EngineIdentity)
     handle = Handle()
-    await JudgeBatches(Terms(wrong, each_item_alone, identity, "digest"), handle)(batch(4))
+    await BatchGrader(WorkerSettings(wrong, each_item_alone, identity, "digest"), handle)(batch(4))
     refused(handle, reason)
 
 
@@ -264,7 +269,7 @@ async def test_a_stop_keeps_what_is_finished(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(judging, "REPORT_SECONDS", 0.01)
     judge = SCRIPTED.model_copy(update={"options": {"delay": 0.05}, "concurrency": 2})
     handle = Handle()
-    worker = JudgeBatches(await terms(judge), handle)
+    worker = BatchGrader(await terms(judge), handle)
     handle.counting.stop()
     table = await worker(batch(10))
     assert 2 <= table.num_rows <= 4
@@ -273,8 +278,8 @@ async def test_a_stop_keeps_what_is_finished(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_a_batch_that_is_done_again_counts_once() -> None:
     """A worker that died after its report does not make the run look further than it is."""
-    counting = Counting()
-    counting.report(Report(asked=5, batches={0: (5, 0), 8: (1, 1)}))
-    counting.report(Report(asked=8, batches={0: (8, 0)}))
+    counting = ReportCounter()
+    counting.report(WorkerReport(asked=5, batches={0: (5, 0), 8: (1, 1)}))
+    counting.report(WorkerReport(asked=8, batches={0: (8, 0)}))
     progress = counting.look()
     assert (progress.asked, progress.judged, progress.failed) == (13, 9, 1)

@@ -20,9 +20,11 @@ from robustness.ray_cluster import LocalCluster, kill, wait_until
 from robustness.ray_faults import Server
 
 from fakes.openai_server import MODEL
-from rocketeval import Observer, Run, RunConfig
+from rocketeval.config import RunConfig
 from rocketeval.distributed.staging import open_staging
 from rocketeval.errors import EngineUnavailable, Stopped
+from rocketeval.observer import Observer
+from rocketeval.pipeline import Run
 from rocketeval.records import Failure, Status, Usage
 from rocketeval.store.run import RunStore
 from support.make import make_config, write_jsonl

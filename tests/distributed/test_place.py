@@ -12,11 +12,12 @@ from typing import Any
 import pytest
 from loopback import free_port
 
-from rocketeval import Run, ScriptedEngine
-from rocketeval.cli.words import on_ray
+from rocketeval.cli.text import on_ray
 from rocketeval.config import DistributedConfig, parse_config
 from rocketeval.distributed.cluster import check_address, cluster_address
+from rocketeval.engines.scripted import ScriptedEngine
 from rocketeval.errors import ClusterError, ConfigError
+from rocketeval.pipeline import Run
 from support.command import cli
 from support.make import make_config
 

@@ -8,8 +8,8 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import fs
 
-from rocketeval.distributed import task_rows
-from rocketeval.distributed.task_rows import (
+from rocketeval.distributed import staging as task_rows
+from rocketeval.distributed.staging import (
     RESULTS,
     TASKS,
     failed_row,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rocketeval.doctor.gold import GOLD
+from rocketeval.doctor.quality import GOLD
 from rocketeval.engines.scripted import ScriptedEngine
 
 EXPECTED = {

@@ -9,12 +9,11 @@ import pytest
 
 from rocketeval.config import PriceConfig
 from rocketeval.doctor import examine as module
-from rocketeval.doctor.examination import Examination, Verdict
-from rocketeval.doctor.examine import FULL, QUICK, examine
-from rocketeval.engines.base import Finding, Graded
+from rocketeval.doctor.examine import FULL, QUICK, DoctorVerdict, Examination, examine
+from rocketeval.engines.base import EngineAnswers, EngineFinding
 from rocketeval.engines.scripted import ScriptedEngine, exact_answer
 from rocketeval.errors import EngineRefused
-from rocketeval.observing import Observer
+from rocketeval.observer import Observer
 from rocketeval.prompts.render import GradingPrompt, Template
 from rocketeval.records import Answer, GradingTask, Status, Usage
 
@@ -23,7 +22,7 @@ from .judges import coin, constant, contrary, perfect, yes_sayer
 PROMPT = GradingPrompt()
 
 
-def named(examination: Examination, name: str) -> Finding:
+def named(examination: Examination, name: str) -> EngineFinding:
     """The finding of that name."""
     return next(finding for finding in examination.findings if finding.name == name)
 
@@ -31,7 +30,7 @@ def named(examination: Examination, name: str) -> Finding:
 async def test_a_perfect_judge_is_ready() -> None:
     """Every answer found, nothing moves: ready, and every figure is there."""
     found = await examine(perfect(), PROMPT)
-    assert found.verdict is Verdict.READY
+    assert found.verdict is DoctorVerdict.READY
     assert found.reasons == []
     figures = found.figures
     assert (figures.items, figures.answered, figures.right) == (24, 24, 24)
@@ -48,7 +47,7 @@ async def test_a_perfect_judge_is_ready() -> None:
 async def test_a_polite_judge_asks_for_care() -> None:
     """A judge that ranks well and says yes to all is usable, and the reason is named."""
     found = await examine(yes_sayer(), PROMPT)
-    assert found.verdict is Verdict.CARE
+    assert found.verdict is DoctorVerdict.CARE
     assert [finding.name for finding in found.reasons] == ["leaning"]
     assert found.figures.yes_bias == 1.0
     assert found.figures.auc == 1.0
@@ -60,14 +59,14 @@ async def test_a_guessing_judge_is_ruled_out_in_plain_words(
 ) -> None:
     """Noise and a constant are both called guessing."""
     found = await examine(judge(), PROMPT)
-    assert found.verdict is Verdict.UNUSABLE
+    assert found.verdict is DoctorVerdict.UNUSABLE
     assert "this judge guesses" in named(found, "judgement").told
 
 
 async def test_a_contrary_judge_is_ruled_out() -> None:
     """An AUC far below one half is no chance, and the prompt is suspected."""
     found = await examine(contrary(), PROMPT)
-    assert found.verdict is Verdict.UNUSABLE
+    assert found.verdict is DoctorVerdict.UNUSABLE
     assert "opposite" in named(found, "judgement").told
     assert "grading prompt" in named(found, "judgement").advice
 
@@ -83,7 +82,7 @@ async def test_the_examination_is_bounded_and_counted() -> None:
     assert brief.figures.auc == 1.0
     assert brief.figures.repeat_alone is None
     assert brief.figures.items_per_second is None
-    assert brief.verdict is Verdict.READY
+    assert brief.verdict is DoctorVerdict.READY
 
 
 async def test_a_slow_judge_is_not_asked_only_for_the_rate(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -103,7 +102,7 @@ async def test_a_very_slow_judge_is_asked_once(monkeypatch: pytest.MonkeyPatch) 
     assert judge.items_asked == 32
     assert found.figures.repeat_alone is None
     assert named(found, "again").told.startswith("not asked: 24 items took")
-    assert found.verdict is Verdict.READY
+    assert found.verdict is DoctorVerdict.READY
 
 
 async def test_moving_answers_are_found() -> None:
@@ -114,27 +113,27 @@ async def test_moving_answers_are_found() -> None:
 
         busy = 0
 
-        async def grade(self, task: GradingTask, known: Mapping[int, Answer]) -> Graded:
+        async def grade(self, task: GradingTask, known: Mapping[int, Answer]) -> EngineAnswers:
             """Answer as alone, or as in company."""
             self.busy += 1
             graded = await super().grade(task, known)
             company = 0.03 if self.busy > 1 else 0.0
             self.busy -= 1
             moved = tuple(exact_answer((found.p_yes or 0) + company) for found in graded.answers)
-            return Graded(moved, graded.usage)
+            return EngineAnswers(moved, graded.usage)
 
     found = await examine(Drifting(perfect()._p_yes), PROMPT)
     assert found.figures.repeat_alone == 0
     assert found.figures.repeat_together == pytest.approx(0.03)
     assert named(found, "among others").level == "note"
-    assert found.verdict is Verdict.READY
+    assert found.verdict is DoctorVerdict.READY
 
 
 async def test_a_failing_response_is_a_finding_beside_what_was_found_before() -> None:
     """A task that fails ends the examination with a bad line, not with an exception."""
     judge = ScriptedEngine(perfect()._p_yes, fail_on="Sydney")
     found = await examine(judge, PROMPT)
-    assert found.verdict is Verdict.UNUSABLE
+    assert found.verdict is DoctorVerdict.UNUSABLE
     assert found.fingerprint is not None
     assert found.figures.latency_seconds is not None
     assert "scripted to fail" in named(found, "judgement").told
@@ -148,18 +147,18 @@ async def test_a_judge_that_breaks_under_load_is_told_to_take_less() -> None:
 
         busy = 0
 
-        async def grade(self, task: GradingTask, known: Mapping[int, Answer]) -> Graded:
+        async def grade(self, task: GradingTask, known: Mapping[int, Answer]) -> EngineAnswers:
             """Fail unless alone."""
             self.busy += 1
             graded = await super().grade(task, known)
             crowded = self.busy > 1
             self.busy -= 1
             if crowded:
-                return Graded((Answer(Status.ERROR),) * 2, Usage(), "item 1: HTTP 503", True)
+                return EngineAnswers((Answer(Status.ERROR),) * 2, Usage(), "item 1: HTTP 503", True)
             return graded
 
     found = await examine(Fragile(perfect()._p_yes), PROMPT)
-    assert found.verdict is Verdict.UNUSABLE
+    assert found.verdict is DoctorVerdict.UNUSABLE
     assert found.figures.auc == 1.0
     assert "HTTP 503" in named(found, "among others").told
     assert "concurrency" in named(found, "among others").advice
@@ -171,13 +170,13 @@ async def test_a_refusal_in_the_middle_is_a_finding() -> None:
     class Expiring(ScriptedEngine):
         """Identifies itself, then refuses."""
 
-        async def grade(self, task: GradingTask, known: Mapping[int, Answer]) -> Graded:
+        async def grade(self, task: GradingTask, known: Mapping[int, Answer]) -> EngineAnswers:
             """Refuse."""
             raise EngineRefused("no more credit", hint="Pay.")
 
     found = await examine(Expiring(), PROMPT)
-    assert named(found, "latency") == Finding("latency", "no more credit", "bad", "Pay.")
-    assert found.verdict is Verdict.UNUSABLE
+    assert named(found, "latency") == EngineFinding("latency", "no more credit", "bad", "Pay.")
+    assert found.verdict is DoctorVerdict.UNUSABLE
 
 
 async def test_an_engine_that_answers_hours_later_is_not_asked() -> None:
@@ -191,7 +190,7 @@ async def test_an_engine_that_answers_hours_later_is_not_asked() -> None:
     judge = Later()
     found = await examine(judge, PROMPT)
     assert judge.items_asked == 0
-    assert found.verdict is Verdict.CARE
+    assert found.verdict is DoctorVerdict.CARE
     assert "--engine openai" in named(found, "gold items").advice
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rocketeval.doctor.gold import GOLD, GoldCase
+from rocketeval.doctor.quality import GOLD, GoldCase
 from rocketeval.prompts.render import GradingPrompt, Template
 
 

@@ -13,7 +13,7 @@ from rocketeval.doctor.quality import (
     quality_findings,
     wilson,
 )
-from rocketeval.engines.base import Finding
+from rocketeval.engines.base import EngineFinding
 from rocketeval.engines.scripted import exact_answer
 from rocketeval.records import Answer, Status
 
@@ -33,7 +33,7 @@ def gold(*answers: tuple[bool, float | Status]) -> Quality:
     )
 
 
-def named(quality: Quality, name: str) -> Finding:
+def named(quality: Quality, name: str) -> EngineFinding:
     """The finding of that name."""
     return next(finding for finding in quality_findings(quality) if finding.name == name)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rocketeval.doctor.repeat import Repeat, compare, repeat_finding
+from rocketeval.doctor.examine import Repeat, compare, repeat_finding
 from rocketeval.engines.scripted import exact_answer
 from rocketeval.records import Answer, Status
 

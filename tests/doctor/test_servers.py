@@ -19,10 +19,9 @@ from fakes.openai_server import (
     yes_no,
 )
 from rocketeval.config import EngineConfig
-from rocketeval.doctor.examination import Examination, Verdict
-from rocketeval.doctor.examine import examine
+from rocketeval.doctor.examine import DoctorVerdict, Examination, examine
 from rocketeval.engines import http
-from rocketeval.engines.base import Finding
+from rocketeval.engines.base import EngineFinding
 from rocketeval.engines.openai_http import OpenAIEngine
 from rocketeval.prompts.render import GradingPrompt
 
@@ -59,9 +58,9 @@ async def examined(base_url: str, **settings: Any) -> Examination:
         await engine.aclose()
 
 
-def only_bad(examination: Examination) -> Finding:
+def only_bad(examination: Examination) -> EngineFinding:
     """The one finding of a judge that could not even be identified."""
-    assert examination.verdict is Verdict.UNUSABLE
+    assert examination.verdict is DoctorVerdict.UNUSABLE
     assert examination.fingerprint is None
     assert examination.figures.auc is None
     (finding,) = examination.findings
@@ -72,7 +71,7 @@ def only_bad(examination: Examination) -> Finding:
 async def test_a_good_server_is_ready(server: FakeOpenAI) -> None:
     """Server, logprobs, tokens, mass and transport are told; the gold items are really asked."""
     found = await examined(server.base_url)
-    assert found.verdict is Verdict.READY, found.findings
+    assert found.verdict is DoctorVerdict.READY, found.findings
     told = {finding.name: finding.told for finding in found.findings}
     assert "raw, 20 listed" in told["logprobs"]
     assert "'Yes'" in told["yes/no tokens"]
@@ -122,7 +121,7 @@ async def test_processed_logprobs() -> None:
     async with serving(Processed()) as server:
         found = await examined(server.base_url)
         assert {seen.body["temperature"] for seen in server.chats} == {1.0}
-    assert found.verdict is Verdict.CARE
+    assert found.verdict is DoctorVerdict.CARE
     assert [finding.name for finding in found.reasons] == ["logprobs"]
     assert "processed" in found.reasons[0].told
     assert found.gold[0].answer.p_yes == pytest.approx(0.9)
@@ -132,7 +131,7 @@ async def test_little_mass_everywhere(server: FakeOpenAI) -> None:
     """A judge that answers neither yes nor no is ruled out, its answers are counted missing."""
     server.distribution = lambda _: yes_no(0.5, mass=0.08)
     found = await examined(server.base_url)
-    assert found.verdict is Verdict.UNUSABLE
+    assert found.verdict is DoctorVerdict.UNUSABLE
     assert found.figures.answered == 0
     assert found.figures.auc is None
     assert any("low_mass 24" in finding.told for finding in found.findings)
@@ -171,7 +170,7 @@ async def test_a_server_that_dies_is_a_finding(server: FakeOpenAI) -> None:
     """A judge that was identified and then stops answering keeps what was found before."""
     server.fail(status(500), times=1000)
     found = await examined(server.base_url)
-    assert found.verdict is Verdict.UNUSABLE
+    assert found.verdict is DoctorVerdict.UNUSABLE
     assert found.fingerprint is not None
     assert found.reasons[0].name == "latency"
     assert "HTTP 500" in found.reasons[0].told

@@ -10,9 +10,8 @@ from fakes.native_server import LlamaCppShaped, NativeServer
 from fakes.openai_server import MODEL, answer, serving
 from fakes.toy_tokenizer import ToyTemplate
 from fakes.vllm_server import VLLMShaped
-from rocketeval.engines.chat_frame import MARK, ChatFrame, learn_frame
 from rocketeval.engines.http import HttpClient
-from rocketeval.engines.server import Tokenizer, look
+from rocketeval.engines.server import MARK, ChatFrame, Tokenizer, inspect_server, learn_frame
 
 MESSAGES = ("Hi.", " Hi.", "Hi. ", "\nHi.\n", "two\n\nlines")
 
@@ -22,7 +21,7 @@ async def learned(stub: NativeServer, extra_body: dict[str, Any] | None = None) 
     async with serving(stub):
         http = HttpClient(stub.base_url, key=None, concurrency=2, timeout=5, patience=0.1)
         try:
-            tokenizer = Tokenizer(http, await look(http, MODEL), MODEL)
+            tokenizer = Tokenizer(http, await inspect_server(http, MODEL), MODEL)
             return await learn_frame(tokenizer, extra_body or {})
         finally:
             await http.aclose()

@@ -13,15 +13,15 @@ import pytest
 from contracts.engine_contract import EngineContract
 from fakes.native_server import NativeServer
 from fakes.openai_server import MODEL, FakeOpenAI, grades, serving
-from rocketeval import ScriptedEngine
 from rocketeval.config import EngineConfig
 from rocketeval.engines import check as rules
-from rocketeval.engines.base import EngineIdentity, Graded, Likelihood, Written
+from rocketeval.engines.base import EngineAnswers, EngineIdentity, Likelihood, WrittenText
+from rocketeval.engines.check import ENGINE_CHECKS, EngineCase, check_engine
 from rocketeval.engines.openai_http import OpenAIEngine
 from rocketeval.engines.readout import YES_NO
+from rocketeval.engines.scripted import ScriptedEngine
 from rocketeval.engines.transports.registry import TRANSPORTS
 from rocketeval.records import Answer, GradingTask, Usage
-from rocketeval.testing import ENGINE_CHECKS, EngineCase, check_engine
 from support.judges import FORMS, engine_at
 
 REJECTED = "far too long"
@@ -133,14 +133,14 @@ class Forgetful(Honest):
 class Scrambled(Honest):
     """Answers in alphabetical order of the items."""
 
-    async def grade(self, task: GradingTask, known: Mapping[int, Answer]) -> Graded:
+    async def grade(self, task: GradingTask, known: Mapping[int, Answer]) -> EngineAnswers:
         return await super().grade(replace(task, suffixes=tuple(sorted(task.suffixes))), known)
 
 
 class Overconfident(Honest):
     """A probability outside of its own bounds."""
 
-    async def grade(self, task: GradingTask, known: Mapping[int, Answer]) -> Graded:
+    async def grade(self, task: GradingTask, known: Mapping[int, Answer]) -> EngineAnswers:
         graded = await super().grade(task, known)
         answers = tuple(replace(answer, p_low=0.999999) for answer in graded.answers)
         return replace(graded, answers=answers)
@@ -157,35 +157,35 @@ class Moody(Honest):
 class Wasteful(Honest):
     """Asks what is already known."""
 
-    async def grade(self, task: GradingTask, known: Mapping[int, Answer]) -> Graded:
+    async def grade(self, task: GradingTask, known: Mapping[int, Answer]) -> EngineAnswers:
         return await super().grade(task, {})
 
 
 class Silent(Honest):
     """Hides its failures."""
 
-    async def grade(self, task: GradingTask, known: Mapping[int, Answer]) -> Graded:
+    async def grade(self, task: GradingTask, known: Mapping[int, Answer]) -> EngineAnswers:
         return replace(await super().grade(task, known), failure=None)
 
 
 class Free(Honest):
     """Says that everything costs nothing."""
 
-    async def grade(self, task: GradingTask, known: Mapping[int, Answer]) -> Graded:
+    async def grade(self, task: GradingTask, known: Mapping[int, Answer]) -> EngineAnswers:
         return replace(await super().grade(task, known), usage=Usage())
 
 
 class Speechless(Honest):
     """Writes nothing."""
 
-    async def write(self, prompt: str, **settings: Any) -> Written:
+    async def write(self, prompt: str, **settings: Any) -> WrittenText:
         return replace(await super().write(prompt, **settings), text="")
 
 
 class Chatty(Honest):
     """Names yes and no."""
 
-    async def grade(self, task: GradingTask, known: Mapping[int, Answer]) -> Graded:
+    async def grade(self, task: GradingTask, known: Mapping[int, Answer]) -> EngineAnswers:
         graded = await super().grade(task, known)
         return replace(graded, answers=tuple(replace(one, text="Yes") for one in graded.answers))
 
@@ -264,7 +264,7 @@ async def test_a_broken_rule_is_named(
 class Nameless(ScriptedEngine):
     """Grades on a scale without naming the likeliest label."""
 
-    async def grade(self, task: GradingTask, known: Mapping[int, Answer]) -> Graded:
+    async def grade(self, task: GradingTask, known: Mapping[int, Answer]) -> EngineAnswers:
         graded = await super().grade(task, known)
         return replace(graded, answers=tuple(replace(one, text=None) for one in graded.answers))
 

@@ -24,8 +24,7 @@ from fakes.openai_server import (
     status,
 )
 from rocketeval.engines import http as module
-from rocketeval.engines.http import HttpClient, environment_proxy, parse_retry_after
-from rocketeval.engines.meter import Meter
+from rocketeval.engines.http import HttpClient, UsageMeter, environment_proxy, parse_retry_after
 from rocketeval.errors import EngineError, EngineRefused, EngineUnavailable, RequestRejected
 
 KEY = "sk-very-secret-0123456789"
@@ -51,7 +50,7 @@ async def connected(server: FakeOpenAI, **settings: Any) -> AsyncIterator[HttpCl
 
 async def ask(client: HttpClient) -> tuple[dict[str, Any], int]:
     """One chat request; its answer, and how many requests it took."""
-    meter = Meter()
+    meter = UsageMeter()
     reply = await client.post("/chat/completions", CHAT, meter)
     return reply, meter.usage.requests
 

@@ -9,7 +9,7 @@ import pytest
 
 from fakes import batch_server
 from fakes.batch_server import FakeBatches, serving, status
-from rocketeval.engines.http_files import FileClient, Lost
+from rocketeval.engines.batch.api import AnswerLost, FileClient
 from rocketeval.errors import EngineRefused, EngineUnavailable, RequestRejected
 
 PURPOSE = {"purpose": "batch"}
@@ -96,7 +96,7 @@ async def test_a_lost_answer_is_told_not_repeated(
     """When nobody knows whether it was done, it is not done again."""
     server.files["file-0"] = b""
     server.fail("POST /v1/batches", fault)
-    assert isinstance(await client.post_once("/batches", BATCH), Lost)
+    assert isinstance(await client.post_once("/batches", BATCH), AnswerLost)
     assert server.calls == ["POST /v1/batches"]
 
 

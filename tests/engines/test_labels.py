@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from rocketeval.engines.labels import LabelTokens, find_label_tokens, refuse_split_labels
+from rocketeval.engines.label_tokens import LabelTokens, find_label_tokens, refuse_split_labels
 from rocketeval.engines.readout import Readout, spellings
 from rocketeval.engines.scale_readout import ScaleReadout
 from rocketeval.errors import EngineRefused

@@ -12,8 +12,8 @@ from fakes.openai_server import FakeOpenAI, answer, serving
 from fakes.sglang_server import SGLangShaped
 from fakes.toy_tokenizer import ToyTemplate
 from fakes.vllm_server import VLLMShaped
-from rocketeval import ScriptedEngine
-from rocketeval.engines.likelihood import Spoken, spoken
+from rocketeval.engines.likelihood import ChatText, chat_text
+from rocketeval.engines.scripted import ScriptedEngine
 from rocketeval.errors import EngineRefused, RequestRejected
 from support.judges import engine_at, judged
 
@@ -155,11 +155,11 @@ async def test_texts_that_cannot_be_told() -> None:
 
 def test_the_text_begins_where_the_tokens_differ() -> None:
     """Also where its beginning grew together with the end of the prompt."""
-    assert spoken([1, 2, 3], [1, 2, 3, 4]) == Spoken([1, 2, 3, 4], 3)
-    assert spoken([1, 2, 3], [1, 2, 9, 4]) == Spoken([1, 2, 9, 4], 2)
+    assert chat_text([1, 2, 3], [1, 2, 3, 4]) == ChatText([1, 2, 3, 4], 3)
+    assert chat_text([1, 2, 3], [1, 2, 9, 4]) == ChatText([1, 2, 9, 4], 2)
     for whole in ([1, 2, 3], [1, 2], [9, 2, 3]):
         with pytest.raises(RequestRejected, match="no text"):
-            spoken([1, 2, 3], whole)
+            chat_text([1, 2, 3], whole)
 
 
 async def test_a_script_finds_a_text_as_likely_as_its_beginning_and_its_end() -> None:

@@ -7,8 +7,8 @@ import time
 
 import pytest
 
-from rocketeval.engines import limiter as module
-from rocketeval.engines.limiter import AdaptiveLimiter
+from rocketeval.engines import http as module
+from rocketeval.engines.http import AdaptiveLimiter
 
 
 async def use(limiter: AdaptiveLimiter, peak: list[int], seconds: float = 0.001) -> None:

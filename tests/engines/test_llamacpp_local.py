@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from rocketeval.config import EngineConfig
-from rocketeval.engines import llamacpp_local, local
+from rocketeval.engines import base as local
+from rocketeval.engines import llamacpp as llamacpp_local
 from rocketeval.engines.base import create_engine
 from rocketeval.errors import ConfigError, EngineRefused
 

@@ -21,13 +21,13 @@ from fakes.openai_server import MODEL, FakeOpenAI, grades
 from fakes.openai_server import serving as serving_chat
 from rocketeval.config import EngineConfig
 from rocketeval.engines import http
-from rocketeval.engines.base import Graded
+from rocketeval.engines.base import EngineAnswers
 from rocketeval.engines.batch import api
+from rocketeval.engines.check import EngineCase
 from rocketeval.engines.openai_batch import OpenAIBatchEngine
 from rocketeval.engines.openai_http import OpenAIEngine
 from rocketeval.errors import ConfigError, EngineRefused, RequestRejected
 from rocketeval.records import Answer, GradingTask, Status
-from rocketeval.testing import EngineCase
 from support.make import key, make_config
 
 REJECTED = "far too long"
@@ -86,12 +86,12 @@ def task(name: str = "one", items: tuple[str, ...] = ITEMS) -> GradingTask:
     return GradingTask(key(name), f"q-{name}", "c", f"{name} says hello.\n", items)
 
 
-async def graded(engine: OpenAIBatchEngine, *names: str) -> list[Graded]:
+async def graded(engine: OpenAIBatchEngine, *names: str) -> list[EngineAnswers]:
     """Grade tasks with these names at once."""
     return list(await asyncio.gather(*(engine.grade(task(name), {}) for name in names)))
 
 
-def all_good(results: list[Graded]) -> bool:
+def all_good(results: list[EngineAnswers]) -> bool:
     """Whether every item of every task was answered."""
     return all(
         result.failure is None and all(a.status is Status.OK for a in result.answers)

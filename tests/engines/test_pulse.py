@@ -11,11 +11,11 @@ from fakes.batch_server import FakeBatches
 from fakes.batch_server import serving as serving_batches
 from fakes.openai_server import MODEL, FakeOpenAI, status
 from rocketeval.config import EngineConfig
-from rocketeval.engines.base import pulse_of
+from rocketeval.engines.base import status_of
 from rocketeval.engines.openai_batch import OpenAIBatchEngine
 from rocketeval.engines.openai_http import OpenAIEngine
 from rocketeval.engines.scripted import ScriptedEngine
-from rocketeval.observing import Pulse
+from rocketeval.observer import EngineStatus
 from rocketeval.records import GradingTask
 from support.make import key
 
@@ -28,10 +28,10 @@ async def test_retries_are_told_as_they_happen(server: FakeOpenAI) -> None:
     engine = OpenAIEngine(EngineConfig(model=MODEL, base_url=server.base_url))
     try:
         await engine.identify()
-        assert pulse_of(engine) == Pulse()
+        assert status_of(engine) == EngineStatus()
         server.fail(status(503), times=3)
         await engine.grade(TASK, {})
-        assert pulse_of(engine) == Pulse(retries=3)
+        assert status_of(engine) == EngineStatus(retries=3)
     finally:
         await engine.aclose()
 
@@ -49,19 +49,19 @@ async def test_a_batch_says_that_it_is_waited_for(tmp_path: Path) -> None:
         engine = OpenAIBatchEngine.create(config, tmp_path / "home")
         try:
             asked = asyncio.create_task(engine.grade(TASK, {}))
-            while not pulse_of(engine).waiting:
+            while not status_of(engine).waiting:
                 await asyncio.sleep(0.01)
-            assert "gathering" in pulse_of(engine).waiting
+            assert "gathering" in status_of(engine).waiting
             await server.until(lambda: bool(server.batches))
             told = "waiting for 1 batch at the server (within 24h): 0 of 2 requests answered"
-            assert pulse_of(engine).waiting == told
+            assert status_of(engine).waiting == told
             server.stuck = False
             await asked
-            assert pulse_of(engine).waiting == ""
+            assert status_of(engine).waiting == ""
         finally:
             await engine.aclose()
 
 
 def test_an_engine_may_have_nothing_to_tell() -> None:
     """Engines of third parties need no pulse."""
-    assert pulse_of(ScriptedEngine()) == Pulse()
+    assert status_of(ScriptedEngine()) == EngineStatus()

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from rocketeval import ScriptedEngine
 from rocketeval.config import EngineConfig
 from rocketeval.engines.base import EngineIdentity, create_engine
+from rocketeval.engines.scripted import ScriptedEngine
 from rocketeval.records import GradingTask, Status
 
 SCALE = tuple("54321")

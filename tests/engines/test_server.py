@@ -13,7 +13,7 @@ from fakes.openai_server import MODEL, FakeOpenAI, answer, dropped, serving, sta
 from fakes.sglang_server import SGLangShaped
 from fakes.vllm_server import VLLMShaped
 from rocketeval.engines.http import HttpClient
-from rocketeval.engines.server import Server, Tokenizer, look
+from rocketeval.engines.server import Server, Tokenizer, inspect_server
 from rocketeval.errors import EngineUnavailable
 
 
@@ -24,7 +24,7 @@ async def seen(server: FakeOpenAI, prefix: str = "") -> AsyncIterator[tuple[Http
         base_url = server.base_url.removesuffix("/v1") + prefix + "/v1"
         http = HttpClient(base_url, key=None, concurrency=2, timeout=5, patience=0.1)
         try:
-            yield http, await look(http, MODEL)
+            yield http, await inspect_server(http, MODEL)
         finally:
             await http.aclose()
 

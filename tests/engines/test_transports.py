@@ -15,7 +15,7 @@ from fakes.openai_server import FILLER, answer, grades, status, yes_no
 from fakes.toy_tokenizer import ToyTemplate
 from fakes.vllm_server import VLLMShaped
 from rocketeval.config import EngineConfig
-from rocketeval.engines.meter import Meter
+from rocketeval.engines.http import UsageMeter
 from rocketeval.engines.openai_http import OpenAIEngine
 from rocketeval.engines.scripted import exact_answer
 from rocketeval.errors import ConfigError, EngineRefused, RequestRejected
@@ -135,12 +135,12 @@ async def test_another_number_of_answers_is_no_answer(name: str, asked: int) -> 
         def of_another_number(body: Any) -> Any:
             return keep(replies[0])
 
-        await found.transport.ask(other, {}, Meter())
+        await found.transport.ask(other, {}, UsageMeter())
         replies.append(server.calls[-1].seen.body)
         endpoints = {**server.endpoints(), PATHS[name]: of_another_number}
         server.endpoints = lambda: endpoints  # type: ignore[method-assign]
         with pytest.raises(RequestRejected, match=rf"sent {asked} \w+ for 3 items"):
-            await found.transport.ask(["Shared. A?", "Shared. B?", "Shared. C?"], {}, Meter())
+            await found.transport.ask(["Shared. A?", "Shared. B?", "Shared. C?"], {}, UsageMeter())
 
 
 @pytest.mark.parametrize("index", [[0, 0, 1], [1, 2, 3]])
@@ -151,7 +151,7 @@ async def test_wrongly_numbered_answers_are_no_answer(index: list[int]) -> None:
         rows = [server.chat_choice(number, [("token_id:5", -0.1)]) for number in index]
         server.fail(answer({"choices": rows}))
         with pytest.raises(RequestRejected, match="numbered"):
-            await found.transport.ask(["A?", "B?", "C?"], {}, Meter())
+            await found.transport.ask(["A?", "B?", "C?"], {}, UsageMeter())
 
 
 @pytest.mark.parametrize("name", SEVERAL)
@@ -339,7 +339,9 @@ async def test_a_label_that_is_not_told_is_no_answer(name: str, damage: str) -> 
         else:
             choice = server.chat_choice(0, rows)
         server.fail(answer({"choices": [choice]}))
-        assert await found.transport.ask(["Well?"], {}, Meter()) == [Answer(Status.NO_LOGPROBS)]
+        assert await found.transport.ask(["Well?"], {}, UsageMeter()) == [
+            Answer(Status.NO_LOGPROBS)
+        ]
 
 
 async def test_a_token_drawn_against_the_odds_bounds_nothing() -> None:
@@ -408,7 +410,9 @@ async def test_an_empty_score_is_no_answer() -> None:
         rows[-1][0] = None
         meta = {"output_token_ids_logprobs": [rows]}
         server.fail(answer([{"text": "Yes", "meta_info": meta}]))
-        assert await found.transport.ask(["Well?"], {}, Meter()) == [Answer(Status.NO_LOGPROBS)]
+        assert await found.transport.ask(["Well?"], {}, UsageMeter()) == [
+            Answer(Status.NO_LOGPROBS)
+        ]
 
 
 def test_an_unknown_form_is_named() -> None:

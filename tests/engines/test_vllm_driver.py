@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from fakes.vllm_package import CONTEXT, FakeEngine, FakeParams
-from rocketeval.engines.vllm_driver import Driver
+from rocketeval.engines.vllm_worker import Driver
 from rocketeval.errors import EngineUnavailable, RequestRejected
 
 PARAMS = FakeParams(max_tokens=1, temperature=0.0, logprob_token_ids=[0, 1])

@@ -14,12 +14,12 @@ import pytest
 from contracts.engine_contract import EngineContract
 from fakes.vllm_package import CONTEXT, FakeParams, FakeVLLM, OldParams, installed
 from rocketeval.config import EngineConfig
-from rocketeval.engines import local
-from rocketeval.engines.base import create_engine, foretold_identity
-from rocketeval.engines.vllm_local import VLLMEngine
+from rocketeval.engines import base as local
+from rocketeval.engines.base import create_engine, offline_identity
+from rocketeval.engines.check import EngineCase
+from rocketeval.engines.vllm import VLLMEngine
 from rocketeval.errors import ConfigError, EngineRefused, EngineUnavailable, RequestRejected
 from rocketeval.records import Answer, GradingTask, Status
-from rocketeval.testing import EngineCase
 
 SCALE = tuple("54321")
 TOO_LONG = "many words " * CONTEXT
@@ -106,7 +106,7 @@ async def test_the_identity_is_known_without_the_model(
     """What is foretold from the settings is what the loaded model says of itself."""
     fake = installed(monkeypatch, params)
     engine = VLLMEngine.create(vllm_config(engine_args={"enforce_eager": True}))
-    foretold = await foretold_identity(engine)
+    foretold = await offline_identity(engine)
     assert not fake.engines
     assert await engine.identify() == foretold
     await engine.aclose()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
-from rocketeval.engines.weights import SAMPLE_BYTES, SAMPLES, file_hash, folder_hash
+from rocketeval.engines.tokenizer import SAMPLE_BYTES, SAMPLES, file_hash, folder_hash
 
 
 def test_a_single_file_has_its_plain_sha256(tmp_path: Path) -> None:

@@ -8,15 +8,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rocketeval.evolve.cases import Case, CaseTable
-from rocketeval.evolve.perspective import Kind, Perspective
+from rocketeval.evolve.perspective import Perspective, PerspectiveKind
 
 Floats = NDArray[np.float64]
 
 CONCISE, DETAILED, CORRECT = (
     Perspective(f"Is it {word}?") for word in ("concise", "detailed", "correct")
 )
-WHICH_TYPE = tuple(Perspective(f"Is it of type {number}?", Kind.QUERY) for number in range(3))
-CONSTANT = Perspective("Is it a query?", Kind.QUERY)
+WHICH_TYPE = tuple(
+    Perspective(f"Is it of type {number}?", PerspectiveKind.QUERY) for number in range(3)
+)
+CONSTANT = Perspective("Is it a query?", PerspectiveKind.QUERY)
 PREFERENCES = np.array([[1.0, -1.0, 0.6], [-1.0, 1.0, 0.6], [0.3, 0.3, -1.2]])
 """What each type of query rewards: concise, detailed, correct."""
 MARGIN = 0.35
@@ -107,5 +109,8 @@ def _about_responses(idle: int) -> tuple[Perspective, ...]:
 
 
 def _about_queries(types: int, idle: int) -> tuple[Perspective, ...]:
-    idlers = (Perspective(f"Idle about queries {number}?", Kind.QUERY) for number in range(idle))
+    idlers = (
+        Perspective(f"Idle about queries {number}?", PerspectiveKind.QUERY)
+        for number in range(idle)
+    )
     return (*WHICH_TYPE[:types], CONSTANT, *idlers)

@@ -19,10 +19,9 @@ from rocketeval.evolve.evaluator import Evaluator, fit_evaluator
 from rocketeval.records import Gold, JudgeFingerprint
 from rocketeval.scoring import npz
 from rocketeval.scoring.answers import AnswerTable
-from rocketeval.scoring.artifact import save_scorer
+from rocketeval.scoring.artifact import Provenance, save_scorer
 from rocketeval.scoring.mean import MeanScorer
-from rocketeval.scoring.provenance import Provenance
-from rocketeval.scoring.sealed import digest
+from rocketeval.scoring.npz import digest
 
 JUDGE = JudgeFingerprint("openai", "judge-1b", "chat", "1.0", "top20", "aa", "bb")
 PLANTED: dict[str, Callable[..., Planted]] = {"pairs": planted_pairs, "scores": planted_labels}

@@ -10,8 +10,14 @@ import pytest
 
 from evolve.planted import CORRECT, planted_labels, planted_pairs
 from rocketeval.errors import BenchmarkError
-from rocketeval.evolve.baselines import SINGLE, SINGLE_FITTED, mean_outcome, single_outcomes
-from rocketeval.evolve.cuts import Cuts, Line
+from rocketeval.evolve.validate import (
+    SINGLE,
+    SINGLE_FITTED,
+    LinearFit,
+    Thresholds,
+    mean_outcome,
+    single_outcomes,
+)
 
 
 def test_cut_points_are_the_best_there_are() -> None:
@@ -20,10 +26,10 @@ def test_cut_points_are_the_best_there_are() -> None:
     for _ in range(20):
         gold = random.integers(-1, 2, 25).astype(float)
         numbers = np.round(gold * 0.3 + random.normal(size=25), 1)
-        found = Cuts.learn(numbers, gold)
+        found = Thresholds.learn(numbers, gold)
         ends = np.concatenate([[-9.0], np.unique(numbers) + 0.05, [9.0]])
         most = max(
-            np.mean(Cuts(low, high).verdicts(numbers) == gold)
+            np.mean(Thresholds(low, high).verdicts(numbers) == gold)
             for low, high in combinations_with_replacement(ends, 2)
         )
         assert np.mean(found.verdicts(numbers) == gold) == pytest.approx(most)
@@ -31,16 +37,18 @@ def test_cut_points_are_the_best_there_are() -> None:
 
 def test_cut_points_of_one_number_name_the_usual_outcome() -> None:
     """Where answers tell nothing."""
-    found = Cuts.learn(np.zeros(3), np.array([1.0, 1.0, -1.0]))
+    found = Thresholds.learn(np.zeros(3), np.array([1.0, 1.0, -1.0]))
     assert found.verdicts(np.zeros(2)).tolist() == [1.0, 1.0]
 
 
 def test_a_line_fits_and_stretches() -> None:
     """Least squares; and from 0 and 1 to the ends of the labels."""
     numbers = np.array([0.0, 0.5, 1.0])
-    np.testing.assert_allclose(Line.learn(numbers, 2.0 * numbers + 1.0).labels(numbers), [1, 2, 3])
-    assert Line.across(np.array([1.0, 5.0])).labels(numbers).tolist() == [1.0, 3.0, 5.0]
-    assert Line.learn(np.zeros(2), np.array([1.0, 3.0])).labels(np.ones(1)).tolist() == [2.0]
+    np.testing.assert_allclose(
+        LinearFit.learn(numbers, 2.0 * numbers + 1.0).labels(numbers), [1, 2, 3]
+    )
+    assert LinearFit.across(np.array([1.0, 5.0])).labels(numbers).tolist() == [1.0, 3.0, 5.0]
+    assert LinearFit.learn(np.zeros(2), np.array([1.0, 3.0])).labels(np.ones(1)).tolist() == [2.0]
 
 
 def test_a_single_prompt_judges_by_its_sign() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from rocketeval.evolve.cases import Case, CaseTable, cases_from_labels, cases_from_votes
-from rocketeval.evolve.perspective import Kind, Perspective
+from rocketeval.evolve.perspective import Perspective, PerspectiveKind
 from rocketeval.records import Label, Vote
 
 
@@ -38,7 +38,7 @@ def test_a_table_keeps_rows_and_columns_together() -> None:
         (Case("q1", ("x", "y"), 1.0), Case("q2", ("x", "y"), None)),
         (Perspective("Is it right?"), Perspective("Is it short?")),
         np.array([[0.1, 0.2], [0.3, 0.4]]),
-        (Perspective("Is it a sum?", Kind.QUERY),),
+        (Perspective("Is it a sum?", PerspectiveKind.QUERY),),
         np.array([[0.9], [0.8]]),
     )
     narrow = table.take([1]).narrow([table.about_responses[1].id])

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from rocketeval.errors import ConfigError
-from rocketeval.evolve.confidence import THRESHOLDS, confidence_table, threshold_for
-from rocketeval.evolve.predictions import Predictions
+from rocketeval.evolve.predictions import THRESHOLDS, Predictions, confidence_table, threshold_for
 
 CASES = 400
 QUERIES = [f"q{number // 2}" for number in range(CASES)]

@@ -10,14 +10,12 @@ import pytest
 
 from evolve.planted import WHICH_TYPE, planted_pairs
 from rocketeval.errors import ArtifactError
-from rocketeval.evolve.baselines import SINGLE
 from rocketeval.evolve.describe import MOST_TRAITS, describe_evaluator, distinguishing
-from rocketeval.evolve.evaluator import Evaluator
-from rocketeval.evolve.grow import ForestSettings
-from rocketeval.evolve.panel import fit_panel
-from rocketeval.evolve.perspective import Kind
-from rocketeval.evolve.route import Router
-from rocketeval.evolve.validate import WITH, WITHOUT
+from rocketeval.evolve.evaluator import Evaluator, fit_mixture
+from rocketeval.evolve.forest import ForestSettings
+from rocketeval.evolve.perspective import PerspectiveKind
+from rocketeval.evolve.select import Router
+from rocketeval.evolve.validate import SINGLE, WITH, WITHOUT
 from rocketeval.records import JudgeFingerprint
 
 SURE = {"value": 0.7, "low": -0.6, "high": None}
@@ -31,7 +29,7 @@ def evaluator() -> Evaluator:
     ids = [each.id for each in table.about_queries]
     weights = np.array([1.0 if each in WHICH_TYPE else 0.1 for each in table.about_queries])
     router = Router.fit(ids, table.traits, weights, 2, seed=0)
-    panel = fit_panel(table, router, lambda *_: ForestSettings(n_estimators=10), 0, mirrored=True)
+    panel = fit_mixture(table, router, lambda *_: ForestSettings(n_estimators=10), 0, mirrored=True)
     notes = {
         "benchmark": "planted",
         "counts": {"cases": len(table)},
@@ -99,7 +97,7 @@ def test_weights_of_the_router_are_those_about_queries(evaluator: Evaluator) -> 
     assert weights == sorted(weights, reverse=True)
     about_queries = {each.id for each in evaluator.about_queries}
     assert {each["perspective"] for each in told} == about_queries
-    assert all(each.kind is Kind.QUERY for each in evaluator.about_queries)
+    assert all(each.kind is PerspectiveKind.QUERY for each in evaluator.about_queries)
 
 
 def test_a_trait_counts_by_its_weight_and_the_experts_sizes() -> None:

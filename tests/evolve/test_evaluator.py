@@ -10,9 +10,8 @@ import pytest
 from evolve.planted import Planted, planted_labels, planted_pairs
 from rocketeval.config import EvolveConfig
 from rocketeval.errors import ArtifactError
-from rocketeval.evolve.cases import Case, CaseTable
+from rocketeval.evolve.cases import Case, CaseTable, query_numbers
 from rocketeval.evolve.evaluator import Evaluator, fit_evaluator
-from rocketeval.evolve.groups import query_numbers
 from rocketeval.evolve.predictions import Predictions, joined
 
 SETTINGS = EvolveConfig(folds=3, experts=(1, 2, 3))

@@ -9,28 +9,34 @@ import pytest
 
 from evolve.planted import planted_labels, planted_pairs
 from rocketeval.errors import ArtifactError
-from rocketeval.evolve.experts import grow_expert
-from rocketeval.evolve.groups import query_numbers
-from rocketeval.evolve.grow import SPACES, ForestSettings, Lessons, grow_trees
-from rocketeval.evolve.search import best_settings, inner_folds
+from rocketeval.evolve.cases import query_numbers
+from rocketeval.evolve.forest import (
+    SPACES,
+    ForestSettings,
+    TrainingCases,
+    best_settings,
+    fit_expert,
+    fit_trees,
+    inner_folds,
+)
 
 SMALL = ForestSettings(20, 5, 2, 2)
 
 
-def pair_lessons(queries: int = 40) -> Lessons:
+def pair_lessons(queries: int = 40) -> TrainingCases:
     """Pairs of one type of query: what decides is in the answers."""
     table = planted_pairs(queries, types=1).table
     numbers = query_numbers(table.query_ids)
-    return Lessons("pairs", table.answers, table.gold, np.ones(len(table)), numbers)
+    return TrainingCases("pairs", table.answers, table.gold, np.ones(len(table)), numbers)
 
 
 def test_it_says_what_the_trees_say() -> None:
     """The mean of scikit-learn's own class shares, in the order of outcomes."""
     lessons = pair_lessons()
-    trees = grow_trees(lessons, SMALL, seed=3)
+    trees = fit_trees(lessons, SMALL, seed=3)
     asked = lessons.answers.astype(np.float32)
     theirs = np.mean([tree.predict(asked)[:, :] for tree in trees], axis=0).reshape(-1, 3)
-    ours = grow_expert(lessons, SMALL, seed=3).predict(lessons.answers)
+    ours = fit_expert(lessons, SMALL, seed=3).predict(lessons.answers)
     np.testing.assert_allclose(ours, theirs, atol=1e-12)
 
 
@@ -38,7 +44,7 @@ def test_an_outcome_that_nobody_gave_has_no_chance() -> None:
     """Without ties in training the middle class is 0 and the others sum to one."""
     lessons = pair_lessons()
     decided = lessons.take(lessons.gold != 0.0)
-    said = grow_expert(decided, SMALL, seed=0).predict(lessons.answers)
+    said = fit_expert(decided, SMALL, seed=0).predict(lessons.answers)
     assert said[:, 1].tolist() == [0.0] * len(said)
     np.testing.assert_allclose(said.sum(axis=1), 1.0)
     assert np.mean((said[:, 2] > 0.5) == (lessons.gold > 0.0)) > 0.6
@@ -48,8 +54,8 @@ def test_labels_are_means_of_trees() -> None:
     """They stay within the labels learned from and follow them."""
     table = planted_labels(40, types=1).table
     numbers = query_numbers(table.query_ids)
-    lessons = Lessons("scores", table.answers, table.gold, np.ones(len(table)), numbers)
-    expert = grow_expert(lessons, SMALL, seed=0)
+    lessons = TrainingCases("scores", table.answers, table.gold, np.ones(len(table)), numbers)
+    expert = fit_expert(lessons, SMALL, seed=0)
     said = expert.predict(table.answers)[:, 0]
     assert said.min() >= 1.0
     assert said.max() <= 5.0
@@ -63,7 +69,7 @@ def test_a_case_counts_by_its_weight() -> None:
     turned = np.arange(len(lessons.gold)) % 2 == 0
     gold = np.where(turned, -lessons.gold, lessons.gold)
     weights = np.where(turned, 0.001, 1.0)
-    said = grow_expert(replace(lessons, gold=gold, weights=weights), SMALL, 0).predict(
+    said = fit_expert(replace(lessons, gold=gold, weights=weights), SMALL, 0).predict(
         lessons.answers
     )
     assert np.mean(said.argmax(axis=1) - 1.0 == lessons.gold) > 0.8
@@ -71,7 +77,7 @@ def test_a_case_counts_by_its_weight() -> None:
 
 def test_attention_is_on_what_decides() -> None:
     """The three planted perspectives come before the idle ones, and shares sum to one."""
-    attention = grow_expert(pair_lessons(), SMALL, seed=0).attention
+    attention = fit_expert(pair_lessons(), SMALL, seed=0).attention
     assert attention.sum() == pytest.approx(1.0)
     assert attention[:3].min() > attention[3:].max()
 
@@ -94,13 +100,13 @@ def test_the_search_finds_the_settings_that_fit() -> None:
 
 def test_a_cut_off_tree_says_what_a_grown_one_says() -> None:
     """With all columns at each split chance has no say, and the two are the same."""
-    from rocketeval.evolve.search import _cut_off
+    from rocketeval.evolve.forest import _cut_off
 
     lessons = pair_lessons(30)
     wanted = ForestSettings(3, 3, 15, 2)
-    deep = grow_trees(lessons, replace(wanted, max_depth=10, min_samples_split=2), 0, columns=1.0)
+    deep = fit_trees(lessons, replace(wanted, max_depth=10, min_samples_split=2), 0, columns=1.0)
     # One tree each: later trees draw other cases once chance was used differently.
-    shallow = grow_trees(lessons, wanted, 0, columns=1.0)[0]
+    shallow = fit_trees(lessons, wanted, 0, columns=1.0)[0]
     (said,) = _cut_off(lessons, deep[:1], lessons, [replace(wanted, n_estimators=1)])
     theirs = shallow.predict(lessons.answers.astype(np.float32)).reshape(-1, 3)
     np.testing.assert_allclose(said, theirs)
@@ -116,7 +122,7 @@ def test_inner_folds_keep_queries_whole() -> None:
 
 def test_a_damaged_expert_is_refused() -> None:
     """Values that are not numbers, or for another number of perspectives."""
-    expert = grow_expert(pair_lessons(), SMALL, seed=0)
+    expert = fit_expert(pair_lessons(), SMALL, seed=0)
     expert.check(8, 3)
     values = expert.values.copy()
     values[0, 0] = np.nan

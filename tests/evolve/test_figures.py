@@ -7,8 +7,8 @@ import pytest
 from scipy import stats
 from sklearn import metrics
 
-from rocketeval.evolve.figures import label_figures, verdict_figures
-from rocketeval.ranking.bootstrap import resample_queries
+from rocketeval.evolve.validate import label_figures, verdict_figures
+from rocketeval.stats.bootstrap import resample_queries
 
 RANDOM = np.random.default_rng(2)
 QUERIES = [f"q{number // 3}" for number in range(60)]

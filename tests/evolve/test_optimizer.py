@@ -10,24 +10,29 @@ from typing import Any
 
 import pytest
 
-from rocketeval.budget import Budget, Purse
-from rocketeval.checklists.base import Desk
+from rocketeval.budget import Budget, PricedBudget
+from rocketeval.checklists.base import AuthorContext
 from rocketeval.config import EngineConfig, EvolveConfig, PriceConfig
-from rocketeval.engines.base import Written
+from rocketeval.engines.base import WrittenText
 from rocketeval.engines.scripted import ScriptedEngine
 from rocketeval.errors import ChecklistError, ConfigError, EngineUnavailable
-from rocketeval.evolve.failed_case import FailedCase
-from rocketeval.evolve.optimizer import Optimizer
-from rocketeval.evolve.perspective import Form, Kind, Origin, Perspective, Pool
-from rocketeval.evolve.proposals import Why
+from rocketeval.evolve.optimizer import Optimizer, RejectionReason
+from rocketeval.evolve.perspective import (
+    AnswerFormat,
+    Perspective,
+    PerspectiveKind,
+    PerspectiveOrigin,
+    Pool,
+)
+from rocketeval.evolve.requests import FailedCase
 from rocketeval.records import Query, Response, Usage
-from rocketeval.store.authored import AuthoredJournal
+from rocketeval.store.journal import AuthoredJournal
 
 POOL = Pool(
     [
         Perspective("Is the response correct?", importance=0.2),
         Perspective("Is the response brief enough?", importance=0.5),
-        Perspective("Is arithmetic asked for?", Kind.QUERY, importance=0.1),
+        Perspective("Is arithmetic asked for?", PerspectiveKind.QUERY, importance=0.1),
     ]
 )
 TEXTS = {
@@ -68,7 +73,7 @@ class Work:
         self.spent: list[Usage] = []
         self.journal = AuthoredJournal(folder / "optimizer.jsonl")
         self.stop = asyncio.Event()
-        self.purse: Purse | None = None
+        self.purse: PricedBudget | None = None
         self._text = text
         config = EvolveConfig(**{"batch": 2, "batches": 2, "answers": "choice", **settings})
         self.optimizer = Optimizer(config, ScriptedEngine(text=self._answer, in_flight=2), "big")
@@ -78,9 +83,9 @@ class Work:
         return self._text(prompt)
 
     @property
-    def desk(self) -> Desk:
+    def desk(self) -> AuthorContext:
         """A desk with everything that was paid for until now."""
-        return Desk(
+        return AuthorContext(
             self.journal.known(),
             self.journal.append,
             lambda name, reason: self.failed.append(name),
@@ -99,15 +104,15 @@ async def test_a_round_brings_perspectives_of_every_origin(tmp_path: Path) -> No
     """From mistakes, other wordings, new sides, and what these mean for queries; with parents."""
     brought = await Work(tmp_path).propose()
     found = {each.text: (each.kind, each.origin, each.round) for each in brought.perspectives}
-    about, query = Kind.RESPONSE, Kind.QUERY
+    about, query = PerspectiveKind.RESPONSE, PerspectiveKind.QUERY
     assert found == {
-        "Is the response friendly?": (about, Origin.FAILURES, 1),
-        "Does the query begin with a greeting?": (query, Origin.FAILURES, 1),
-        "Does the response name its sources?": (about, Origin.FAILURES, 1),
-        "Does the response do without needless sentences?": (about, Origin.DEPTH, 1),
-        "Does the response own up to what it does not know?": (about, Origin.BREADTH, 1),
-        "Does the query call for claims that need proof?": (query, Origin.ROUTING, 1),
-        "Does the query ask to be brief?": (query, Origin.ROUTING, 1),
+        "Is the response friendly?": (about, PerspectiveOrigin.FAILURES, 1),
+        "Does the query begin with a greeting?": (query, PerspectiveOrigin.FAILURES, 1),
+        "Does the response name its sources?": (about, PerspectiveOrigin.FAILURES, 1),
+        "Does the response do without needless sentences?": (about, PerspectiveOrigin.DEPTH, 1),
+        "Does the response own up to what it does not know?": (about, PerspectiveOrigin.BREADTH, 1),
+        "Does the query call for claims that need proof?": (query, PerspectiveOrigin.ROUTING, 1),
+        "Does the query ask to be brief?": (query, PerspectiveOrigin.ROUTING, 1),
     }
     ids = {each.text: each.id for each in (*POOL, *brought.perspectives)}
     parents = {each.text: each.parents for each in brought.perspectives if each.parents}
@@ -133,8 +138,8 @@ async def test_how_each_came_about_is_told(tmp_path: Path) -> None:
         "round 1, failures, batch 2": "Sources were overlooked.",
     }
     assert [(each.text, each.why, each.step) for each in brought.dropped] == [
-        ("Is the response FRIENDLY?", Why.REPEAT, "round 1, failures, batch 2"),
-        ("Does the query start with a greeting?", Why.TWIN, "round 1, routing"),
+        ("Is the response FRIENDLY?", RejectionReason.REPEAT, "round 1, failures, batch 2"),
+        ("Does the query start with a greeting?", RejectionReason.TWIN, "round 1, routing"),
     ]
     assert list(brought.traces) == [*list(TEXTS)[:5]]
     assert (brought.failed, brought.cut_short, brought.reused) == ({}, None, 0)
@@ -168,7 +173,7 @@ async def test_both_forms_share_one_request(tmp_path: Path) -> None:
     """A proposal gets its graded twin without being asked for twice."""
     brought = await Work(tmp_path, answers="both").propose()
     friendly = [each for each in brought.perspectives if "friendly" in each.text]
-    assert [each.form for each in friendly] == [Form.CHOICE, Form.GRADED]
+    assert [each.form for each in friendly] == [AnswerFormat.CHOICE, AnswerFormat.GRADED]
     assert friendly[1].parents == (friendly[0].id,)
     assert {brought.steps[each.id] for each in friendly} == {"round 1, failures, batch 1"}
 
@@ -178,19 +183,19 @@ async def test_graded_proposals_are_the_parents_of_what_is_derived(tmp_path: Pat
     brought = await Work(tmp_path, answers="graded").propose()
     ids = {each.id for each in (*POOL, *brought.perspectives)}
     assert all(set(each.parents) <= ids for each in brought.perspectives)
-    assert {each.form for each in brought.perspectives if each.kind is Kind.RESPONSE} == {
-        Form.GRADED
-    }
+    assert {
+        each.form for each in brought.perspectives if each.kind is PerspectiveKind.RESPONSE
+    } == {AnswerFormat.GRADED}
 
 
 async def test_what_was_explored_from_the_explored_is_a_mix(tmp_path: Path) -> None:
     """The paper tells exploration over several rounds from that of one."""
-    pool = Pool([Perspective("Is the response brief enough?", origin=Origin.BREADTH)])
+    pool = Pool([Perspective("Is the response brief enough?", origin=PerspectiveOrigin.BREADTH)])
     text = "1. Does the response do without needless sentences?"
     brought = await Work(tmp_path, lambda _: text, broaden=0, most_about_queries=0).propose(
         [], pool
     )
-    assert [each.origin for each in brought.perspectives] == [Origin.MIX]
+    assert [each.origin for each in brought.perspectives] == [PerspectiveOrigin.MIX]
 
 
 async def test_no_questions_about_queries_where_none_are_kept(tmp_path: Path) -> None:
@@ -198,8 +203,8 @@ async def test_no_questions_about_queries_where_none_are_kept(tmp_path: Path) ->
     work = Work(tmp_path, most_about_queries=0)
     brought = await work.propose()
     assert len(work.prompts) == 4
-    assert {each.kind for each in brought.perspectives} == {Kind.RESPONSE}
-    assert Why.UNWANTED in {each.why for each in brought.dropped}
+    assert {each.kind for each in brought.perspectives} == {PerspectiveKind.RESPONSE}
+    assert RejectionReason.UNWANTED in {each.why for each in brought.dropped}
 
 
 async def test_a_mistake_is_shown_at_the_second_attempt(tmp_path: Path) -> None:
@@ -269,7 +274,7 @@ async def test_money_that_does_not_suffice_cuts_a_round_short(tmp_path: Path) ->
     work = Work(tmp_path)
     price = PriceConfig(prompt=1.0, completion=1.0)
     # Room for one of the requests; a script that tells no tokens is charged the most.
-    work.purse = Purse(Budget(0.05), price)
+    work.purse = PricedBudget(Budget(0.05), price)
     brought = await work.propose()
     asked = len(work.prompts)
     assert 0 < asked < 5
@@ -308,7 +313,7 @@ async def test_an_engine_that_is_gone_ends_the_round_and_keeps_what_came(tmp_pat
     """It is no failed request: the next command asks for the rest."""
 
     class Gone(ScriptedEngine):
-        async def write(self, prompt: str, **settings: Any) -> Written:
+        async def write(self, prompt: str, **settings: Any) -> WrittenText:
             if "round 1, broaden" in prompt:
                 raise EngineUnavailable("it is gone")
             return await super().write(prompt, **settings)
@@ -328,10 +333,10 @@ async def test_guidelines_are_taken_apart(tmp_path: Path) -> None:
     work = Work(tmp_path)
     brought = await work.optimizer.decompose("Be safe. Be right.", POOL, work.desk)
     assert [(each.text, each.origin, each.round) for each in brought.perspectives] == [
-        ("Is the response safe?", Origin.RULE, 0)
+        ("Is the response safe?", PerspectiveOrigin.RULE, 0)
     ]
     assert [(each.why, each.repeats) for each in brought.dropped] == [
-        (Why.TWIN, "Is the response correct?")
+        (RejectionReason.TWIN, "Is the response correct?")
     ]
     await work.optimizer.decompose("Be safe. Be right.", POOL, work.desk)
     assert len(work.prompts) == 1

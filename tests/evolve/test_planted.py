@@ -15,15 +15,15 @@ import pytest
 from mad_eval.planted_benchmark import BRIEF, CALCULATION, DETAIL, Planted, make_planted
 
 from rocketeval.evolve.artifact import load_evaluator
-from rocketeval.evolve.grow import SPACES, ForestSettings
-from rocketeval.evolve.perspective import Origin
-from rocketeval.evolve.pool_file import read_pool
+from rocketeval.evolve.ask import PerspectiveAsker
+from rocketeval.evolve.forest import SPACES, ForestSettings
+from rocketeval.evolve.history import gather_cases, split_cases
+from rocketeval.evolve.perspective import PerspectiveOrigin
+from rocketeval.evolve.pool import read_pool
+from rocketeval.evolve.result import Evolution
 from rocketeval.evolve.validate import WITH, WITHOUT
 from rocketeval.pipeline import Run
 from rocketeval.records import Interval
-from rocketeval.stages.evolve.ask import Asker
-from rocketeval.stages.evolve.evolution import Evolution
-from rocketeval.stages.evolve.split import gather_cases, split_cases
 from support.planted_run import Engines, planted_config
 
 SETTINGS = {"rounds": 3, "folds": 4, "patience": 2}
@@ -70,7 +70,9 @@ def test_the_loop_finds_what_decides(found: tuple[Path, Evolution]) -> None:
         CALCULATION
     )
     origins = {each["text"]: each["origin"] for each in every}
-    assert {origins[text] for text in (BRIEF, DETAIL, CALCULATION)} == {Origin.FAILURES.value}
+    assert {origins[text] for text in (BRIEF, DETAIL, CALCULATION)} == {
+        PerspectiveOrigin.FAILURES.value
+    }
     first, last = found[1].beginning, found[1].rounds[found[1].best_round - 1].after
     assert last.value - first.value > 3 * math.hypot(first.error, last.error)
 
@@ -106,7 +108,7 @@ async def test_routing_separates_the_sorts(found: tuple[Path, Evolution], plante
     config = planted_config(folder, planted, **SETTINGS)
     run, evaluator = Run(config), load_evaluator(evolution.path)
     cases = gather_cases(run.store.inputs, config.evolve)
-    asker = Asker(
+    asker = PerspectiveAsker(
         run.store, config, run.observer, run.stop, asking="each", make_engine=Engines().make
     )
     table = (await asker.ask(evaluator.about_queries, cases)).table
@@ -144,7 +146,7 @@ def test_a_second_command_asks_nothing_and_a_person_is_heard(
     assert not again.written
     assert all("Is the response short?" in prompt for _, prompt in again.asked)
     assert after.pool.new_people == 1
-    added = [each for each in read_pool(pool) if each.origin is Origin.PERSON]
+    added = [each for each in read_pool(pool) if each.origin is PerspectiveOrigin.PERSON]
     assert [each.importance is not None and each.importance > 0.0 for each in added] == [True]
 
 

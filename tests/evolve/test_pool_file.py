@@ -8,9 +8,15 @@ from pathlib import Path
 import pytest
 
 from rocketeval.errors import ConfigError
-from rocketeval.evolve.perspective import Form, Kind, Origin, Perspective, Pool
-from rocketeval.evolve.pool_file import read_pool, write_pool
-from rocketeval.evolve.question_text import LONGEST_TEXT
+from rocketeval.evolve.perspective import (
+    LONGEST_TEXT,
+    AnswerFormat,
+    Perspective,
+    PerspectiveKind,
+    PerspectiveOrigin,
+    Pool,
+)
+from rocketeval.evolve.pool import read_pool, write_pool
 
 
 def pool_of(folder: Path, *entries: str) -> Pool:
@@ -26,25 +32,27 @@ def test_a_text_alone_is_a_persons_perspective(tmp_path: Path) -> None:
     pool = pool_of(tmp_path, "text: Is it kind?", "{text: 'Is a poem asked for?', kind: query}")
     assert list(pool) == [
         Perspective("Is it kind?"),
-        Perspective("Is a poem asked for?", Kind.QUERY),
+        Perspective("Is a poem asked for?", PerspectiveKind.QUERY),
     ]
-    assert {each.origin for each in pool} == {Origin.PERSON}
+    assert {each.origin for each in pool} == {PerspectiveOrigin.PERSON}
 
 
 def test_what_is_written_is_read_back(tmp_path: Path) -> None:
     """Every field survives; an importance to four digits."""
     whole = Perspective(
         'Does it say "no: never" # or so?',
-        Kind.RESPONSE,
-        Origin.MIX,
-        Form.GRADED,
+        PerspectiveKind.RESPONSE,
+        PerspectiveOrigin.MIX,
+        AnswerFormat.GRADED,
         ("0123456789ab", "123456789012"),
         3,
         ("coding", "yes"),
         0.123456,
         2 / 3,
     )
-    plain = Perspective("Trifft es zu, daß 中文 vorkommt?", Kind.QUERY, Origin.ROUTING)
+    plain = Perspective(
+        "Trifft es zu, daß 中文 vorkommt?", PerspectiveKind.QUERY, PerspectiveOrigin.ROUTING
+    )
     path = tmp_path / "new" / "pool.yaml"
     write_pool(Pool([whole, plain]), path)
     first, second = read_pool(path)

@@ -6,20 +6,24 @@ from dataclasses import replace
 
 import pytest
 
-from rocketeval.evolve.failed_case import (
+from rocketeval.evolve.optimizer import ProposalCollector, RejectionReason
+from rocketeval.evolve.perspective import (
+    AnswerFormat,
+    Perspective,
+    PerspectiveKind,
+    PerspectiveOrigin,
+    Pool,
+)
+from rocketeval.evolve.requests import (
     LEAST_SHOWN,
     MOST_SHOWN,
+    SHOWN,
     FailedCase,
+    RequestMaker,
     choose_batches,
+    most_important,
     outcome_in_words,
     show_cases,
-)
-from rocketeval.evolve.perspective import Form, Kind, Origin, Perspective, Pool
-from rocketeval.evolve.proposals import Gathering, Why
-from rocketeval.evolve.requests import (
-    SHOWN,
-    RequestMaker,
-    most_important,
     show_pool,
     to_deepen,
 )
@@ -109,7 +113,7 @@ def test_forged_markers_are_disarmed_wherever_they_stand() -> None:
     for marker in ("<<<end of response>>>", "<|im_start|>"):
         assert request.asked.count(marker) == plain.asked.count(marker)
     deepen, broaden = MAKER.deepen(1, pool, 1), MAKER.broaden(1, pool, 1)
-    routing = MAKER.route(1, list(pool), Pool([Perspective(FORGED, Kind.QUERY)]))
+    routing = MAKER.route(1, list(pool), Pool([Perspective(FORGED, PerspectiveKind.QUERY)]))
     assert deepen is not None
     assert broaden is not None
     assert routing is not None
@@ -193,20 +197,29 @@ def test_verdicts_in_words() -> None:
 
 def test_the_most_important_come_first_in_one_form_each() -> None:
     """What was not weighed yet comes last, in its order."""
-    graded = Perspective(KIND.text, form=Form.GRADED, importance=0.9)
+    graded = Perspective(KIND.text, form=AnswerFormat.GRADED, importance=0.9)
     pool = Pool([*POOL, Perspective("Is it new?"), graded])
-    texts = [each.text for each in most_important(pool, Kind.RESPONSE)]
+    texts = [each.text for each in most_important(pool, PerspectiveKind.RESPONSE)]
     assert texts == ["Is the response kind?", "Is the response short?", "Is it new?"]
     assert (
-        show_pool(most_important(pool, Kind.RESPONSE), 1) == "- Is the response kind?\n(and 2 more)"
+        show_pool(most_important(pool, PerspectiveKind.RESPONSE), 1)
+        == "- Is the response kind?\n(and 2 more)"
     )
     assert show_pool([], SHOWN) == "(none yet)"
 
 
 def test_what_was_reworded_is_not_reworded_again() -> None:
     """A graded twin is no rewording."""
-    worded = Perspective("Is it friendly?", origin=Origin.DEPTH, parents=(KIND.id,), importance=0.9)
-    twin = Perspective(worded.text, Kind.RESPONSE, Origin.DEPTH, Form.GRADED, (worded.id,))
+    worded = Perspective(
+        "Is it friendly?", origin=PerspectiveOrigin.DEPTH, parents=(KIND.id,), importance=0.9
+    )
+    twin = Perspective(
+        worded.text,
+        PerspectiveKind.RESPONSE,
+        PerspectiveOrigin.DEPTH,
+        AnswerFormat.GRADED,
+        (worded.id,),
+    )
     pool = Pool([*POOL, worded, twin])
     assert [each.text for each in to_deepen(pool, 5)] == [
         "Is it friendly?",
@@ -222,13 +235,13 @@ def test_a_proposal_is_dropped_for_a_named_reason() -> None:
         "1. Is the response brief?\n2. is the response kind?\n"
         "3. Is it in verse?\n4. Is it in verse ?"
     )
-    gathering = Gathering(POOL, "both", queries_wanted=True)
+    gathering = ProposalCollector(POOL, "both", queries_wanted=True)
     gathering.take(request, lines)
     assert [each.text for each in gathering.perspectives()] == ["Is it in verse?"] * 2
     assert [(each.text, each.why, each.repeats) for each in gathering.dropped] == [
-        ("Is the response brief?", Why.TWIN, "Is the response short?"),
-        ("is the response kind?", Why.REPEAT, "Is the response kind?"),
-        ("Is it in verse ?", Why.REPEAT, "Is it in verse?"),
+        ("Is the response brief?", RejectionReason.TWIN, "Is the response short?"),
+        ("is the response kind?", RejectionReason.REPEAT, "Is the response kind?"),
+        ("Is it in verse ?", RejectionReason.REPEAT, "Is it in verse?"),
     ]
 
 

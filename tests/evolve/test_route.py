@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from rocketeval.evolve.route import LEAST_WEIGHT, Router
+from rocketeval.evolve.select import LEAST_WEIGHT, Router
 
 TRAITS = np.array([[0.9, 0.1], [0.8, 0.9], [0.1, 0.2], [0.2, 0.7], [0.9, np.nan]])
 WEIGHTS = np.array([1.0, 0.2])

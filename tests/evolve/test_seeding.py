@@ -8,19 +8,29 @@ from pathlib import Path
 import pytest
 
 from rocketeval.errors import ConfigError
-from rocketeval.evolve.forms import forms_of, with_forms
-from rocketeval.evolve.perspective import Form, Kind, Origin, Perspective
-from rocketeval.evolve.seeding import packaged_seeds, seed_pool
-from rocketeval.evolve.twins import Asked
+from rocketeval.evolve.perspective import (
+    AnswerFormat,
+    KnownQuestions,
+    Perspective,
+    PerspectiveKind,
+    PerspectiveOrigin,
+    formats_of,
+    with_formats,
+)
+from rocketeval.evolve.pool import packaged_seeds, seed_pool
 
-CHOICE, GRADED = Form.CHOICE, Form.GRADED
+CHOICE, GRADED = AnswerFormat.CHOICE, AnswerFormat.GRADED
 
 
 def test_packaged_seeds_are_readable_and_ask_nothing_twice() -> None:
     """All of them together are one pool, with every way to begin that the paper has."""
     pool = seed_pool(packaged_seeds(), (CHOICE,))
-    assert {each.origin for each in pool} == {Origin.RULE, Origin.PRESET, Origin.TRANSFER}
-    asked = Asked()
+    assert {each.origin for each in pool} == {
+        PerspectiveOrigin.RULE,
+        PerspectiveOrigin.PRESET,
+        PerspectiveOrigin.TRANSFER,
+    }
+    asked = KnownQuestions()
     for each in pool:
         assert asked.twin_of(each) is None, each.text
         asked.add(each)
@@ -29,13 +39,13 @@ def test_packaged_seeds_are_readable_and_ask_nothing_twice() -> None:
 def test_questions_about_responses_come_in_the_wanted_form() -> None:
     """Those about queries are a choice whatever is wanted."""
     pool = seed_pool(["presets"], (GRADED,))
-    assert {each.form for each in pool.of(Kind.RESPONSE)} == {GRADED}
-    assert {each.form for each in pool.of(Kind.QUERY)} == {CHOICE}
+    assert {each.form for each in pool.of(PerspectiveKind.RESPONSE)} == {GRADED}
+    assert {each.form for each in pool.of(PerspectiveKind.QUERY)} == {CHOICE}
 
 
 def test_of_both_forms_the_choice_is_the_parent() -> None:
     """Each question about responses is there twice, one after the other."""
-    choice, graded, *_ = seed_pool(["guidelines"], forms_of("both"))
+    choice, graded, *_ = seed_pool(["guidelines"], formats_of("both"))
     assert (choice.form, choice.parents) == (CHOICE, ())
     assert (graded.form, graded.parents, graded.text) == (GRADED, (choice.id,), choice.text)
 
@@ -47,7 +57,7 @@ def test_files_of_ones_own_stand_beside_packaged_ones(tmp_path: Path) -> None:
     path.write_text(f"perspectives:\n  - text: {first.text}\n  - text: Is it kind?\n")
     pool = seed_pool(["prompts", str(path)], (CHOICE,))
     assert len(pool) == len(seed_pool(["prompts"], (CHOICE,))) + 1
-    assert pool[first.id].origin is Origin.TRANSFER
+    assert pool[first.id].origin is PerspectiveOrigin.TRANSFER
 
 
 def test_an_unknown_name_names_the_nearest() -> None:
@@ -59,14 +69,14 @@ def test_an_unknown_name_names_the_nearest() -> None:
 def test_forms_are_given_once() -> None:
     """What has them already stays as it is, importance and all."""
     choice = Perspective("Is it kind?", importance=0.5, stability=1.0)
-    query = Perspective("Is it asked?", Kind.QUERY)
-    both = with_forms([choice, query], "both")
+    query = Perspective("Is it asked?", PerspectiveKind.QUERY)
+    both = with_formats([choice, query], "both")
     assert [each.form for each in both] == [CHOICE, GRADED, CHOICE]
     weighed = [both[0], replace(both[1], importance=0.2), both[2]]
-    assert with_forms(weighed, "both") == tuple(weighed)
+    assert with_formats(weighed, "both") == tuple(weighed)
 
 
 def test_another_form_forgets_what_was_learned_of_the_first() -> None:
     """An importance is that of the answers in one form."""
-    (graded,) = with_forms([Perspective("Is it kind?", importance=0.5)], "graded")
+    (graded,) = with_formats([Perspective("Is it kind?", importance=0.5)], "graded")
     assert (graded.form, graded.importance, graded.parents) == (GRADED, None, ())

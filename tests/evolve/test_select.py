@@ -19,7 +19,12 @@ from evolve.planted import (
 from rocketeval.config import EvolveConfig
 from rocketeval.errors import BenchmarkError
 from rocketeval.evolve.cases import CaseTable
-from rocketeval.evolve.select import Standing, Standings, trait_weights, weigh_perspectives
+from rocketeval.evolve.select import (
+    PerspectiveWeight,
+    PerspectiveWeights,
+    trait_weights,
+    weigh_perspectives,
+)
 
 SETTINGS = EvolveConfig(folds=3)
 PLANTED = {CONCISE.id, DETAILED.id, CORRECT.id}
@@ -27,7 +32,7 @@ TYPES = {each.id for each in WHICH_TYPE[:2]}
 
 
 @cache
-def pairs() -> Standings:
+def pairs() -> PerspectiveWeights:
     """What the perspectives of planted pairs are worth."""
     return weigh_perspectives(planted_pairs(100).table, SETTINGS)
 
@@ -43,7 +48,7 @@ def test_the_traits_that_tell_the_type_are_worth_all() -> None:
     """Those that tell nothing, and the one that every query has, are worth nothing."""
     worth = pairs().about_queries
     assert {name for name, found in worth.items() if found.importance > 0.0} == TYPES
-    assert worth[CONSTANT.id] == Standing(0.0, 0.0)
+    assert worth[CONSTANT.id] == PerspectiveWeight(0.0, 0.0)
 
 
 def test_importances_are_shares() -> None:
@@ -68,9 +73,13 @@ def test_no_trait_is_worth_anything_where_types_do_not_matter() -> None:
 
 def test_what_is_kept_is_the_best_of_each_kind() -> None:
     """Best first, no more than wanted, nothing that is worth nothing."""
-    standings = Standings(
-        {"a": Standing(0.2, 1.0), "b": Standing(0.8, 1.0), "c": Standing(0.0, 0.0)},
-        {"d": Standing(0.0, 0.0), "e": Standing(1.0, 1.0)},
+    standings = PerspectiveWeights(
+        {
+            "a": PerspectiveWeight(0.2, 1.0),
+            "b": PerspectiveWeight(0.8, 1.0),
+            "c": PerspectiveWeight(0.0, 0.0),
+        },
+        {"d": PerspectiveWeight(0.0, 0.0), "e": PerspectiveWeight(1.0, 1.0)},
     )
     assert standings.keep(9, 9) == ("b", "a", "e")
     assert standings.keep(1, 0) == ("b",)
@@ -79,12 +88,12 @@ def test_what_is_kept_is_the_best_of_each_kind() -> None:
 
 def test_one_about_responses_always_stays() -> None:
     """An evaluator without any answer could judge nothing."""
-    assert Standings({"a": Standing(0.0, 0.0)}, {}).keep(5, 5) == ("a",)
+    assert PerspectiveWeights({"a": PerspectiveWeight(0.0, 0.0)}, {}).keep(5, 5) == ("a",)
 
 
 def test_routing_weights_are_held_against_the_largest() -> None:
     """The most important trait weighs 1."""
-    worth = {"d": Standing(0.25, 1.0), "e": Standing(0.5, 1.0)}
+    worth = {"d": PerspectiveWeight(0.25, 1.0), "e": PerspectiveWeight(0.5, 1.0)}
     assert trait_weights(worth, ["e", "d"]).tolist() == [1.0, 0.5]
 
 

@@ -10,10 +10,19 @@ import pytest
 
 from evolve.planted import CORRECT, planted_labels, planted_pairs
 from rocketeval.config import EvolveConfig
-from rocketeval.evolve.baselines import COMMONEST, MEAN, SINGLE, SINGLE_FITTED
 from rocketeval.evolve.cases import Case, CaseTable
-from rocketeval.evolve.grow import SPACES, ForestSettings
-from rocketeval.evolve.validate import WITH, WITHOUT, Validation, cross_validate, out_of_fold
+from rocketeval.evolve.forest import SPACES, ForestSettings
+from rocketeval.evolve.validate import (
+    COMMONEST,
+    MEAN,
+    SINGLE,
+    SINGLE_FITTED,
+    WITH,
+    WITHOUT,
+    Validation,
+    cross_validate,
+    out_of_fold,
+)
 
 SETTINGS = EvolveConfig(folds=3, experts=(1, 2))
 PLANTED = planted_pairs(80, idle=2)

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from rocketeval.errors import StoreError
-from rocketeval.explain.candidate import CandidateExplanation, explain_candidates
-from rocketeval.explain.graded import Graded
+from rocketeval.explain.candidate import CandidateExplanation, GradedRun, explain_candidates
 from rocketeval.records import Checklist, Query
 from rocketeval.scoring.answers import AnswerTable
 from support.graded import make_graded
@@ -18,7 +17,7 @@ from support.graded import make_graded
 NAN = float("nan")
 
 
-def explain(graded: Graded, name: str, **settings: int) -> CandidateExplanation:
+def explain(graded: GradedRun, name: str, **settings: int) -> CandidateExplanation:
     (found,) = explain_candidates(graded, [name], **{"most": 9, "bootstrap": 50, **settings})
     return found
 
@@ -140,7 +139,7 @@ def test_a_hundred_thousand_responses_take_seconds_of_cpu() -> None:
         np.arange(0, 300 * 300 * 8 + 1, 8),
     )
     queries = [f"q{n}" for n in range(300)]
-    graded = Graded(
+    graded = GradedRun(
         answers=answers,
         scores=answers.p_yes.reshape(-1, 8).mean(axis=1),
         judgments=[None] * len(answers),

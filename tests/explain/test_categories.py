@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from rocketeval.explain import categories as module
+from rocketeval.explain import candidate as module
 from rocketeval.explain.candidate import explain_candidates
 from support.graded import make_graded
 

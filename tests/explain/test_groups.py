@@ -18,9 +18,9 @@ from rocketeval.explain.groups import (
     group_columns,
     score_groups,
 )
-from rocketeval.ranking import bootstrap
 from rocketeval.records import Checklist
 from rocketeval.scoring.mean import MeanScorer
+from rocketeval.stats import bootstrap
 from support.made_runs import answer_table, made_run
 
 GAP = math.nan

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rocketeval.explain.items import item_figures
-from rocketeval.explain.verdicts import item_verdicts
+from rocketeval.explain.items import item_figures, item_verdicts
 
 RANDOM = np.random.default_rng(0)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rocketeval import Run
+from rocketeval.pipeline import Run
 from support.hostile_run import hostile_run
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rocketeval.exports.file_names import file_stems
+from rocketeval.exports.formats import file_stems
 
 NASTY = [
     "..", ".", "/", "//", "a/..", "..\\x", "CON", "nul.txt", "a\0b", "\n", " ", ".hidden", "-rf",

@@ -9,17 +9,18 @@ from pathlib import Path
 import pytest
 
 import rocketeval
-from rocketeval import ScriptedEngine
-from rocketeval.exports import latex, markdown
-from rocketeval.exports.display import Display
+from rocketeval.engines.scripted import ScriptedEngine
+from rocketeval.exports import display as latex
+from rocketeval.exports import display as markdown
+from rocketeval.exports.display import TextTable
 from support.make import make_config, write_benchmark
 
 SPECIALS = "\\{}$&#%_^~<>|`[]*\"'-"
 
 
-def table(name: str) -> Display:
+def table(name: str) -> TextTable:
     """A table of one row, with the name wherever text is."""
-    return Display(
+    return TextTable(
         title=name,
         label="x",
         heads=("Name", "Figure"),
@@ -71,7 +72,7 @@ def test_latex_stays_whole(name: str) -> None:
 )
 def test_latex_escapes(text: str, expected: str) -> None:
     """Every special sign is set as itself."""
-    assert latex.escape(text) == expected
+    assert latex.escape_latex(text) == expected
 
 
 def test_latex_figures_have_a_minus() -> None:
@@ -100,7 +101,7 @@ def test_markdown_stays_a_table(name: str) -> None:
 
 def test_markdown_makes_no_links() -> None:
     """Neither addresses nor @names lead anywhere."""
-    escaped = markdown.escape("see www.evil.example, https://evil.example and @somebody")
+    escaped = markdown.escape_markdown("see www.evil.example, https://evil.example and @somebody")
     assert "www.evil" not in escaped
     assert "https://" not in escaped
     assert "@somebody" not in escaped

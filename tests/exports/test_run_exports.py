@@ -15,17 +15,17 @@ import pyarrow.parquet as pq
 import pytest
 
 import rocketeval
-from rocketeval import Run, ScriptedEngine
 from rocketeval.benchmarks.rocketeval import JUDGED, RocketEvalBenchmark
 from rocketeval.config import BenchmarkConfig
+from rocketeval.csv_text import disarm
+from rocketeval.engines.scripted import ScriptedEngine
 from rocketeval.errors import ExportError, StageMissing
-from rocketeval.exports.csv_text import disarm
+from rocketeval.exports import folder as export_folder
 from rocketeval.exports.formats import FORMATS, make_request
-from rocketeval.ranking.bradley_terry import ELO_PER_STRENGTH, fit
-from rocketeval.ranking.pairwise import pair_counts, win_totals
-from rocketeval.stages import export_folder
-from rocketeval.stages.export import export_stream
-from rocketeval.stages.score import read_grid
+from rocketeval.exports.stage import export_stream
+from rocketeval.pipeline import Run
+from rocketeval.scoring.stage import read_grid
+from rocketeval.stats.bradley_terry import ELO_PER_STRENGTH, fit, pair_counts, win_totals
 from support.hostile_run import ITEMS, NAMES, QUERIES
 from support.make import make_config, write_benchmark, write_jsonl
 

@@ -14,9 +14,12 @@ from loopback import free_port
 
 from fakes import openai_server
 from fakes.served import Served
-from rocketeval import Judgment, Observer, Run, RunConfig
+from rocketeval.config import RunConfig
 from rocketeval.engines import http
 from rocketeval.errors import EngineUnavailable
+from rocketeval.observer import Observer
+from rocketeval.pipeline import Run
+from rocketeval.records import Judgment
 from rocketeval.store.ledger import read_tables
 from support.make import make_config, write_jsonl
 

@@ -7,14 +7,12 @@ from collections.abc import Sequence
 
 import pytest
 
-from rocketeval import ScriptedEngine
-from rocketeval.budget import TEMPLATE_TOKENS, Budget, Purse
+from rocketeval.budget import TEMPLATE_TOKENS, Budget, PricedBudget
 from rocketeval.config import PriceConfig
-from rocketeval.engines.base import Graded
-from rocketeval.engines.scripted import exact_answer
-from rocketeval.grading.budget import CONTACT_CALLS, CONTACT_TOKENS, GradingBudget, calls
-from rocketeval.grading.grade import grade
-from rocketeval.observing import Observer
+from rocketeval.engines.base import EngineAnswers
+from rocketeval.engines.scripted import ScriptedEngine, exact_answer
+from rocketeval.grading.loop import CONTACT_CALLS, CONTACT_TOKENS, GradingBudget, calls, grade
+from rocketeval.observer import Observer
 from rocketeval.records import Answer, GradingTask, Status, Usage
 
 PRICE = PriceConfig(prompt=1e6, completion=1e6)
@@ -32,7 +30,7 @@ def never() -> bool:
 def make(engine: ScriptedEngine | None = None, limit: float = 1e6) -> tuple[Budget, GradingBudget]:
     """A budget and its view by a judge."""
     budget = Budget(limit)
-    return budget, GradingBudget(Purse(budget, PRICE), engine or ScriptedEngine(), {})
+    return budget, GradingBudget(PricedBudget(budget, PRICE), engine or ScriptedEngine(), {})
 
 
 @pytest.mark.parametrize(
@@ -62,15 +60,15 @@ async def test_exactly_the_most_a_task_can_cost_is_set_aside() -> None:
 @pytest.mark.parametrize(
     ("graded", "spent"),
     [
-        (Graded((YES, YES), Usage(2, 100, 0, 2)), 102),
-        (Graded((YES, YES), Usage(3, 100, 0, 2)), 102 + MOST / 2),
-        (Graded((YES, YES), Usage(2)), MOST),
-        (Graded((YES, LOST), Usage(2, 50, 0, 1), "item 2: gone"), 51 + MOST / 2),
-        (Graded((LOST, LOST), Usage(4), "item 1: gone", unavailable=True), 4 * MOST / 2),
+        (EngineAnswers((YES, YES), Usage(2, 100, 0, 2)), 102),
+        (EngineAnswers((YES, YES), Usage(3, 100, 0, 2)), 102 + MOST / 2),
+        (EngineAnswers((YES, YES), Usage(2)), MOST),
+        (EngineAnswers((YES, LOST), Usage(2, 50, 0, 1), "item 2: gone"), 51 + MOST / 2),
+        (EngineAnswers((LOST, LOST), Usage(4), "item 1: gone", unavailable=True), 4 * MOST / 2),
     ],
     ids=["told", "a retry", "nothing told", "half failed", "nobody there"],
 )
-async def test_retries_failures_and_silence_count(graded: Graded, spent: float) -> None:
+async def test_retries_failures_and_silence_count(graded: EngineAnswers, spent: float) -> None:
     """What is told counts as told; a request without an answer as the most it can have cost."""
     budget, limit = make()
     assert await limit.admit(TASK, {}, never)
@@ -84,9 +82,9 @@ async def test_items_asked_alone_are_calls_of_their_own_whatever_the_engine_coul
     engine.items_per_call = 64  # type: ignore[attr-defined]
     assert calls(engine, 5, alone=True) == 5
     budget = Budget(1e6)
-    limit = GradingBudget(Purse(budget, PRICE), engine, {}, alone=True)
+    limit = GradingBudget(PricedBudget(budget, PRICE), engine, {}, alone=True)
     assert await limit.admit(TASK, {}, never)
-    limit.settle(TASK, {}, Graded((YES, YES), Usage(2, 100, 0, 2)))
+    limit.settle(TASK, {}, EngineAnswers((YES, YES), Usage(2, 100, 0, 2)))
     assert budget.spent == 102
 
 

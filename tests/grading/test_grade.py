@@ -9,11 +9,10 @@ from typing import Any
 
 import pytest
 
-from rocketeval import ScriptedEngine
-from rocketeval.engines.base import Engine, Graded
-from rocketeval.engines.scripted import exact_answer
+from rocketeval.engines.base import Engine, EngineAnswers
+from rocketeval.engines.scripted import ScriptedEngine, exact_answer
 from rocketeval.errors import EngineRefused, StoreError
-from rocketeval.grading.grade import (
+from rocketeval.grading.loop import (
     GIVE_UP_AFTER,
     USELESS_AFTER,
     WITHOUT_PROBABILITY,
@@ -21,7 +20,7 @@ from rocketeval.grading.grade import (
     grade,
 )
 from rocketeval.hashing import content_hash
-from rocketeval.observing import Observer
+from rocketeval.observer import Observer
 from rocketeval.records import Answer, Failure, GradingTask, Judgment, Status, Usage
 
 ITEMS = ("One?", "Two?", "Three?")
@@ -90,7 +89,7 @@ class Counting(ScriptedEngine):
         self.in_flight = self.most = 0
         self._during = during
 
-    async def grade(self, task: GradingTask, known: Mapping[int, Answer]) -> Graded:
+    async def grade(self, task: GradingTask, known: Mapping[int, Answer]) -> EngineAnswers:
         self.started.append(task.query_id)
         self.in_flight += 1
         self.most = max(self.most, self.in_flight)
@@ -110,13 +109,13 @@ class Absent(ScriptedEngine):
         self._down = {f"q{number}" for number in down}
         self.asked = 0
 
-    async def grade(self, task: GradingTask, known: Mapping[int, Answer]) -> Graded:
+    async def grade(self, task: GradingTask, known: Mapping[int, Answer]) -> EngineAnswers:
         self.asked += 1
         if task.query_id not in self._down:
             return await super().grade(task, known)
         await asyncio.sleep(0)
         lost = (Answer(Status.ERROR),) * len(ITEMS)
-        return Graded(lost, Usage(requests=1), "item 1: no answer", unavailable=True)
+        return EngineAnswers(lost, Usage(requests=1), "item 1: no answer", unavailable=True)
 
 
 async def test_every_task_becomes_a_judgment() -> None:
@@ -230,7 +229,7 @@ async def test_a_late_success_proves_the_judge() -> None:
     """Tasks in flight that succeed after the first failures show that the judge is not at fault."""
 
     class Slow(ScriptedEngine):
-        async def grade(self, task: GradingTask, known: Mapping[int, Answer]) -> Graded:
+        async def grade(self, task: GradingTask, known: Mapping[int, Answer]) -> EngineAnswers:
             if "bad" not in task.prefix:
                 await asyncio.sleep(0.02)
             return await super().grade(task, known)
@@ -254,8 +253,10 @@ async def test_answers_without_logprobs_are_no_judgment() -> None:
     """A server without log-probabilities is found out at once, and nothing is recorded."""
 
     class Silent(ScriptedEngine):
-        async def grade(self, task: GradingTask, known: Mapping[int, Answer]) -> Graded:
-            return Graded((Answer(Status.NO_LOGPROBS),) * len(task.suffixes), Usage(requests=3))
+        async def grade(self, task: GradingTask, known: Mapping[int, Answer]) -> EngineAnswers:
+            return EngineAnswers(
+                (Answer(Status.NO_LOGPROBS),) * len(task.suffixes), Usage(requests=3)
+            )
 
     loop = Loop(map(task, range(100)), Silent(), concurrency=1)
     grading = await loop.run()
@@ -279,7 +280,7 @@ async def test_rejected_tasks_do_not_mean_that_the_judge_is_gone() -> None:
 class Refusing(Counting):
     """Refuses to serve from the fifth task on."""
 
-    async def grade(self, task: GradingTask, known: Mapping[int, Answer]) -> Graded:
+    async def grade(self, task: GradingTask, known: Mapping[int, Answer]) -> EngineAnswers:
         graded = await super().grade(task, known)
         if int(task.query_id[1:]) >= 4:
             raise EngineRefused("the key expired", hint="get a new one")
@@ -311,7 +312,7 @@ async def test_a_refusal_is_told_even_among_bugs() -> None:
     """Where an engine also crashes in another task, the error for people is the one shown."""
 
     class Both(ScriptedEngine):
-        async def grade(self, task: GradingTask, known: Mapping[int, Answer]) -> Graded:
+        async def grade(self, task: GradingTask, known: Mapping[int, Answer]) -> EngineAnswers:
             await asyncio.sleep(0)
             raise ZeroDivisionError if task.query_id == "q0" else EngineRefused("no")
 
@@ -323,7 +324,7 @@ async def test_a_bug_is_not_swallowed() -> None:
     """An engine's own mistake is raised with its traceback, not counted as a failed task."""
 
     class Buggy(ScriptedEngine):
-        async def grade(self, task: GradingTask, known: Mapping[int, Answer]) -> Graded:
+        async def grade(self, task: GradingTask, known: Mapping[int, Answer]) -> EngineAnswers:
             raise ZeroDivisionError
 
     with pytest.raises(ExceptionGroup) as caught:

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 import yaml
 
-from rocketeval import Run
+from rocketeval.checklists.export import export_checklists
 from rocketeval.config import RunConfig
 from rocketeval.engines.scripted import ScriptedEngine
-from rocketeval.grading.methods.table import create_method
-from rocketeval.grading.reuse import known_answers
+from rocketeval.grading.methods import create_method
+from rocketeval.grading.work import known_answers
+from rocketeval.pipeline import Run
 from rocketeval.records import Checklist
-from rocketeval.stages.checklist_sheet import export_checklists
 from rocketeval.store.run import RunStore
 from support.make import CANDIDATES, QUERIES, make_config
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 import pytest
 
 from rocketeval.errors import ChecklistError
-from rocketeval.lint.finding import KINDS, make_finding
-from rocketeval.lint.fixing import (
+from rocketeval.lint.findings import KINDS, make_finding
+from rocketeval.lint.item_text import Context
+from rocketeval.lint.rewrite import (
     OFFERED,
-    Attempts,
-    Request,
+    RewriteAttempts,
+    RewriteRequest,
     find_problems,
     gather_requests,
     with_rewrites,
 )
-from rocketeval.lint.item_text import Context
 from rocketeval.records import Checklist, Query
 
 ITEMS = (
@@ -25,15 +25,17 @@ ITEMS = (
 )
 
 
-def request(*numbers: int, items: tuple[str, ...] = ITEMS) -> Request:
+def request(*numbers: int, items: tuple[str, ...] = ITEMS) -> RewriteRequest:
     """A request to rewrite these items."""
     findings = {
         number: [make_finding("q", number, items[number - 1], "vague", "why")] for number in numbers
     }
-    return Request(Checklist("q", items), Query("q", "Tell me about Paris."), ("q",), findings)
+    return RewriteRequest(
+        Checklist("q", items), Query("q", "Tell me about Paris."), ("q",), findings
+    )
 
 
-def problems(asked: Request, *new: str | None) -> dict[int, str]:
+def problems(asked: RewriteRequest, *new: str | None) -> dict[int, str]:
     """What is wrong with new questions, in the items' order."""
     return find_problems(asked, dict(zip(asked.numbers, new, strict=True)), Context())
 
@@ -67,19 +69,19 @@ def test_a_question_that_repeats_another_is_refused() -> None:
 def test_a_checklist_keeps_an_item() -> None:
     """Nobody can drop them all."""
     asked = request(1, 2, items=ITEMS[:2])
-    attempts = Attempts(asked, Context())
+    attempts = RewriteAttempts(asked, Context())
     with pytest.raises(ChecklistError, match="one must stay at least"):
         attempts.read("1. DROP\n2. DROP")
     salvaged = attempts.salvage()
     assert salvaged is not None
     assert salvaged.new == {}
     assert "lose all its items" in salvaged.left[1]
-    assert Attempts(asked, Context()).read("1. DROP\n2. Is the river named?").new[1] is None
+    assert RewriteAttempts(asked, Context()).read("1. DROP\n2. Is the river named?").new[1] is None
 
 
 def test_the_best_of_several_attempts_is_taken() -> None:
     """Good questions of the list with fewest flagged ones; the others stay, with the reason."""
-    attempts = Attempts(request(2, 4), Context())
+    attempts = RewriteAttempts(request(2, 4), Context())
     for text in (
         "2. Does the response name the river?\n4. How well?",
         "2. Does the response fail to name it?\n4. How well is it explained?",
@@ -96,7 +98,7 @@ def test_the_best_of_several_attempts_is_taken() -> None:
 
 def test_an_item_that_goes_back_can_take_another_with_it() -> None:
     """Item 2 would have taken the words of item 1, which stays after all."""
-    attempts = Attempts(request(1, 2), Context())
+    attempts = RewriteAttempts(request(1, 2), Context())
     with pytest.raises(ChecklistError):
         attempts.read("1. How good is it?\n2. Does the response name Paris?")
     salvaged = attempts.salvage()
@@ -107,7 +109,7 @@ def test_an_item_that_goes_back_can_take_another_with_it() -> None:
 
 def test_nothing_readable_leaves_nothing() -> None:
     """Then the checklist has failed as a whole."""
-    attempts = Attempts(request(2), Context())
+    attempts = RewriteAttempts(request(2), Context())
     with pytest.raises(ChecklistError):
         attempts.read("Sorry.")
     assert attempts.salvage() is None

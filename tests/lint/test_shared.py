@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from rocketeval.lint.finding import make_finding
-from rocketeval.lint.shared import is_shared, merge_shared
+from rocketeval.checklists.base import is_shared
+from rocketeval.lint.findings import make_finding
+from rocketeval.lint.static import merge_shared
 from rocketeval.records import Checklist
 
 QUERIES = ("sky", "sea", "sun")

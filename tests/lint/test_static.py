@@ -10,12 +10,12 @@ import pytest
 from lint.bad_items import ALONE, TWINS
 from lint.good_items import DIFFERENT, ITEMS
 from lint.held_back_items import BAD
-from rocketeval.lint.finding import KINDS, Finding, Severity
+from rocketeval.lint.findings import KINDS, ItemFinding, Severity
 from rocketeval.lint.static import CHECKS, check_checklists
 from rocketeval.records import Checklist, Query, Turn
 
 
-def findings(*items: str, query: str | None = None, **settings: object) -> tuple[Finding, ...]:
+def findings(*items: str, query: str | None = None, **settings: object) -> tuple[ItemFinding, ...]:
     """What is found in a checklist of these items."""
     queries = None if query is None else {"q": Query("q", query)}
     candidates = settings.get("candidates", ())

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from rocketeval.errors import BenchmarkError
-from rocketeval.prompts.perspectives import PairPrompt, QueryPrompt, pair_up, query_alone
 from rocketeval.prompts.render import GradingPrompt, Template
+from rocketeval.prompts.variants import PairPrompt, QueryPrompt, pair_up, query_alone
 from rocketeval.records import Checklist, GradingTask, Query, Response, Turn
 
 QUERY = Query("q", "What is two and two?")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from rocketeval.prompts.parse import Unreadable
 from rocketeval.prompts.read_perspectives import (
     ABOUT_QUERIES,
     ABOUT_RESPONSES,
@@ -15,7 +16,6 @@ from rocketeval.prompts.read_perspectives import (
     read_questions,
     read_replies,
 )
-from rocketeval.prompts.unreadable import Unreadable
 
 WHOLE = """\
 # Analysis

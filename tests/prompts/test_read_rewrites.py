@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rocketeval.errors import ChecklistError
-from rocketeval.prompts.read_rewrites import read_rewrites
+from rocketeval.prompts.parse import read_rewrites
 
 
 def test_questions_and_drops_in_order() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from rocketeval.errors import ChecklistError
-from rocketeval.prompts.read_verdicts import Verdict, read_verdicts
+from rocketeval.prompts.parse import QuestionVerdict, read_verdicts
 
 
 def row(number: Any = 1, **changes: Any) -> dict[str, Any]:
@@ -19,7 +19,7 @@ def row(number: Any = 1, **changes: Any) -> dict[str, Any]:
 def test_one_verdict_a_question() -> None:
     """With or without the fence that models like."""
     text = json.dumps([row(1), row(2, fits=False, repeats=1)])
-    wanted = (Verdict(True, True, None), Verdict(True, False, 1))
+    wanted = (QuestionVerdict(True, True, None), QuestionVerdict(True, False, 1))
     assert read_verdicts(text, 2) == wanted
     assert read_verdicts(f"```json\n{text}\n```\n", 2) == wanted
 

@@ -7,8 +7,7 @@ import pytest
 
 from rocketeval.errors import ConfigError
 from rocketeval.grid import ScoreGrid
-from rocketeval.ranking.anchor import to_ratings
-from rocketeval.ranking.rank import rank
+from rocketeval.ranking.rank import rank, to_ratings
 
 NAMES = ("gpt-large", "mistral", "tiny")
 

@@ -15,7 +15,7 @@ from urllib.error import HTTPError
 import pytest
 
 from rocketeval.engines.readout import Readout
-from rocketeval.grading.judge import grading_prompt
+from rocketeval.grading.loop import grading_prompt
 from rocketeval.records import Answer, Checklist, Query, Response, Status
 
 from .server import ServedJudge, post_chat

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rocketeval import Run
+from rocketeval.pipeline import Run
 from rocketeval.records import Status
 from rocketeval.store.run import RunStore
 from support.make import make_config

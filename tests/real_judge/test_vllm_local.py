@@ -25,9 +25,9 @@ import yaml
 
 from contracts.engine_contract import EngineContract
 from rocketeval.config import EngineConfig
-from rocketeval.engines.vllm_local import VLLMEngine
+from rocketeval.engines.check import EngineCase
+from rocketeval.engines.vllm import VLLMEngine
 from rocketeval.records import GradingTask, Status
-from rocketeval.testing import EngineCase
 
 from .test_walk import check_answers, judgments
 
@@ -107,7 +107,7 @@ async def test_a_list_holds_the_exact_answer(
     """Asked for the most likely tokens instead, vLLM proves an interval with the value in it."""
     exact = (await engine.grade(TASK, {})).answers
     await engine.aclose()
-    monkeypatch.setattr("rocketeval.engines.vllm_judge._tells_chosen_tokens", lambda: False)
+    monkeypatch.setattr("rocketeval.engines.vllm_worker._tells_chosen_tokens", lambda: False)
     listing = VLLMEngine.create(vllm_config())
     try:
         listed = (await listing.grade(TASK, {})).answers

@@ -8,24 +8,25 @@ from typing import Any
 import numpy as np
 import pytest
 
+from rocketeval.arrays import Floats, Ints
 from rocketeval.records import Interval
-from rocketeval.report.data import (
-    Beside,
-    CalibrationCurve,
+from rocketeval.report.blocks import ReportSource, served_detail
+from rocketeval.report.model import (
     Candidate,
     CurveBin,
     Explained,
-    Figure,
+    FigureBaseline,
     FigureRow,
     FigureTable,
-    Loss,
     LostItem,
+    MissingNote,
+    ReportCurve,
+    ReportFigure,
     ReportHead,
     RunFile,
     StageCost,
     TrustNumber,
 )
-from rocketeval.report.source import Floats, Ints, ReportSource, served_detail
 
 SURE = Interval(5.0, 4.0, 6.0)
 MakeSource = Callable[..., ReportSource]
@@ -95,7 +96,7 @@ def made_up_head(word: str) -> ReportHead:
     first = Candidate(word, 1, 1, 2, 1, True, SURE, SURE, 8, 1, 7.5, 1100.0)
     second = Candidate(word, None, None, None, None, None, None, None, 0, 9, None, None)
     trust = TrustNumber(
-        word, SURE, "share", "good", word, (Beside(word, 0.5, "floor"),), (0.0, 1.0), word
+        word, SURE, "share", "good", word, (FigureBaseline(word, 0.5, "floor"),), (0.0, 1.0), word
     )
     row = FigureRow(word, (SURE, None), word)
     return ReportHead(
@@ -120,15 +121,15 @@ def made_up_head(word: str) -> ReportHead:
         level=0.95,
         tie_margin=0.1,
         sizes=((word, 3),),
-        losses=(Loss(word, 2, 9),),
+        losses=(MissingNote(word, 2, 9),),
         nothing_lost=(word,),
         candidates=(first, second),
         separation=(word,),
         trust=(trust,),
         advice=(word,),
-        figures=(Figure(word, SURE, word), Figure(word, None, word)),
+        figures=(ReportFigure(word, SURE, word), ReportFigure(word, None, word)),
         tables=(FigureTable(word, (word, word), (row,), "share", word),),
-        calibration=(CalibrationCurve(word, word, word, True, (CurveBin(1.0, SURE, 3),), word),),
+        calibration=(ReportCurve(word, word, word, True, (CurveBin(1.0, SURE, 3),), word),),
         costs=(StageCost(word, 1.5),),
         cost_notes=((word, word),),
         wins=((None, 0.75), (0.25, None)),

@@ -7,11 +7,10 @@ import json
 
 import pytest
 
-from rocketeval.report import source as source_module
-from rocketeval.report.budget import embedded_size, fit
-from rocketeval.report.data import Loss
+from rocketeval.report import blocks as source_module
+from rocketeval.report.blocks import ANSWERS, SCORES, TEXTS, embedded_size, fit
+from rocketeval.report.model import MissingNote
 from rocketeval.report.page import embedded_page
-from rocketeval.report.source import ANSWERS, SCORES, TEXTS
 
 from .conftest import MadeUp, MakeSource
 
@@ -101,4 +100,4 @@ def test_the_whole_page_keeps_within_its_bytes(make_source: MakeSource) -> None:
 
 def test_a_loss_is_loud_unless_told_otherwise() -> None:
     """A new loss cannot be forgotten to be one."""
-    assert Loss("x", 1).lost
+    assert MissingNote("x", 1).lost

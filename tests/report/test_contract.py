@@ -7,9 +7,9 @@ from dataclasses import fields
 
 import pytest
 
-from rocketeval.evolve import described
+from rocketeval.evolve import describe as described
 from rocketeval.records import Interval
-from rocketeval.report import data
+from rocketeval.report import model as data
 from support.contract import CONTRACT, contract_names
 
 SAME = {
@@ -22,14 +22,14 @@ SAME = {
             "CategoryMeans",
             "GroupMeans",
             "TrustNumber",
-            "Figure",
+            "ReportFigure",
             "FigureTable",
-            "CalibrationCurve",
+            "ReportCurve",
             "StageCost",
-            "Loss",
+            "MissingNote",
             "LostItem",
             "Explained",
-            "Live",
+            "LiveProgress",
             "RunLine",
             "RunsHead",
         ]

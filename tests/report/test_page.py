@@ -16,9 +16,9 @@ import pytest
 
 from rocketeval.errors import RocketEvalError
 from rocketeval.report import page as module
-from rocketeval.report.data import RankedLine, RunLine, RunsHead
+from rocketeval.report.blocks import plain
+from rocketeval.report.model import RankedLine, RunLine, RunsHead
 from rocketeval.report.page import embedded_page, served_page
-from rocketeval.report.plain import plain
 
 from .conftest import SURE, MakeSource, made_up, made_up_head
 

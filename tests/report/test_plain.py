@@ -10,16 +10,16 @@ import pytest
 
 from rocketeval.errors import RocketEvalError
 from rocketeval.records import Interval, Status
-from rocketeval.report.data import (
+from rocketeval.report.blocks import plain
+from rocketeval.report.model import (
     GRADE_STATUS_TEXT,
     STATUS_TEXT,
     Explained,
-    Figure,
     FigureRow,
     FigureTable,
     LostItem,
+    ReportFigure,
 )
-from rocketeval.report.plain import plain
 
 from .conftest import SURE, made_up_head
 
@@ -41,7 +41,7 @@ def test_open_ends_are_null() -> None:
     [
         ({"candidates": (replace(HEAD.candidates[0], score=BROKEN),)}, "candidate 'run'"),
         ({"candidates": (replace(HEAD.candidates[0], label=inf),)}, "candidate 'run'"),
-        ({"figures": (Figure("Pearson", BROKEN),)}, "figure 'Pearson'"),
+        ({"figures": (ReportFigure("Pearson", BROKEN),)}, "figure 'Pearson'"),
         (
             {"tables": (FigureTable("By", ("a",), (FigureRow("math", (BROKEN,)),)),)},
             "figure row 'math'",

@@ -20,11 +20,10 @@ from rocketeval.hashing import content_hash
 from rocketeval.records import Gold, JudgeFingerprint, Label, Vote
 from rocketeval.scoring import npz
 from rocketeval.scoring.answers import AnswerTable
-from rocketeval.scoring.artifact import load_scorer, save_scorer
+from rocketeval.scoring.artifact import Provenance, load_scorer, save_scorer
 from rocketeval.scoring.base import SCORERS, Saveable, Scorer, State, create_scorer
 from rocketeval.scoring.mean import MeanScorer
-from rocketeval.scoring.provenance import Provenance
-from rocketeval.scoring.sealed import digest
+from rocketeval.scoring.npz import digest
 
 JUDGE = JudgeFingerprint("openai", "judge-1b", "chat", "1.0", "top20", "aa", "bb")
 KEYS = [content_hash("cell", number).hex() for number in range(5)]

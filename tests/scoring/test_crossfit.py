@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from rocketeval.config import ScorerConfig
 from rocketeval.records import Basis, Gold, Label, Vote
-from rocketeval.scoring import crossfit, held_out
+from rocketeval.scoring import crossfit
+from rocketeval.scoring import crossfit as held_out
 from rocketeval.scoring.answers import AnswerTable
 from rocketeval.scoring.base import create_scorer
 from rocketeval.scoring.crossfit import score_answers

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rocketeval.scoring.features import FEATURES, SUREST, describe, describe_rows
+from rocketeval.scoring.answers import FEATURES, SUREST, describe, describe_rows
 from support.made_runs import answer_table, made_run
 
 NAN = float("nan")

@@ -9,7 +9,7 @@ import pytest
 
 from rocketeval.errors import BenchmarkError, ConfigError
 from rocketeval.records import Label
-from rocketeval.scoring.folds import candidate_folds, query_folds
+from rocketeval.scoring.split import candidate_folds, query_folds
 
 
 def labels(candidates: int) -> list[Label]:

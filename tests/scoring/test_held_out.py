@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from rocketeval.config import ScorerConfig
 from rocketeval.errors import BenchmarkError
 from rocketeval.records import Gold
-from rocketeval.scoring import held_out
+from rocketeval.scoring import crossfit as held_out
 from rocketeval.scoring.answers import AnswerTable
 from rocketeval.scoring.mean import MeanScorer
 from support.made_runs import made_run

@@ -11,10 +11,9 @@ from sklearn.isotonic import IsotonicRegression
 from rocketeval.config import ScorerConfig
 from rocketeval.errors import ArtifactError, ConfigError
 from rocketeval.records import Gold, Label
-from rocketeval.scoring.base import Learner, State, create_scorer
+from rocketeval.scoring.base import Learner, State, check_scorer, create_scorer
 from rocketeval.scoring.isotonic import SHARE_OF_MEAN, IsotonicScorer
 from rocketeval.scoring.mean import MeanScorer
-from rocketeval.testing import check_scorer
 from support.made_runs import answer_table, made_run
 
 CONFIG = ScorerConfig(kind="isotonic")

@@ -10,7 +10,7 @@ import pytest
 from rocketeval.errors import ConfigError
 from rocketeval.grid import ScoreGrid
 from rocketeval.records import Label
-from rocketeval.scoring.labelled import (
+from rocketeval.scoring.learning import (
     label_cells,
     label_column,
     mean_by_candidate,

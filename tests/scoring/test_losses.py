@@ -6,7 +6,12 @@ import numpy as np
 import pytest
 
 from rocketeval.records import Gold, Label, Vote
-from rocketeval.scoring.losses import Losses, disagreements, simplest_of_the_best, squared_errors
+from rocketeval.scoring.select import (
+    ScorerLosses,
+    disagreements,
+    simplest_of_the_best,
+    squared_errors,
+)
 from support.made_runs import answer_table
 
 NAN = float("nan")
@@ -36,9 +41,9 @@ def test_a_vote_is_lost_when_the_scores_say_otherwise() -> None:
     assert disagreements(TABLE, np.full(4, 3.0), votes[2:3], 0.0).mean == 0.0
 
 
-def losses(*totals: float) -> Losses:
+def losses(*totals: float) -> ScorerLosses:
     """The losses of queries with one label each."""
-    return Losses(np.array(totals), np.ones(len(totals)))
+    return ScorerLosses(np.array(totals), np.ones(len(totals)))
 
 
 def test_the_simpler_stays_within_a_standard_error() -> None:
@@ -65,12 +70,12 @@ def test_labels_of_one_query_are_not_independent() -> None:
     """Ten queries that each say the same a hundred times are ten, not a thousand."""
     gaps = np.array([0.3, -0.25] * 5)
     once = [losses(*np.ones(10)), losses(*(1.0 - gaps))]
-    often = [Losses(found.totals * 100, found.counts * 100) for found in once]
+    often = [ScorerLosses(found.totals * 100, found.counts * 100) for found in once]
     assert simplest_of_the_best(once) == simplest_of_the_best(often) == 0
 
 
 @pytest.mark.parametrize("given", [[losses(2.0), losses(1.0)], [losses(), losses()]])
-def test_too_little_evidence_keeps_the_first(given: list[Losses]) -> None:
+def test_too_little_evidence_keeps_the_first(given: list[ScorerLosses]) -> None:
     """From one query, or none, nothing can be told."""
     assert simplest_of_the_best(given) == 0
 

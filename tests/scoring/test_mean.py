@@ -12,9 +12,8 @@ from rocketeval.config import ScorerConfig
 from rocketeval.errors import ConfigError
 from rocketeval.records import Gold
 from rocketeval.scoring.answers import AnswerTable, sum_rows
-from rocketeval.scoring.base import SCORERS, Scorer, create_scorer
+from rocketeval.scoring.base import SCORERS, Scorer, check_scorer, create_scorer
 from rocketeval.scoring.mean import HardMeanScorer, MeanScorer
-from rocketeval.testing import check_scorer
 
 NAN = float("nan")
 

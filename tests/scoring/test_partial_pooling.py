@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rocketeval.scoring.partial_pooling import (
+from rocketeval.scoring.ridge import (
     FEATURE_PENALTIES,
     ITEM_PENALTIES,
     LEVEL_PENALTIES,

@@ -13,11 +13,9 @@ from rocketeval.config import ScorerConfig
 from rocketeval.errors import ArtifactError, ConfigError
 from rocketeval.records import Gold, Label
 from rocketeval.scoring.answers import AnswerTable
-from rocketeval.scoring.base import SCORERS, State, create_scorer
+from rocketeval.scoring.base import SCORERS, State, check_scorer, create_scorer
+from rocketeval.scoring.extra_trees import ExtraTreesScorer, ForestOptions, LabelScale, label_weight
 from rocketeval.scoring.mean import MeanScorer
-from rocketeval.scoring.per_query import ExtraTreesScorer, ForestOptions
-from rocketeval.scoring.weight import LabelScale, label_weight
-from rocketeval.testing import check_scorer
 
 KINDS = ("extra_trees", "random_forest")
 

@@ -10,12 +10,11 @@ import pytest
 from rocketeval.config import ScorerConfig
 from rocketeval.errors import ArtifactError, ConfigError
 from rocketeval.records import Gold, Vote
-from rocketeval.scoring.base import Learner, Saveable, State, create_scorer
-from rocketeval.scoring.held_out import held_out_scores
-from rocketeval.scoring.losses import disagreements
+from rocketeval.scoring.base import Learner, Saveable, State, check_scorer, create_scorer
+from rocketeval.scoring.crossfit import held_out_scores
 from rocketeval.scoring.mean import MeanScorer
-from rocketeval.scoring.pooled_logistic import PooledLogisticScorer
-from rocketeval.testing import check_scorer
+from rocketeval.scoring.select import disagreements
+from rocketeval.scoring.votes import PooledLogisticScorer
 from support.made_runs import answer_table, made_run
 
 CONFIG = ScorerConfig(kind="pooled_logistic", learn_from="votes")

@@ -11,11 +11,10 @@ from rocketeval.config import ScorerConfig
 from rocketeval.errors import ArtifactError, ConfigError
 from rocketeval.records import Gold, Label
 from rocketeval.scoring.answers import AnswerTable
-from rocketeval.scoring.base import Learner, Saveable, State, create_scorer
-from rocketeval.scoring.held_out import held_out_scores
+from rocketeval.scoring.base import Learner, Saveable, State, check_scorer, create_scorer
+from rocketeval.scoring.crossfit import held_out_scores
 from rocketeval.scoring.mean import MeanScorer
-from rocketeval.scoring.pooled_ridge import PooledRidgeScorer
-from rocketeval.testing import check_scorer
+from rocketeval.scoring.ridge import PooledRidgeScorer
 from support.made_runs import answer_table, made_run
 
 CONFIG = ScorerConfig(kind="pooled_ridge")

@@ -14,9 +14,14 @@ from rocketeval.config import ScorerConfig
 from rocketeval.engines.scripted import exact_answer
 from rocketeval.records import Answer, Gold, Judgment, Status
 from rocketeval.scoring.answers import AnswerTable
-from rocketeval.scoring.crossfit import Scored, score_answers
+from rocketeval.scoring.crossfit import (
+    Scored,
+    align_answers,
+    count_statuses,
+    score_answers,
+    score_table,
+)
 from rocketeval.scoring.mean import MeanScorer
-from rocketeval.scoring.score import align_answers, count_statuses, score_table
 from rocketeval.store.ledger import Ledger, read_tables
 
 

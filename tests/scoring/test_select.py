@@ -10,11 +10,10 @@ import pytest
 from rocketeval.config import ScorerConfig
 from rocketeval.errors import ArtifactError, ConfigError
 from rocketeval.records import Gold, Label
-from rocketeval.scoring.base import Learner, State, create_scorer
+from rocketeval.scoring.base import Learner, State, check_scorer, create_scorer
 from rocketeval.scoring.mean import MeanScorer
-from rocketeval.scoring.pooled_ridge import PooledRidgeScorer
+from rocketeval.scoring.ridge import PooledRidgeScorer
 from rocketeval.scoring.select import SelectScorer
-from rocketeval.testing import check_scorer
 from support.made_runs import answer_table, made_run
 
 

@@ -7,8 +7,8 @@ import pytest
 from scipy.optimize import approx_fprime, brentq
 
 from rocketeval.scoring.vote_model import (
-    Ballots,
     TieCurve,
+    VoteColumns,
     davidson_loss,
     fit_ties,
     fit_weights,
@@ -16,10 +16,10 @@ from rocketeval.scoring.vote_model import (
 )
 
 
-def make_ballots(votes: int = 60, features: int = 3, seed: int = 0) -> Ballots:
+def make_ballots(votes: int = 60, features: int = 3, seed: int = 0) -> VoteColumns:
     """Random differences with random outcomes."""
     random = np.random.default_rng(seed)
-    return Ballots(
+    return VoteColumns(
         random.normal(size=(votes, features)),
         random.integers(-1, 2, size=votes).astype(np.int8),
         [f"q{vote % 10}" for vote in range(votes)],
@@ -28,7 +28,7 @@ def make_ballots(votes: int = 60, features: int = 3, seed: int = 0) -> Ballots:
 
 def drawn(
     weights: list[float], ties: TieCurve, votes: int, seed: int
-) -> tuple[Ballots, np.ndarray, np.ndarray]:
+) -> tuple[VoteColumns, np.ndarray, np.ndarray]:
     """Votes drawn from the model itself, with the two latent qualities' difference and mean."""
     random = np.random.default_rng(seed)
     first, second = random.normal(size=(2, votes, len(weights)))
@@ -38,12 +38,12 @@ def drawn(
     below = np.cumsum(odds / odds.sum(axis=0), axis=0)
     outcomes = (random.uniform(size=votes) > below[:2]).sum(axis=0) - 1
     queries = [f"q{vote % 50}" for vote in range(votes)]
-    return Ballots(first - second, outcomes.astype(np.int8), queries), difference, level
+    return VoteColumns(first - second, outcomes.astype(np.int8), queries), difference, level
 
 
 def test_the_likelihood_is_davidsons() -> None:
     """Three votes, written out by hand."""
-    ballots = Ballots(
+    ballots = VoteColumns(
         np.array([[1.0], [2.0], [-1.0]]), np.array([1, 0, 1], np.int8), ["a", "b", "c"]
     )
     weight, tie = 0.8, -0.3
@@ -73,7 +73,7 @@ def test_it_does_not_matter_which_response_a_vote_calls_a() -> None:
     """Turning every other vote around leaves the weights where they were."""
     ballots, *_ = drawn([1.5, -0.5], TieCurve(0.2, 0.0, 0.0), 400, seed=2)
     turn = np.where(np.arange(400) % 2, -1, 1)
-    turned = Ballots(
+    turned = VoteColumns(
         ballots.differences * turn[:, None],
         (ballots.outcomes * turn).astype(np.int8),
         ballots.query_ids,
@@ -145,7 +145,7 @@ def test_votes_that_never_tie_or_never_contradict_stay_finite() -> None:
     """The weak penalty holds what the votes would send to infinity."""
     differences = np.linspace(-2, 2, 40)[:, None]
     outcomes = np.sign(differences[:, 0]).astype(np.int8)
-    weights, _ = fit_weights(Ballots(differences, outcomes, [str(n % 8) for n in range(40)]), 0)
+    weights, _ = fit_weights(VoteColumns(differences, outcomes, [str(n % 8) for n in range(40)]), 0)
     ties = fit_ties(differences[:, 0], np.zeros(40), outcomes)
     assert 0 < weights[0] < 50
     assert -50 < ties.at_zero < 0

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from rocketeval.scoring.vote_model import TieCurve
-from rocketeval.scoring.vote_scale import quality_scale
+from rocketeval.scoring.votes import quality_scale
 
 SCALE = (1.0, 10.0)
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import entropy
 
-from rocketeval.scoring.weight import LabelScale, label_weight
+from rocketeval.scoring.extra_trees import LabelScale, label_weight
 
 TEN = (1.0, 10.0)
 

@@ -14,9 +14,8 @@ from rocketeval.errors import StoreError
 from rocketeval.records import Judgment
 from rocketeval.store import ledger_index
 from rocketeval.store.files import write_parquet
-from rocketeval.store.keys import hex_column, hex_to_bytes, to_keys
 from rocketeval.store.ledger import Ledger
-from rocketeval.store.ledger_index import LedgerIndex, _sorted
+from rocketeval.store.ledger_index import LedgerIndex, _sorted, hex_column, hex_to_bytes, to_keys
 from rocketeval.store.schema import JUDGMENTS
 
 SAME_FIRST_HALF = [bytes(8) + bytes(7) + bytes([n]) for n in (9, 1, 5)]

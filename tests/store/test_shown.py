@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rocketeval.store.shown import shown_file
+from rocketeval.store.run import public_file
 
 NAMES = ("run.yaml", "ranking.csv", "scores.parquet", "inputs/queries.jsonl")
 
@@ -25,7 +25,7 @@ def run(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("name", [*NAMES, "ledger/part-000001.parquet"])
 def test_results_are_shown(run: Path, name: str) -> None:
     """What people take home from a run is there."""
-    path = shown_file(run, name)
+    path = public_file(run, name)
     assert path is not None
     assert path.read_text() == name
 
@@ -52,7 +52,7 @@ def test_results_are_shown(run: Path, name: str) -> None:
 )
 def test_nothing_else_is(run: Path, name: str) -> None:
     """Other names, other folders and files that are not there give nothing."""
-    assert shown_file(run, name) is None
+    assert public_file(run, name) is None
 
 
 def test_links_are_not_followed(run: Path) -> None:
@@ -60,12 +60,12 @@ def test_links_are_not_followed(run: Path) -> None:
     (run / "audit.json").symlink_to("/etc/passwd")
     (run / "explain.json").symlink_to(run / "run.yaml")
     (run / "inputs" / "responses").symlink_to(run / "ledger")
-    assert shown_file(run, "audit.json") is None
-    assert shown_file(run, "explain.json") is None
-    assert shown_file(run, "inputs/responses/part-000001.parquet") is None
+    assert public_file(run, "audit.json") is None
+    assert public_file(run, "explain.json") is None
+    assert public_file(run, "inputs/responses/part-000001.parquet") is None
 
 
 def test_a_folder_of_runs_may_itself_be_reached_by_a_link(run: Path, tmp_path: Path) -> None:
     """Users keep runs on other disks: a link to the run is theirs, a link inside it is not."""
     (tmp_path / "elsewhere").symlink_to(run)
-    assert shown_file(tmp_path / "elsewhere", "run.yaml") is not None
+    assert public_file(tmp_path / "elsewhere", "run.yaml") is not None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rocketeval.evolve.described import (
+from rocketeval.evolve.describe import (
     Described,
     DescribedConfidence,
     DescribedExpert,

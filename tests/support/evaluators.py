@@ -12,23 +12,31 @@ import numpy as np
 from rocketeval.config import EvolveConfig, RunConfig
 from rocketeval.engines.base import create_engine
 from rocketeval.evolve.artifact import save_evaluator
+from rocketeval.evolve.ask import question_set_config
 from rocketeval.evolve.cases import Case, CaseTable
 from rocketeval.evolve.evaluator import Evaluator, fit_evaluator
-from rocketeval.evolve.perspective import Form, Kind, Origin, Perspective
-from rocketeval.evolve.sheets import Asking, sheet_of
-from rocketeval.grading.judge import fingerprint
+from rocketeval.evolve.perspective import (
+    AnswerFormat,
+    Perspective,
+    PerspectiveKind,
+    PerspectiveOrigin,
+)
+from rocketeval.evolve.question_sets import Asking, question_set_of
+from rocketeval.grading.loop import fingerprint
 from rocketeval.records import JudgeFingerprint
-from rocketeval.stages.evolve.ask import sheet_config
 from support.make import make_config, write_jsonl
 
 CANDIDATES = ("ada", "bob", "cid")
 QUERIES = tuple(f"q{number}" for number in range(6))
 ABOUT_RESPONSES = (
-    Perspective("Is it right?", origin=Origin.RULE),
-    Perspective("Is it clear?", origin=Origin.FAILURES, form=Form.GRADED),
-    Perspective("Is it short?", origin=Origin.DEPTH, form=Form.GRADED),
+    Perspective("Is it right?", origin=PerspectiveOrigin.RULE),
+    Perspective("Is it clear?", origin=PerspectiveOrigin.FAILURES, form=AnswerFormat.GRADED),
+    Perspective("Is it short?", origin=PerspectiveOrigin.DEPTH, form=AnswerFormat.GRADED),
 )
-ABOUT_QUERIES = (Perspective("Is it a sum?", Kind.QUERY), Perspective("Is it a poem?", Kind.QUERY))
+ABOUT_QUERIES = (
+    Perspective("Is it a sum?", PerspectiveKind.QUERY),
+    Perspective("Is it a poem?", PerspectiveKind.QUERY),
+)
 
 
 def write_opinions(folder: Path) -> Path:
@@ -64,8 +72,8 @@ def judges_of(config: RunConfig, asking: Asking) -> dict[str, JudgeFingerprint]:
     async def find() -> dict[str, JudgeFingerprint]:
         found = {}
         for perspective in (*ABOUT_RESPONSES, *ABOUT_QUERIES):
-            sheet = sheet_of(perspective, asking)
-            engine = create_engine(sheet_config(config, sheet).judge)
+            sheet = question_set_of(perspective, asking)
+            engine = create_engine(question_set_config(config, sheet).judge)
             found[sheet.name] = fingerprint(await engine.identify(), sheet.method())
             await engine.aclose()
         return found

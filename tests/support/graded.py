@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from rocketeval.explain.graded import Graded
+from rocketeval.explain.candidate import GradedRun
 from rocketeval.records import Checklist, Query
 from rocketeval.scoring.answers import AnswerTable
 from rocketeval.scoring.mean import MeanScorer
@@ -18,7 +18,7 @@ def make_graded(
     *,
     weights: Mapping[str, Sequence[float]] | None = None,
     categories: Mapping[str, str] | None = None,
-) -> Graded:
+) -> GradedRun:
     """A graded run from answers by query and candidate; scores are plain means."""
     rows = [
         (query, name, list(own))
@@ -33,7 +33,7 @@ def make_graded(
         np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
     )
     items = {query: max(map(len, responses.values())) for query, responses in p_yes.items()}
-    return Graded(
+    return GradedRun(
         answers=answers,
         scores=MeanScorer().predict(answers),
         judgments=[f"key of {name} on {query}" for query, name, _ in rows],

@@ -6,8 +6,9 @@ import json
 from pathlib import Path
 
 import rocketeval
-from rocketeval import Outcome, ScriptedEngine
 from rocketeval.config import RunConfig
+from rocketeval.engines.scripted import ScriptedEngine
+from rocketeval.pipeline import Outcome
 from support.make import make_config, write_jsonl
 
 GROUPS = {

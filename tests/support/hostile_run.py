@@ -6,7 +6,8 @@ import json
 from pathlib import Path
 
 import rocketeval
-from rocketeval import Run, ScriptedEngine
+from rocketeval.engines.scripted import ScriptedEngine
+from rocketeval.pipeline import Run
 from support.make import make_config
 
 NAMES = (

@@ -13,10 +13,10 @@ from fakes.vllm_server import VLLMShaped
 from rocketeval.config import EngineConfig
 from rocketeval.engines.http import HttpClient
 from rocketeval.engines.openai_http import OpenAIEngine
-from rocketeval.engines.probe import Probed, probe
+from rocketeval.engines.probe import ProbeResult, probe
 from rocketeval.engines.readout import Readout
-from rocketeval.engines.server import look
-from rocketeval.engines.transports.base import Wire
+from rocketeval.engines.server import inspect_server
+from rocketeval.engines.transports.base import ServerConnection
 
 FORMS: dict[str, Callable[[], NativeServer]] = {
     "chat": VLLMShaped,
@@ -60,12 +60,14 @@ def given_template(server: NativeServer) -> dict[str, str]:
 
 
 @asynccontextmanager
-async def probed(server: NativeServer, name: str) -> AsyncIterator[Probed]:
+async def probed(server: NativeServer, name: str) -> AsyncIterator[ProbeResult]:
     """Serve the stub, and find out how it can be asked by one form."""
     async with judged(server) as engine:
         http = HttpClient(engine.base_url, key=None, concurrency=4, timeout=5, patience=1)
         try:
-            wire = Wire(http, await look(http, MODEL), MODEL, Readout(), top_logprobs=20)
+            wire = ServerConnection(
+                http, await inspect_server(http, MODEL), MODEL, Readout(), top_logprobs=20
+            )
             yield await probe(wire, name, engine._frame)
         finally:
             await http.aclose()

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from rocketeval import ScriptedEngine
-from rocketeval.engines.base import Graded, Likelihood, Written
+from rocketeval.engines.base import EngineAnswers, Likelihood, WrittenText
+from rocketeval.engines.scripted import ScriptedEngine
 from rocketeval.records import Answer, GradingTask, Usage
 
 SCORED = 'Q1: Yes\nQ2: No\n{"score": "7"}'
@@ -21,21 +21,21 @@ class MeteredEngine(ScriptedEngine):
         self.prompts: list[str] = []
         self.tokens = 0
 
-    async def grade(self, task: GradingTask, known: Mapping[int, Answer]) -> Graded:
+    async def grade(self, task: GradingTask, known: Mapping[int, Answer]) -> EngineAnswers:
         """Answer, and count a token written for every item."""
         asked = [s for place, s in enumerate(task.suffixes) if place not in known]
         graded = await super().grade(task, known)
         usage = Usage()
         for suffix in asked[: graded.usage.requests]:
             usage += self._read(task.prefix + suffix, 1)
-        return Graded(graded.answers, usage, graded.failure)
+        return EngineAnswers(graded.answers, usage, graded.failure)
 
     async def write(
         self, prompt: str, *, max_tokens: int, temperature: float = 0.0, seed: int | None = None
-    ) -> Written:
+    ) -> WrittenText:
         """Write the text, and count as many tokens as are allowed."""
         written = await super().write(prompt, max_tokens=max_tokens)
-        return Written(written.text, self._read(prompt, max_tokens), finished=True)
+        return WrittenText(written.text, self._read(prompt, max_tokens), finished=True)
 
     async def likelihood(self, prompt: str, text: str) -> Likelihood:
         """Tell log-probabilities, and count what was read."""

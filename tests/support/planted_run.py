@@ -10,9 +10,9 @@ from typing import Any
 
 from mad_eval.planted_benchmark import Planted, judge_says, make_planted, optimizer_writes
 
-from rocketeval import ScriptedEngine
 from rocketeval.config import EngineConfig, RunConfig, parse_config
-from rocketeval.engines.base import Graded, Written
+from rocketeval.engines.base import EngineAnswers, WrittenText
+from rocketeval.engines.scripted import ScriptedEngine
 from rocketeval.records import Answer, GradingTask
 
 OPTIMIZER = "optimizer"
@@ -46,14 +46,14 @@ class _Counting(ScriptedEngine):
         self._engines = engines
         self._words = config.labels
 
-    async def grade(self, task: GradingTask, known: Mapping[int, Answer]) -> Graded:
+    async def grade(self, task: GradingTask, known: Mapping[int, Answer]) -> EngineAnswers:
         for place, suffix in enumerate(task.suffixes):
             if place not in known:
                 self._engines.asked[self._words, task.prefix + suffix] += 1
         self._engines.heard()
         return await super().grade(task, known)
 
-    async def write(self, prompt: str, **settings: Any) -> Written:
+    async def write(self, prompt: str, **settings: Any) -> WrittenText:
         self._engines.written[prompt] += 1
         self._engines.heard()
         return await super().write(prompt, **settings)

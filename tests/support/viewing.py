@@ -14,11 +14,9 @@ from typing import Any
 from aiohttp import web
 
 import rocketeval
-from rocketeval import ScriptedEngine
-from rocketeval.view.app import make_app
-from rocketeval.view.catalogue import find_target
-from rocketeval.view.serve import bind
-from rocketeval.view.shelf import Shelf
+from rocketeval.engines.scripted import ScriptedEngine
+from rocketeval.view.catalog import RunCache, find_target
+from rocketeval.view.server import bind, make_app
 from support.make import make_config
 
 
@@ -41,7 +39,7 @@ class View:
     """A server that listens, and its shelf."""
 
     port: int
-    shelf: Shelf
+    shelf: RunCache
     seen: list[int] = field(default_factory=list)
 
     async def get(self, path: str, method: str = "GET", **headers: str) -> Answer:
@@ -75,7 +73,7 @@ async def served(
     target: Path, *, allow_remote: bool = False, names: tuple[str, ...] = (), quiet: float = 30.0
 ) -> AsyncIterator[View]:
     """Serve a target on a free port."""
-    shelf = Shelf(find_target(target), quiet=quiet)
+    shelf = RunCache(find_target(target), quiet=quiet)
     app = make_app(shelf, allow_remote=allow_remote, names=names)
     runner = web.AppRunner(app, access_log=None)
     await runner.setup()

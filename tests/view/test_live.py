@@ -18,12 +18,13 @@ from typing import Any
 import pytest
 
 import rocketeval
-from rocketeval import Run, ScriptedEngine
+from rocketeval.engines.scripted import ScriptedEngine
 from rocketeval.errors import Stopped
+from rocketeval.pipeline import Run
 from rocketeval.store.run import RunStore
-from rocketeval.view import watched
-from rocketeval.view.figures import provisional_figures
-from rocketeval.view.progress import ProgressMeter
+from rocketeval.view import live_run as watched
+from rocketeval.view.provisional import provisional_figures
+from rocketeval.view.run_list import ProgressMeter
 from support.make import make_config, write_jsonl
 from support.viewing import View, Viewing, files_of, prefer_left
 

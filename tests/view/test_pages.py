@@ -14,8 +14,9 @@ from unittest.mock import Mock
 import pytest
 
 from rocketeval.config import load_config
-from rocketeval.stages.report.content import RunContent
-from rocketeval.stages.report.stage import gather, read_findings
+from rocketeval.report.content import RunContent
+from rocketeval.report.findings import read_findings
+from rocketeval.report.stage import gather
 from rocketeval.store.run import RunStore
 from support.make import write_benchmark
 from support.viewing import Viewing, files_of, finish

@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 from rocketeval.errors import StoreError
-from rocketeval.view.catalogue import find_target
-from rocketeval.view.shelf import MOST_OPEN
+from rocketeval.view.catalog import MOST_OPEN, find_target
 from support.make import write_benchmark
 from support.viewing import View, Viewing, files_of, finish
 

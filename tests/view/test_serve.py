@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from rocketeval.errors import ConfigError, RocketEvalError
-from rocketeval.view.serve import bind
+from rocketeval.view.server import bind
 from support.command import cli
 from support.viewing import finish
 

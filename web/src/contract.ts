@@ -71,7 +71,7 @@ export interface TrustNumber {
   how: string;
 }
 
-export interface Figure {
+export interface ReportFigure {
   name: string;
   value: Interval | null;
   note: string;
@@ -87,7 +87,7 @@ export interface FigureTable {
   note: string;
 }
 
-export interface CalibrationCurve {
+export interface ReportCurve {
   title: string;
   x_label: string;
   y_label: string;
@@ -107,7 +107,7 @@ export interface StageCost {
   currency: string;
 }
 
-export interface Loss {
+export interface MissingNote {
   what: string;
   count: number;
   /** Out of how many; null where that says nothing. */
@@ -134,7 +134,7 @@ export interface Explained {
 }
 
 /** Only in pages that `rocketeval view` serves. */
-export interface Live {
+export interface LiveProgress {
   /** "finished" | "going" (being written now) | "paused" (unfinished, nobody writes). */
   state: "finished" | "going" | "paused";
   stage: string;
@@ -175,7 +175,7 @@ export interface Head {
   level: number;
   tie_margin: number;
   sizes: [string, number][];
-  losses: Loss[];
+  losses: MissingNote[];
   /** What was looked for and not found missing. */
   nothing_lost: string[];
   /** Ranked ones first, best first; then those without any score. */
@@ -183,9 +183,9 @@ export interface Head {
   separation: string[];
   trust: TrustNumber[];
   advice: string[];
-  figures: Figure[];
+  figures: ReportFigure[];
   tables: FigureTable[];
-  calibration: CalibrationCurve[];
+  calibration: ReportCurve[];
   costs: StageCost[];
   cost_notes: [string, string][];
   /** Share of shared queries the row wins; candidates are the first `wins.length`. */
@@ -205,7 +205,7 @@ export interface Head {
   evaluator: string;
   /** Where these files lie, seen from the page: "" from disk, "files/" when served. */
   files_at: string;
-  live: Live | null;
+  live: LiveProgress | null;
   /** How to leave for the list of runs; null in report.html. */
   index_at: string | null;
   blocks: "embedded" | "served";

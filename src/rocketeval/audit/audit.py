@@ -7,35 +7,43 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
-from rocketeval.audit.agreement import human_agreement
-from rocketeval.audit.ballots import Hits, find_ballots, hits, measure_votes
-from rocketeval.audit.baselines import GUESS, LONGER, length_grid, random_agreement
+from rocketeval.arrays import Floats
 from rocketeval.audit.bias import Bias, find_bias
-from rocketeval.audit.categories import CategoryAgreement, by_category, split_votes
-from rocketeval.audit.correlation import Correlation, correlate
 from rocketeval.audit.figures import (
+    GUESS,
+    LONGER,
     Agreement,
-    Measured,
+    MeasuredFigure,
     MeasuredVotes,
+    VoteHits,
     VoterAgreement,
     as_agreement,
+    find_paired_votes,
+    hits,
+    human_agreement,
+    length_grid,
+    measure_votes,
+    random_agreement,
 )
-from rocketeval.audit.label_correlation import (
-    LabelCorrelation,
-    correlate_with_cells,
-    spearman_difference,
+from rocketeval.audit.labels import LabelCorrelation, correlate_with_cells, spearman_difference
+from rocketeval.audit.votes import (
+    JUDGE,
+    CategoryAgreement,
+    MarginAgreement,
+    ScoreVariants,
+    by_category,
+    merged_labels,
+    share_of_ties,
+    split_votes,
+    tried_margins,
 )
-from rocketeval.audit.margins import MarginAgreement, share_of_ties, tried_margins
-from rocketeval.audit.scorings import JUDGE, Scorings, merged_labels
-from rocketeval.audit.training import Refused, honest_gold, labels_by_basis
 from rocketeval.config import RankingConfig
 from rocketeval.grid import ScoreGrid
 from rocketeval.records import Basis, Gold
-from rocketeval.scoring.labelled import label_cells
-
-Floats = NDArray[np.float64]
+from rocketeval.scoring.learning import label_cells
+from rocketeval.scoring.split import RefusedGold, honest_gold, labels_by_basis
+from rocketeval.stats.correlation import Correlation, correlate
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +60,7 @@ class Audit:
     labels: Mapping[str, Mapping[str, LabelCorrelation]]
     """Scores against labels: by which labels (`all labels`, or `held-out labels` and `labels out
     of fold` when the scorer learned from some), then by method."""
-    refused: Refused
+    refused: RefusedGold
     """Gold left out because the fit that made the scores has learned from it."""
     categories: tuple[CategoryAgreement, ...] = ()
     """The judge's agreement by category of query; empty without categories."""
@@ -62,7 +70,7 @@ class Audit:
     """The judge's agreement by other tie margins."""
     vote_differences: Mapping[str, MeasuredVotes] = field(default_factory=dict)
     """The judge's agreement less that of each other method, on the same votes."""
-    label_differences: Mapping[str, Mapping[str, Measured]] = field(default_factory=dict)
+    label_differences: Mapping[str, Mapping[str, MeasuredFigure]] = field(default_factory=dict)
     """By which labels, then by method: the judge's Spearman over responses less the method's."""
     bias: Bias | None = None
     """What moves the scores beside quality; None in an audit of nothing."""
@@ -108,7 +116,7 @@ def audit(
     )
     if not (honest.votes or honest.labels):
         return found
-    scorings = Scorings({JUDGE: grid, **rivals}, long, labels, scale)
+    scorings = ScoreVariants({JUDGE: grid, **rivals}, long, labels, scale)
     if honest.votes:
         found = _with_votes(found, scorings, honest, config, categories or {})
     return _with_labels(found, scorings, parts, config)
@@ -116,20 +124,20 @@ def audit(
 
 def _with_votes(
     found: Audit,
-    scorings: Scorings,
+    scorings: ScoreVariants,
     gold: Gold,
     config: RankingConfig,
     categories: Mapping[str, str],
 ) -> Audit:
     settings = {"bootstrap": config.bootstrap, "seed": config.seed}
     grid = scorings.judged[JUDGE]
-    ballots = find_ballots(grid, gold.votes)
+    ballots = find_paired_votes(grid, gold.votes)
     methods = scorings.hits(ballots, config.tie_margin)
     judged = methods[JUDGE]
     usable = [ballots.votes[vote] for vote in np.flatnonzero(~np.isnan(judged.with_ties)).tolist()]
     margins = tried_margins(config.tie_margin, scorings.scale)
     split = split_votes(gold.votes, ballots, judged, categories)
-    named: dict[tuple[str, str | float], Hits] = {
+    named: dict[tuple[str, str | float], VoteHits] = {
         **{("method", name): own for name, own in methods.items()},
         **{("less", name): judged - own for name, own in methods.items() if name != JUDGE},
         **{("margin", margin): hits(ballots, grid.scores, margin) for margin in margins},
@@ -157,7 +165,7 @@ def _with_votes(
 
 def _with_labels(
     found: Audit,
-    scorings: Scorings,
+    scorings: ScoreVariants,
     parts: Mapping[str, tuple[Floats, int]],
     config: RankingConfig,
 ) -> Audit:
@@ -165,7 +173,7 @@ def _with_labels(
     grid = scorings.judged[JUDGE]
     methods = {**scorings.judged, LONGER: scorings.lengths}
     labels: dict[str, dict[str, LabelCorrelation]] = {}
-    differences: dict[str, dict[str, Measured]] = {}
+    differences: dict[str, dict[str, MeasuredFigure]] = {}
     for part, (laid_out, unknown) in parts.items():
         figures = {
             name: correlate_with_cells(scores, laid_out, unknown, **settings)

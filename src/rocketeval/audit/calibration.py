@@ -10,16 +10,19 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from rocketeval.audit.by_query import Groups, Places, Resampling, query_places, renumbered
+from rocketeval.arrays import Bools, Floats
 from rocketeval.audit.repeatability import refuse_improbable
 from rocketeval.errors import ConfigError
-from rocketeval.ranking.bootstrap import resample_queries
 from rocketeval.records import Interval
-
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
+from rocketeval.stats.bootstrap import (
+    Groups,
+    Places,
+    Resampling,
+    query_places,
+    renumbered,
+    resample_queries,
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,13 +9,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from rocketeval.audit.by_query import Groups, Ints, Places, Resampling, query_places, renumbered
+from rocketeval.arrays import Floats, Ints
 from rocketeval.errors import ConfigError
 from rocketeval.records import Interval
-
-Floats = NDArray[np.float64]
+from rocketeval.stats.bootstrap import Groups, Places, Resampling, query_places, renumbered
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,21 +1,26 @@
-"""The load stage: one benchmark, checked, in records."""
+"""The load stage: one benchmark, checked, in records.
+
+load: snapshot the benchmark into the run.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
-from rocketeval.benchmarks.base import Benchmark, LeavesOut
-from rocketeval.config import BenchmarkConfig
+from rocketeval.benchmarks.base import Benchmark, LeavesOut, open_benchmark
+from rocketeval.config import BenchmarkConfig, RunConfig
 from rocketeval.errors import BenchmarkError
 from rocketeval.records import Checklist, Label, Query, Rating, Response, Vote
 from rocketeval.registry import nearest
+from rocketeval.store.run import RunStore
 
 
 @dataclass
-class Loaded:
+class LoadedBenchmark:
     """A benchmark with the config's choice of queries and candidates applied."""
 
     benchmark: Benchmark
@@ -109,7 +114,7 @@ class Loaded:
             raise BenchmarkError("There is not one response to judge.")
 
 
-def load(benchmark: Benchmark, config: BenchmarkConfig) -> Loaded:
+def load(benchmark: Benchmark, config: BenchmarkConfig) -> LoadedBenchmark:
     """Return the benchmark's chosen queries, and its responses and gold to be streamed."""
     queries: dict[str, Query] = {}
     for query in benchmark.queries():
@@ -120,7 +125,7 @@ def load(benchmark: Benchmark, config: BenchmarkConfig) -> Loaded:
         queries[query.id] = query
     if not queries:
         raise BenchmarkError("There is not one query in the benchmark.")
-    return Loaded(benchmark, config, list(queries.values()))
+    return LoadedBenchmark(benchmark, config, list(queries.values()))
 
 
 def imported_checklists(benchmark: Benchmark) -> dict[str, Checklist]:
@@ -133,3 +138,29 @@ def imported_checklists(benchmark: Benchmark) -> dict[str, Checklist]:
             )
         found[checklist.query_id] = checklist
     return found
+
+
+def load_inputs(store: RunStore, config: RunConfig) -> dict[str, Any]:
+    """Write the run's inputs; return counts and content hashes."""
+    loaded = load(open_benchmark(config.benchmark), config.benchmark)
+    before = store.inputs.summary() if store.inputs.exist else None
+    summary = store.inputs.save(
+        loaded.queries, loaded.responses(), loaded.labels(), loaded.votes(), loaded.ratings()
+    )
+    if summary != before:
+        store.drop_from("score")
+    return {**summary, "left_out_by_config": dict(loaded.skipped)}
+
+
+def absent_responses(load: Mapping[str, Any]) -> int:
+    """Return how many responses the benchmark lacks, of one for each query and candidate.
+
+    >>> absent_responses({"queries": 3, "candidates": 2, "responses": 5})
+    1
+    """
+    return max(0, all_responses(load) - int(load.get("responses", 0)))
+
+
+def all_responses(load: Mapping[str, Any]) -> int:
+    """Return how many responses there were if every candidate answered every query."""
+    return int(load.get("queries", 0)) * int(load.get("candidates", 0))

@@ -38,7 +38,7 @@ NOT_PARSED = -1
 """FastChat's score for a judgment it could not read."""
 
 
-class Options(Section):
+class MTBenchOptions(Section):
     """Where MT-Bench's files are."""
 
     questions: str = "question.jsonl"
@@ -55,14 +55,14 @@ class Options(Section):
 class MTBench:
     """MT-Bench questions, answers, votes and scores."""
 
-    def __init__(self, folder: Path, options: Options) -> None:
+    def __init__(self, folder: Path, options: MTBenchOptions) -> None:
         self.folder = need_folder(folder)
         self.options = options
 
     @classmethod
     def create(cls, config: BenchmarkConfig) -> MTBench:
         """Return a reader of the folder `config.path`."""
-        return cls(config.path, parse_options(config.options, Options, "benchmark.options"))
+        return cls(config.path, parse_options(config.options, MTBenchOptions, "benchmark.options"))
 
     def queries(self) -> Iterator[Query]:
         """Yield a query for every wanted turn of every question."""

@@ -17,15 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from rocketeval.benchmarks.reading import (
-    Row,
-    files_in,
-    find,
-    need,
-    need_folder,
-    read_rows,
-    visible,
-)
+from rocketeval.benchmarks.reading import Row, files_in, find, need, need_folder, read_rows, visible
 from rocketeval.config import BenchmarkConfig, Section, parse_options
 from rocketeval.errors import BenchmarkError
 from rocketeval.records import Checklist, Label, Query, Rating, Response, Vote
@@ -34,7 +26,7 @@ JUDGED = "scores of judges (labels only if options.labeler names one)"
 """What is passed over."""
 
 
-class Options(Section):
+class RocketEvalOptions(Section):
     """What the layout itself leaves open."""
 
     labeler: str | None = None
@@ -44,14 +36,16 @@ class Options(Section):
 class RocketEvalBenchmark:
     """A dataset folder in the paper's layout."""
 
-    def __init__(self, folder: Path, options: Options) -> None:
+    def __init__(self, folder: Path, options: RocketEvalOptions) -> None:
         self.folder = need_folder(folder)
         self.options = options
 
     @classmethod
     def create(cls, config: BenchmarkConfig) -> RocketEvalBenchmark:
         """Return a reader of the folder `config.path`."""
-        return cls(config.path, parse_options(config.options, Options, "benchmark.options"))
+        return cls(
+            config.path, parse_options(config.options, RocketEvalOptions, "benchmark.options")
+        )
 
     def queries(self) -> Iterator[Query]:
         """Yield one query per session; the last message is the query, the rest its history."""

@@ -1,20 +1,24 @@
-"""The author seam: who makes a checklist for a query."""
+"""The author seam: who makes a checklist for a query.
+
+How an author's lists came about: a row for each, and what was refused, counted by its kind.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
-from rocketeval.budget import Purse
+from rocketeval.budget import PricedBudget
 from rocketeval.config import AuthorConfig
 from rocketeval.records import Checklist, Query, Usage
 from rocketeval.registry import Registry
-from rocketeval.store.authored import Effort, Paid
+from rocketeval.store.journal import AuthoringEffort, PaidWork
 
-Record = Callable[[bytes, Checklist, Effort | None], None]
+Record = Callable[[bytes, Checklist, AuthoringEffort | None], None]
 """Keeps a finished piece of work under its identity, and what it took."""
 
 
@@ -71,10 +75,10 @@ class Author(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Desk:
+class AuthorContext:
     """What an author needs to work on something that all queries share."""
 
-    known: Mapping[bytes, Paid]
+    known: Mapping[bytes, PaidWork]
     """Work that was paid for earlier, by its identity."""
     record: Record
     """Keeps a finished piece of work at once."""
@@ -84,7 +88,7 @@ class Desk:
     """Hears what was used so far."""
     stop: asyncio.Event
     """Set when nothing new shall be begun."""
-    purse: Purse | None = None
+    purse: PricedBudget | None = None
     """The money there is; None without a limit."""
     run: str | None = None
     """The id of the run that pays."""
@@ -98,7 +102,7 @@ class TracedAuthor(Author, Protocol):
         """Return who it is and how it asks."""
         ...
 
-    def effort(self, query_id: str) -> Effort | None:
+    def effort(self, query_id: str) -> AuthoringEffort | None:
         """Return what the list for a query took, also one that failed; None if it was not asked."""
         ...
 
@@ -107,14 +111,14 @@ class TracedAuthor(Author, Protocol):
 class SharedAuthor(Author, Protocol):
     """An author whose one checklist is for every query: it is composed before it is handed out."""
 
-    def foresee(self, known: Mapping[bytes, Paid]) -> Usage | None:
+    def foresee(self, known: Mapping[bytes, PaidWork]) -> Usage | None:
         """Compose from what was paid for earlier, without asking anybody.
 
         Returns None when that is enough, else the most that the rest uses.
         """
         ...
 
-    async def compose(self, desk: Desk) -> bool:
+    async def compose(self, desk: AuthorContext) -> bool:
         """Do the work there is to do; False when it was stopped or the money did not suffice.
 
         ChecklistError names what could not be done; what was done is recorded all the same.
@@ -138,9 +142,9 @@ AUTHORS: Registry[Author] = Registry(
     "author",
     {
         "dimension": "rocketeval.checklists.dimension:DimensionAuthor",
-        "file": "rocketeval.checklists.edited:FileAuthor",
-        "fixed": "rocketeval.checklists.fixed:FixedAuthor",
-        "imported": "rocketeval.checklists.imported:ImportedAuthor",
+        "file": "rocketeval.checklists.simple:FileAuthor",
+        "fixed": "rocketeval.checklists.simple:FixedAuthor",
+        "imported": "rocketeval.checklists.simple:ImportedAuthor",
         "instance": "rocketeval.checklists.instance:InstanceAuthor",
     },
 )
@@ -151,3 +155,48 @@ def create_author(
 ) -> Author:
     """Return the author that `config` names; `home` is a folder for files of its own."""
     return AUTHORS.get(config.kind).create(config, imported, home)
+
+
+@dataclass(frozen=True, slots=True)
+class AuthoringTrace:
+    """How one list came about."""
+
+    items: int | None
+    """How many items or lines it has; None when there is no list."""
+    effort: AuthoringEffort | None
+    """What it took; None when a journal of an earlier version did not keep it."""
+    run: str | None
+    """The id of the run that paid for it; None as above."""
+    failure: str | None = None
+    """Why there is no list."""
+
+    def row(self) -> dict[str, Any]:
+        """Return it for the run's own record; what is not known is null."""
+        effort = self.effort
+        return {
+            "items": self.items,
+            "attempts": None if effort is None else effort.attempts,
+            "refused": None if effort is None else [asdict(why) for why in effort.refused],
+            "usage": None if effort is None else asdict(effort.usage),
+            "run": self.run,
+            "failure": self.failure,
+        }
+
+
+def count_refusals(traces: Iterable[AuthoringTrace]) -> dict[str, Any]:
+    """Return how many lists were refused at first, and the mistakes, the most frequent first."""
+    listed = list(traces)
+    told = [trace.effort for trace in listed if trace.effort is not None]
+    mistakes = Counter(refusal.mistake for effort in told for refusal in effort.refused)
+    return {
+        "lists": len(listed),
+        "refused_at_first": sum(bool(effort.refused) for effort in told),
+        "refusals": mistakes.total(),
+        "mistakes": dict(sorted(mistakes.items(), key=lambda pair: (-pair[1], pair[0]))),
+        "untold": len(listed) - len(told),
+    }
+
+
+def is_shared(checklists: Collection[Checklist]) -> bool:
+    """Return whether several queries have one and the same checklist, all of them."""
+    return len(checklists) > 1 and len({checklist.content_hash for checklist in checklists}) == 1

@@ -4,45 +4,85 @@ One checklist is for every query. Seeds come from a dimension file; an author LL
 sub-dimension from other sides (diversify) and takes each seed apart (elaborate), both from seeds
 alone; then it says of each question whether it stays (filter). Every request is a step of its own,
 journaled as it is answered.
+
+
+Settings of the dimension author.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from rocketeval.checklists.asking import MAX_TOKENS, Writer
-from rocketeval.checklists.base import Desk
-from rocketeval.checklists.dimension_file import DimensionFile, load_dimensions
-from rocketeval.checklists.dimension_options import DimensionOptions
-from rocketeval.checklists.dimension_steps import (
-    VERDICT_TOKENS,
-    DimensionStep,
-    StepMaker,
-    verdicts_in,
-)
-from rocketeval.checklists.pool import (
-    Fate,
-    Origin,
+from pydantic import Field, field_validator
+
+from rocketeval.checklists.base import AuthorContext, count_refusals
+from rocketeval.checklists.dimension_file import (
+    DimensionFile,
     Question,
+    QuestionOrigin,
+    QuestionOutcome,
     count_rows,
     in_order,
     judge_pool,
+    load_dimensions,
     question_rows,
     without_duplicates,
 )
-from rocketeval.checklists.steps import Done, do_steps
-from rocketeval.checklists.trace import count_refusals
-from rocketeval.config import AuthorConfig, parse_options
-from rocketeval.engines.base import Engine, create_engine, pulse_of
+from rocketeval.checklists.dimension_steps import (
+    VERDICT_TOKENS,
+    DimensionStep,
+    Kind,
+    StepMaker,
+    StepResults,
+    do_steps,
+    verdicts_in,
+)
+from rocketeval.checklists.instance import MAX_TOKENS, Writer
+from rocketeval.config import AuthorConfig, Section, parse_options
+from rocketeval.engines.base import Engine, create_engine, status_of
 from rocketeval.errors import ChecklistError, ConfigError
 from rocketeval.hashing import content_hash
-from rocketeval.observing import Pulse
+from rocketeval.observer import EngineStatus
 from rocketeval.records import Checklist, Query, Usage
-from rocketeval.store.authored import Paid
+from rocketeval.store.journal import PaidWork
 
-_ORIGINS = {"diversify": Origin.DIVERSIFIED, "elaborate": Origin.ELABORATED}
+STEPS: tuple[Kind, ...] = ("diversify", "elaborate", "filter")
+
+
+class DimensionOptions(Section):
+    """Settings of the dimension author."""
+
+    file: str
+    """summarization, dialogue, or the path of your own dimension file (.yaml)."""
+    dimensions: tuple[str, ...] | None = None
+    """The dimensions to ask about; all of the file when absent."""
+    steps: tuple[Kind, ...] = STEPS
+    """diversify, elaborate, filter, or some of them; none: the seeds alone, without an LLM."""
+    templates: dict[Kind, Path] = Field(default_factory=dict)
+    """Your own prompts by step, relative to where the command is run; the packaged when absent."""
+    on_failure: Literal["stop", "skip"] = "stop"
+    """stop: a step that fails leaves the run without a checklist; skip: it goes on without it."""
+
+    @field_validator("steps")
+    @classmethod
+    def _in_order(cls, steps: tuple[Kind, ...]) -> tuple[Kind, ...]:
+        if len(set(steps)) < len(steps):
+            raise ValueError("a step stands here twice.")
+        if "filter" in steps[:-1]:
+            raise ValueError("filter comes last: it looks at what the other steps brought.")
+        return steps
+
+    @field_validator("dimensions")
+    @classmethod
+    def _some(cls, names: tuple[str, ...] | None) -> tuple[str, ...] | None:
+        if names is not None and not names:
+            raise ValueError("this names no dimension; leave it out to take all.")
+        return names
+
+
+_ORIGINS = {"diversify": QuestionOrigin.DIVERSIFIED, "elaborate": QuestionOrigin.ELABORATED}
 NUMBERING_TOKENS = 100
 """What a number and the name of a sub-dimension add to a question in the filter's prompt."""
 SHOWN_FAILURES = 3
@@ -75,8 +115,8 @@ class DimensionAuthor:
             limits=(config.min_items, config.max_items),
         )
         self._augmenting = self._steps.augmenting()
-        self._done: Done[DimensionStep] = Done()
-        self._fates: list[Fate] | None = None
+        self._done: StepResults[DimensionStep] = StepResults()
+        self._fates: list[QuestionOutcome] | None = None
         self.costly = bool(options.steps)
         self.in_flight = engine.in_flight if engine else 1
         self.durable = bool(engine and engine.durable)
@@ -123,9 +163,9 @@ class DimensionAuthor:
         return self._done.lost
 
     @property
-    def pulse(self) -> Pulse:
+    def pulse(self) -> EngineStatus:
         """How its engine fares at this moment."""
-        return Pulse() if self._engine is None else pulse_of(self._engine)
+        return EngineStatus() if self._engine is None else status_of(self._engine)
 
     async def prepare(self) -> None:
         """Check that the author LLM answers, if there is one."""
@@ -152,9 +192,9 @@ class DimensionAuthor:
         if self._engine is not None:
             await self._engine.aclose()
 
-    def foresee(self, known: Mapping[bytes, Paid]) -> Usage | None:
+    def foresee(self, known: Mapping[bytes, PaidWork]) -> Usage | None:
         """Compose from what was paid for; or return the most that the other steps use."""
-        done: Done[DimensionStep] = Done()
+        done: StepResults[DimensionStep] = StepResults()
         unasked = done.take_known(self._augmenting, known, skip=self._skips)
         most = Usage()
         for step in unasked:
@@ -168,7 +208,7 @@ class DimensionAuthor:
         self._finish(done)
         return None
 
-    async def compose(self, desk: Desk) -> bool:
+    async def compose(self, desk: AuthorContext) -> bool:
         """Do the steps that are not paid for, then choose; False when not all could be begun."""
         if not await self._do(self._augmenting, desk):
             return False
@@ -218,7 +258,7 @@ class DimensionAuthor:
         filters = self._steps.filtering(self._pools(self._done)[0])
         return [step for step in (*self._augmenting, *filters) if step in self._done.traces]
 
-    def _composed(self) -> list[Fate]:
+    def _composed(self) -> list[QuestionOutcome]:
         if self._fates is None:
             raise ChecklistError("the checklist has not been composed.")
         return self._fates
@@ -234,7 +274,7 @@ class DimensionAuthor:
         assert self._engine is not None, "an author with steps has an engine"
         return Writer(self._engine, self._config.attempts, self._extra_body)
 
-    async def _do(self, steps: list[DimensionStep], desk: Desk) -> bool:
+    async def _do(self, steps: list[DimensionStep], desk: AuthorContext) -> bool:
         return await do_steps(
             steps,
             desk,
@@ -271,17 +311,19 @@ class DimensionAuthor:
         unread = unwritten * MAX_TOKENS + questions * NUMBERING_TOKENS
         return most + Usage(prompt_tokens=self._config.attempts * unread)
 
-    def _pools(self, done: Done[DimensionStep]) -> tuple[dict[str, list[Question]], list[Fate]]:
+    def _pools(
+        self, done: StepResults[DimensionStep]
+    ) -> tuple[dict[str, list[Question]], list[QuestionOutcome]]:
         """Return the distinct questions of each dimension, seeds first, and the duplicates."""
         pools: dict[str, list[Question]] = {}
-        dropped: list[Fate] = []
+        dropped: list[QuestionOutcome] = []
         for name, told in self._dimensions.items():
-            seeds = [Question(seed, name, part, Origin.SEED) for part, seed in told.seeds()]
+            seeds = [Question(seed, name, part, QuestionOrigin.SEED) for part, seed in told.seeds()]
             pools[name], same = without_duplicates([*seeds, *self._written(done, name)])
             dropped += same
         return pools, dropped
 
-    def _written(self, done: Done[DimensionStep], dimension: str) -> Iterator[Question]:
+    def _written(self, done: StepResults[DimensionStep], dimension: str) -> Iterator[Question]:
         """Yield what the author wrote for a dimension, in an order its speed does not change."""
         for step in self._augmenting:
             if step.dimension == dimension:
@@ -289,7 +331,7 @@ class DimensionAuthor:
                 for text in done.lines.get(step, ()):
                     yield Question(text, dimension, step.sub_dimension or "", origin, step.seed)
 
-    def _finish(self, done: Done[DimensionStep]) -> None:
+    def _finish(self, done: StepResults[DimensionStep]) -> None:
         """Choose the items; ChecklistError when a dimension is left without any."""
         pools, fates = self._pools(done)
         verdicts = {
@@ -299,7 +341,11 @@ class DimensionAuthor:
         }
         for name, pool in pools.items():
             judged = name in verdicts
-            chosen = judge_pool(pool, verdicts[name]) if judged else [Fate(each) for each in pool]
+            chosen = (
+                judge_pool(pool, verdicts[name])
+                if judged
+                else [QuestionOutcome(each) for each in pool]
+            )
             if all(fate.dropped for fate in chosen):
                 raise ChecklistError(
                     f"The filter left no question of the dimension {name!r}.",

@@ -6,24 +6,30 @@ import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from rocketeval.budget import Purse
-from rocketeval.checklists.base import Author, Desk, Record, SharedAuthor, TracedAuthor
-from rocketeval.checklists.trace import Trace
+from rocketeval.budget import PricedBudget
+from rocketeval.checklists.base import (
+    Author,
+    AuthorContext,
+    AuthoringTrace,
+    Record,
+    SharedAuthor,
+    TracedAuthor,
+)
 from rocketeval.errors import ChecklistError
 from rocketeval.hashing import content_hash
 from rocketeval.records import Checklist, Query, Usage
-from rocketeval.store.authored import Paid
+from rocketeval.store.journal import PaidWork
 from rocketeval.workers import run_workers
 
 
 @dataclass
-class Authoring:
+class AuthoredChecklists:
     """The checklists that were made, and what is missing."""
 
     checklists: dict[str, Checklist] = field(default_factory=dict)
     failures: dict[str, str] = field(default_factory=dict)
     """Reason by query id."""
-    traces: dict[str, Trace] = field(default_factory=dict)
+    traces: dict[str, AuthoringTrace] = field(default_factory=dict)
     """How each came about, by query id; of authors that tell."""
     usage: Usage = field(default_factory=Usage)
     lost: int = 0
@@ -41,21 +47,21 @@ async def write_checklists(
     author: Author,
     queries: Iterable[Query],
     *,
-    known: Mapping[bytes, Paid],
+    known: Mapping[bytes, PaidWork],
     record: Record | None,
     advance: Callable[[], None],
     failed: Callable[[str, str], None] | None = None,
     concurrency: int,
     stop: asyncio.Event,
-    purse: Purse | None = None,
+    purse: PricedBudget | None = None,
     run: str | None = None,
-) -> Authoring:
+) -> AuthoredChecklists:
     """Return a checklist per query; `known` holds what was paid for earlier, by identity.
 
     Checklists that do not fit into the `purse` are not asked for. `run` is the id of the one that
     pays for the others.
     """
-    authoring = Authoring()
+    authoring = AuthoredChecklists()
     remaining = iter(queries)
 
     async def work() -> None:
@@ -66,7 +72,7 @@ async def write_checklists(
             if key in known:
                 paid = known[key]
                 authoring.checklists[query.id] = Checklist(query.id, paid.items, paid.author)
-                authoring.traces[query.id] = Trace(len(paid.items), paid.effort, paid.run)
+                authoring.traces[query.id] = AuthoringTrace(len(paid.items), paid.effort, paid.run)
                 authoring.reused += 1
             else:
                 reserved = await purse.reserve(author.most(query)) if purse else 0.0
@@ -89,10 +95,14 @@ async def write_checklists(
 
 
 async def share_checklist(
-    author: SharedAuthor, queries: Sequence[Query], desk: Desk, *, advance: Callable[[], None]
-) -> Authoring:
+    author: SharedAuthor,
+    queries: Sequence[Query],
+    desk: AuthorContext,
+    *,
+    advance: Callable[[], None],
+) -> AuthoredChecklists:
     """Return one and the same checklist for every query; none when it could not be finished."""
-    authoring = Authoring()
+    authoring = AuthoredChecklists()
     there = author.foresee(desk.known) is None
     if not there:
         await author.prepare()
@@ -105,7 +115,9 @@ async def share_checklist(
     return authoring
 
 
-def _settle(purse: Purse, reserved: float, authoring: Authoring, author: Author) -> None:
+def _settle(
+    purse: PricedBudget, reserved: float, authoring: AuthoredChecklists, author: Author
+) -> None:
     told, authoring.usage = author.usage - authoring.usage, author.usage
     lost, authoring.lost = author.lost - authoring.lost, author.lost
     purse.settle(reserved, told, untold=lost + (0 if told.prompt_tokens else 1))
@@ -115,7 +127,7 @@ async def _write_one(
     author: Author,
     query: Query,
     key: bytes,
-    authoring: Authoring,
+    authoring: AuthoredChecklists,
     record: Record | None,
     run: str | None,
 ) -> None:
@@ -126,11 +138,11 @@ async def _write_one(
         authoring.failures[query.id] = error.message
         if traced:
             effort = traced.effort(query.id)
-            authoring.traces[query.id] = Trace(None, effort, run, error.message)
+            authoring.traces[query.id] = AuthoringTrace(None, effort, run, error.message)
         return
     effort = traced.effort(query.id) if traced else None
     if record is not None:
         record(key, checklist, effort)
     authoring.checklists[query.id] = checklist
     if traced:
-        authoring.traces[query.id] = Trace(len(checklist.items), effort, run)
+        authoring.traces[query.id] = AuthoringTrace(len(checklist.items), effort, run)

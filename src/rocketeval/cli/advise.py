@@ -9,16 +9,15 @@ from pathlib import Path
 import click
 import orjson
 
-from rocketeval.certainty.advise import Advice, Wanted
-from rocketeval.cli.next_step import Typed
-from rocketeval.cli.options import LEVEL, with_run
+from rocketeval.cli.options import LEVEL, describe_choice, same_choice, with_choice, with_run
 from rocketeval.cli.output import Output, with_output
-from rocketeval.cli.target import same_choice, told, with_choice
-from rocketeval.cli.words import near, printable
+from rocketeval.cli.run import Typed
+from rocketeval.cli.text import near, printable
+from rocketeval.compare.labeling import Advice, WantedLabel
+from rocketeval.compare.stage import LabelScope
 from rocketeval.errors import ConfigError
-from rocketeval.names import counted
 from rocketeval.pipeline import Run
-from rocketeval.stages.certainty import Choice
+from rocketeval.text import count_of
 
 STDOUT = "-"
 AFTERWARDS = "Once they are labelled: `rocketeval estimate`, with the same options."
@@ -42,7 +41,7 @@ AFTERWARDS = "Once they are labelled: `rocketeval estimate`, with the same optio
 @with_output
 def command(
     run: Run,
-    choice: Choice,
+    choice: LabelScope,
     more: int,
     out: str | None,
     force: bool,
@@ -82,12 +81,14 @@ def _refuse_to_overwrite(path: Path, force: bool) -> None:
         )
 
 
-def _lines(wanted: tuple[Wanted, ...]) -> bytes:
+def _lines(wanted: tuple[WantedLabel, ...]) -> bytes:
     return b"".join(orjson.dumps(asdict(row)) + b"\n" for row in wanted)
 
 
-def _show(advice: Advice, choice: Choice, typed: Typed, out: str | None) -> None:
-    who = ", ".join(told(name, advice.target.against) for name in advice.target.candidates)
+def _show(advice: Advice, choice: LabelScope, typed: Typed, out: str | None) -> None:
+    who = ", ".join(
+        describe_choice(name, advice.target.against) for name in advice.target.candidates
+    )
     click.echo(f"Mean label of {who}: {advice.labelled} of {advice.queries} queries are labelled")
     click.echo(f"{'labelled':>8}   {'width with scores':>17}   {'labels alone':>12}")
     for forecast in advice.forecasts:
@@ -99,8 +100,8 @@ def _show(advice: Advice, choice: Choice, typed: Typed, out: str | None) -> None
         click.echo("Too few labels to know: assumes labels spread like scores, correlation 0.5.")
     click.echo(f"Expected widths of {advice.level:.0%} intervals.")
     queries = len({row.query_id for row in advice.wanted})
-    labels = counted(len(advice.wanted), "label", "labels")
-    chosen = f"{labels} on {counted(queries, 'query', 'queries')}"
+    labels = count_of(len(advice.wanted), "label", "labels")
+    chosen = f"{labels} on {count_of(queries, 'query', 'queries')}"
     if not advice.wanted:
         click.echo("Every query is labelled.")
     elif out is None:

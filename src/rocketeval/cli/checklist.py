@@ -1,25 +1,88 @@
-"""`rocketeval checklist`"""
+"""`rocketeval checklist`
+
+How a checklist came about, as a table: where its questions are from and what became of them.
+What an author's lists were refused for, in a line.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import click
+from rich.text import Text
 
-from rocketeval.cli.drive import INCOMPLETE, drive
+from rocketeval.checklists.export import check_export_path, export_checklists, without_about
 from rocketeval.cli.missing import unknown_in_words
 from rocketeval.cli.options import with_settings
 from rocketeval.cli.output import Output, with_output
 from rocketeval.cli.progress import make_observer
-from rocketeval.cli.show_composition import show_composition
-from rocketeval.cli.show_refusals import told_refusals
-from rocketeval.cli.words import printable, shown_path
+from rocketeval.cli.run_with_signals import INCOMPLETE, run_with_signals
+from rocketeval.cli.tables import make_console, make_table
+from rocketeval.cli.text import printable, shown_path
 from rocketeval.config import RunConfig
 from rocketeval.pipeline import Run
-from rocketeval.stages.checklist_sheet import export_checklists, without_about
-from rocketeval.stages.sheet_place import check_place
+from rocketeval.text import count_of
+
+_WHY = {
+    "duplicate": "the same words",
+    "alignment": "yes not better",
+    "dimension": "other dimension",
+    "redundancy": "redundant",
+}
+"""Reasons as the table heads them; a reason that nothing was dropped for gets no column."""
+
+
+def show_composition(composition: Mapping[str, Any]) -> None:
+    """Print a row for every sub-dimension, and all of them together."""
+    rows = composition["counts"]
+    dropped = {
+        why: sum(row["dropped"][why] for row in rows)
+        for why in _WHY
+        if any(row["dropped"][why] for row in rows)
+    }
+    table = make_table("Questions by sub-dimension")
+    table.add_column("dimension", overflow="fold")
+    table.add_column("sub-dimension", overflow="fold")
+    for title in ("seeds", "diversified", "elaborated", *(_WHY[why] for why in dropped), "kept"):
+        table.add_column(title, justify="right")
+    for row in rows:
+        out = [_figure(row["dropped"][why]) for why in dropped]
+        names = (Text(printable(row[name])) for name in ("dimension", "sub_dimension"))
+        brought = (_figure(row[name]) for name in ("seeds", "diversified", "elaborated"))
+        table.add_row(*names, *brought, *out, _figure(row["kept"]))
+    sums = (sum(row[name] for row in rows) for name in ("seeds", "diversified", "elaborated"))
+    kept = sum(row["kept"] for row in rows)
+    table.add_row("all", "", *map(_figure, sums), *map(_figure, dropped.values()), _figure(kept))
+    make_console().print(table)
+    if composition["steps"]:
+        asked = count_of(composition["steps"], "step", "steps")
+        click.echo(f"{asked} of the author, {composition['reused_steps']:,} paid for earlier")
+
+
+def _figure(number: int) -> str:
+    return f"{number:,}" if number else "-"
+
+
+SHOWN_MISTAKES = 4
+
+
+def told_refusals(refusals: Mapping[str, Any], *, steps: bool) -> Iterator[str]:
+    """Yield how many lists were refused at first and the most frequent mistakes, in words."""
+    one, many = ("step", "steps") if steps else ("list", "lists")
+    if refusals["refused_at_first"]:
+        mistakes = [
+            f"{printable(mistake)} ({times:,})" for mistake, times in refusals["mistakes"].items()
+        ]
+        others = len(mistakes) - SHOWN_MISTAKES
+        shown = ", ".join(mistakes[:SHOWN_MISTAKES])
+        more = f", and {count_of(others, 'other', 'others')}" if others > 0 else ""
+        of = count_of(refusals["lists"], one, many)
+        yield f"{refusals['refused_at_first']:,} of {of} refused at first: {shown}{more}"
+    if refusals["untold"]:
+        untold = count_of(refusals["untold"], one, many)
+        yield f"{untold} paid for by an earlier version, which did not keep what was refused"
 
 
 @click.command()
@@ -44,9 +107,9 @@ def command(settings: RunConfig, export: Path | None, force: bool, output: Outpu
     """
     if export is not None:
         config_file = click.get_current_context().params["config"]
-        check_place(export, force=force, config=settings, config_file=config_file)
+        check_export_path(export, force=force, config=settings, config_file=config_file)
     run = Run(settings, observer=make_observer(settings, quiet=output.quiet))
-    facts = drive(run, run.to_checklists)
+    facts = run_with_signals(run, run.to_checklists)
     path = run.store.inputs.folder / "checklists.jsonl"
     if export is not None:
         export_checklists(run.store, export, force=force)

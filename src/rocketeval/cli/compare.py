@@ -7,19 +7,19 @@ from collections.abc import Iterator
 
 import click
 
-from rocketeval.certainty.compare import Comparison, Verdict
-from rocketeval.certainty.power import POWER
 from rocketeval.cli.options import LEVEL, with_run
 from rocketeval.cli.output import Output, with_output
 from rocketeval.cli.tables import show_pairs
-from rocketeval.cli.words import chance, printable
-from rocketeval.names import counted
+from rocketeval.cli.text import chance, printable
+from rocketeval.compare.pair import Comparison, ComparisonVerdict
 from rocketeval.pipeline import Run
 from rocketeval.records import Interval
+from rocketeval.stats.permutation import POWER
+from rocketeval.text import count_of
 
 GATE_FAILED = 7
 """Exit code: the comparison is what --fail-if names."""
-COLOURS = {Verdict.BETTER: "green", Verdict.WORSE: "red"}
+COLOURS = {ComparisonVerdict.BETTER: "green", ComparisonVerdict.WORSE: "red"}
 
 
 @click.command()
@@ -79,8 +79,8 @@ def _fails(found: Comparison, fail_if: str) -> bool:
         # An unknown bound (NaN) is no proof, and fails.
         return not found.effect.low >= -(found.min_effect or 0.0)
     failing = {
-        "worse": found.verdict is Verdict.WORSE,
-        "not-better": found.verdict is not Verdict.BETTER,
+        "worse": found.verdict is ComparisonVerdict.WORSE,
+        "not-better": found.verdict is not ComparisonVerdict.BETTER,
     }
     return failing.get(fail_if, False)
 
@@ -94,14 +94,14 @@ def _show(found: Comparison) -> None:
 
 def _lines(found: Comparison) -> Iterator[tuple[str, str]]:
     yield "difference", f"{_effect(found.effect)} in mean score, {chance(found.p_value)}"
-    both = counted(found.queries, "query", "queries")
+    both = count_of(found.queries, "query", "queries")
     left_out = f", {found.missing:,} left out for want of a score" if found.missing else ""
     yield "queries", f"{both} with both scores{left_out}"
     outcome = f"{found.wins} won, {found.ties} tied, {found.losses} lost"
     yield "outcome", f"{outcome} (a tie is closer than {found.tie_margin:g})"
     if math.isnan(found.effect.low):
         yield "", "Too few queries for an interval: they prove nothing either way."
-    elif found.verdict is Verdict.UNKNOWN:
+    elif found.verdict is ComparisonVerdict.UNKNOWN:
         yield "needed", _needed(found)
     if not math.isnan(found.detectable):
         least = f"{_rounded(found.detectable)} or more"

@@ -1,27 +1,96 @@
-"""`rocketeval doctor`"""
+"""`rocketeval doctor`
+
+How an examination of a judge looks in a terminal.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import os
+import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import click
+from rich.table import Table
+from rich.text import Text
 
 from rocketeval.cli.options import DEFAULT_CONFIG
 from rocketeval.cli.output import Output, with_output
 from rocketeval.cli.progress import make_observer
-from rocketeval.cli.show_examination import show_examination
+from rocketeval.cli.progress_text import marks_for
+from rocketeval.cli.tables import make_console
+from rocketeval.cli.text import printable
 from rocketeval.config import JudgeConfig, RunConfig, load_config, parse_options
-from rocketeval.doctor.examination import Examination, Verdict
-from rocketeval.doctor.examine import examine
-from rocketeval.engines.base import create_engine
+from rocketeval.doctor.examine import DoctorVerdict, Examination, examine
+from rocketeval.engines.base import EngineFinding, create_engine
+from rocketeval.engines.openai_http import base_url
 from rocketeval.errors import EngineError, Stopped
-from rocketeval.grading.judge import grading_prompt
-from rocketeval.observing import Observer
-from rocketeval.prices import with_prices
+from rocketeval.grading.loop import grading_prompt
+from rocketeval.observer import Observer
+from rocketeval.prices import money, shown_money, with_prices
+from rocketeval.text import count_of
+
+STYLES = {"good": "green", "note": "yellow", "bad": "red"}
+VERDICT_STYLES = {
+    DoctorVerdict.READY: "green",
+    DoctorVerdict.CARE: "yellow",
+    DoctorVerdict.UNUSABLE: "red",
+}
+
+
+def show_examination(examination: Examination, settings: JudgeConfig) -> None:
+    """Print a line per finding, then the verdict and what the examination cost."""
+    console = make_console()
+    known = marks_for(sys.stdout.encoding)
+    marks = {"good": known.good, "note": "!", "bad": known.bad}
+    console.print(Text(printable(f"Judge {settings.model}{_where(settings)}"), style="bold"))
+    table = Table(box=None, show_header=False, pad_edge=False)
+    table.add_column(no_wrap=True)
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    for finding in examination.findings:
+        mark = Text(marks[finding.level], style=STYLES[finding.level])
+        table.add_row(mark, Text(printable(finding.name)), _told(finding, known.arrow))
+    console.print(table)
+    console.print(_verdict(examination))
+    if examination.usage.requests:
+        console.print(_cost(examination, settings), style="dim", highlight=False, markup=False)
+
+
+def _told(finding: EngineFinding, arrow: str) -> Text:
+    told = Text(printable(finding.told), style="red" if finding.level == "bad" else "")
+    if finding.advice:
+        told.append(f"\n{arrow} {printable(finding.advice)}", style="dim")
+    return told
+
+
+def _verdict(examination: Examination) -> Text:
+    verdict = examination.verdict
+    names = ", ".join(printable(finding.name.strip()) for finding in examination.reasons)
+    reasons = f" ({names})" if names else ""
+    return Text(f"Verdict: {verdict}{reasons}", style=f"bold {VERDICT_STYLES[verdict]}")
+
+
+def _cost(examination: Examination, settings: JudgeConfig) -> str:
+    usage, price = examination.usage, settings.price
+    parts = [
+        count_of(usage.requests, "request", "requests"),
+        f"{usage.prompt_tokens:,} prompt tokens",
+    ]
+    if price is not None:
+        parts.append(shown_money(money(usage, price), price.currency))
+    asked = ", ".join(parts)
+    judge = examination.fingerprint
+    digest = f" Judge {judge.digest.hex()[:12]}." if judge else ""
+    return f"Asked {asked} (the probe not counted), {examination.seconds:.1f} s in all.{digest}"
+
+
+def _where(settings: JudgeConfig) -> str:
+    at = f" at {base_url(settings)}" if settings.engine == "openai" else ""
+    return f"{at} (engine {settings.engine})"
+
 
 PATIENCE = 20.0
 """Seconds to retry one request: a person is waiting."""
@@ -69,7 +138,7 @@ def command(
     output.give(
         examination.to_json(settings.price), lambda: show_examination(examination, settings)
     )
-    return EngineError.exit_code if examination.verdict is Verdict.UNUSABLE else 0
+    return EngineError.exit_code if examination.verdict is DoctorVerdict.UNUSABLE else 0
 
 
 async def _examine(settings: JudgeConfig, observer: Observer, *, quick: bool) -> Examination:

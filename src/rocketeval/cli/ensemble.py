@@ -8,15 +8,14 @@ from pathlib import Path
 import click
 from rich.text import Text
 
-from rocketeval.audit.correlation import Coefficient
 from rocketeval.cli.output import Output, with_output
-from rocketeval.cli.show_ranking import show_ranking
+from rocketeval.cli.rank import show_ranking
 from rocketeval.cli.tables import figure, make_console, make_table, share
-from rocketeval.cli.words import printable, shown_path
-from rocketeval.names import counted, listed
-from rocketeval.ranking.ensemble import Missing
-from rocketeval.stages.ensemble import Ensemble, make_ensemble, save_ensemble
-from rocketeval.stages.judged_runs import JudgedRun, open_run
+from rocketeval.cli.text import printable, shown_path
+from rocketeval.judges.ensemble import Ensemble, make_ensemble, save_ensemble
+from rocketeval.judges.runs import JudgedRun, Missing, open_run
+from rocketeval.stats.correlation import Coefficient
+from rocketeval.text import count_of, join_words
 
 
 @click.command()
@@ -59,7 +58,7 @@ def _show(found: Ensemble, opened: Sequence[JudgedRun], out: Path) -> None:
     _show_left_out(found)
     others = [run for run in opened if run.config.ranking != settings]
     if others:
-        names = listed((shown_path(run.store.path) for run in others), most=5)
+        names = join_words((shown_path(run.store.path) for run in others), most=5)
         first = shown_path(opened[0].store.path)
         click.echo(f"Ranking settings are those of {first}; others: {names}")
     click.echo(f"Written: {shown_path(out)}")
@@ -108,16 +107,16 @@ def _coefficient(found: Coefficient | None) -> str:
 def _show_left_out(found: Ensemble) -> None:
     """Print what the ensemble does not rest on."""
     if found.queries_left_out:
-        queries = counted(found.queries_left_out, "query", "queries")
+        queries = count_of(found.queries_left_out, "query", "queries")
         click.echo(f"{queries} left out: not in every run")
     if found.candidates_left_out:
-        names = printable(listed(found.candidates_left_out, most=10))
+        names = printable(join_words(found.candidates_left_out, most=10))
         click.echo(f"Candidates left out, not in every run: {names}")
     if found.partly_scored:
-        responses = counted(found.partly_scored, "response", "responses")
+        responses = count_of(found.partly_scored, "response", "responses")
         click.echo(f"{responses} scored by some judges only: {_MISSING[found.missing]}")
     if found.refused.votes:
-        votes = counted(found.refused.votes, "vote", "votes")
+        votes = count_of(found.refused.votes, "vote", "votes")
         click.echo(f"{votes} refused: a run's scorer was fitted to them")
 
 

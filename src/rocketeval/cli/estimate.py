@@ -7,14 +7,13 @@ import math
 import click
 from rich.text import Text
 
-from rocketeval.certainty.prediction_powered import FEWEST_LABELS
-from rocketeval.cli.options import LEVEL, with_run
+from rocketeval.cli.options import LEVEL, describe_choice, with_choice, with_run
 from rocketeval.cli.output import Output, with_output
 from rocketeval.cli.tables import figure, make_console, make_table
-from rocketeval.cli.target import told, with_choice
-from rocketeval.names import counted
+from rocketeval.compare.stage import Estimates, LabelScope
 from rocketeval.pipeline import Run
-from rocketeval.stages.certainty import Choice, Estimates
+from rocketeval.stats.prediction_powered import FEWEST_LABELS
+from rocketeval.text import count_of
 
 
 @click.command()
@@ -22,7 +21,7 @@ from rocketeval.stages.certainty import Choice, Estimates
 @with_choice(strata=1)
 @LEVEL
 @with_output
-def command(run: Run, choice: Choice, level: float, output: Output) -> None:
+def command(run: Run, choice: LabelScope, level: float, output: Output) -> None:
     """Estimate mean labels in CONFIG's run from a few labels and all scores.
 
     Scores are biased, labels are few. Together they give the mean label over queries like these
@@ -48,7 +47,7 @@ def _show(found: Estimates, level: float) -> None:
         table.add_column(title, justify="right", no_wrap=True)
     for row in found.rows:
         table.add_row(
-            Text(told(row.candidate, row.against)),
+            Text(describe_choice(row.candidate, row.against)),
             f"{row.labelled} of {row.queries}",
             figure(row.with_scores, ".2f"),
             figure(row.labels_only, ".2f"),
@@ -75,9 +74,9 @@ def _known(value: float, digits: str) -> str:
 
 
 def _notes(found: Estimates) -> list[str]:
-    unlabelled = counted(found.half_labelled, "query has", "queries have")
-    unscored = counted(found.without_score, "labelled response has", "labelled responses have")
-    foreign = counted(found.not_in_run, "labelled response is", "labelled responses are")
+    unlabelled = count_of(found.half_labelled, "query has", "queries have")
+    unscored = count_of(found.without_score, "labelled response has", "labelled responses have")
+    foreign = count_of(found.not_in_run, "labelled response is", "labelled responses are")
     notes = {
         f"{unlabelled} a label of one side only: not used.": found.half_labelled,
         f"{unscored} no score: not used.": found.without_score,

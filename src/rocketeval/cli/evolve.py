@@ -1,22 +1,333 @@
-"""`rocketeval evolve`"""
+"""`rocketeval evolve`
+
+What `rocketeval evolve` prints: rounds, figures, experts, perspectives, confidence and cost.
+What `rocketeval evolve` prints of the evaluator: figures, experts, perspectives, costs.
+"""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import click
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
 
-from rocketeval.cli.drive import INCOMPLETE, drive
-from rocketeval.cli.next_step import NextStep, Typed
 from rocketeval.cli.options import with_settings
 from rocketeval.cli.output import Output, with_output
 from rocketeval.cli.progress import make_observer
-from rocketeval.cli.show_evolve import show_evolution
-from rocketeval.cli.tables import show_pairs, show_whole
-from rocketeval.cli.words import near
+from rocketeval.cli.run import NextStep, Typed
+from rocketeval.cli.run_with_signals import INCOMPLETE, run_with_signals
+from rocketeval.cli.tables import figure, make_console, make_table, share, show_pairs, show_whole
+from rocketeval.cli.text import clock, near, printable
 from rocketeval.config import RunConfig
+from rocketeval.evolve.describe import DescribedExpert, DescribedPerspective
+from rocketeval.evolve.history import OutOfFoldFigure, Round
+from rocketeval.evolve.perspective import PerspectiveKind, PerspectiveOrigin
+from rocketeval.evolve.result import (
+    CaseCost,
+    EvaluatorCost,
+    Evolution,
+    HeldOutFigures,
+    PoolFacts,
+    VerdictConfidence,
+)
 from rocketeval.pipeline import Run
-from rocketeval.stages.evolve.evolution import Evolution
+from rocketeval.prices import shown_money
+from rocketeval.records import Interval
+from rocketeval.text import count_of, join_words
+
+TOP = 12
+"""Perspectives that are shown; all are in the pool."""
+WATCHED = 3
+"""Perspectives that are named of what an expert looks at."""
+MOST_CASES = 3
+MEASURES = {"accuracy": "accuracy", "rho": "rank correlation"}
+
+
+def show_evaluator(console: Console, found: Evolution) -> None:
+    """Print how good it is, what it looks at, how sure it is and what it costs."""
+    _show_figures(console, found.figures)
+    say(console, f"The evaluator, with experts: {found.worth.words}")
+    _show_experts(console, found)
+    _show_perspectives(console, found)
+    if found.confidence is not None:
+        _show_confidence(console, found.confidence, found.held_out.cases)
+    _show_cost(console, found.cost)
+
+
+def say(console: Console, sentence: str) -> None:
+    """Print a sentence as it is, whatever it quotes."""
+    console.print(printable(sentence), markup=False, highlight=False)
+
+
+def _show_figures(console: Console, found: HeldOutFigures) -> None:
+    over = f"{found.cases:,} held-out cases of {count_of(found.queries, 'query', 'queries')}"
+    measure = MEASURES[found.measure]
+    paired = found.measure == "accuracy"
+    first = make_table(f"On {over}" + (", in percent" if paired else ""))
+    _columns(first, measure, "to without experts")
+    shown = share if paired else _plain
+    for arm in found.arms:
+        first.add_row(_text(arm.name), shown(arm.figures[found.measure]), shown(arm.gain))
+    console.print(first)
+    others = {"f1": "macro-F1", "rho": "rho", "tau": "tau", "mse": "MSE"}
+    names = [name for name in others if name != found.measure and name in found.arms[0].figures]
+    second = make_table("Other figures of the same verdicts")
+    _columns(second, *(others[name] for name in names))
+    for arm in found.arms:
+        second.add_row(_text(arm.name), *(_plain(arm.figures[name]) for name in names))
+    console.print(second)
+    say(console, f"The single prompt asks: {found.overall}")
+
+
+def _show_experts(console: Console, found: Evolution) -> None:
+    experts = found.evaluator["experts"]
+    chosen = ", ".join(map(str, found.figures.experts))
+    many = count_of(len(experts), "expert", "experts")
+    say(console, f"{many}; folds of the held-out cases chose {chosen}.")
+    texts = {each["id"]: each["text"] for each in found.evaluator["perspectives"]}
+    about = [
+        each for each in found.evaluator["perspectives"] if each["kind"] == PerspectiveKind.RESPONSE
+    ]
+    if len(experts) > 1:
+        for expert in experts:
+            say(console, _expert(expert, about, texts))
+
+
+def _expert(
+    expert: DescribedExpert, about: Sequence[DescribedPerspective], texts: Mapping[str, str]
+) -> str:
+    traits = [
+        f"{texts[each['perspective']]} yes of {each['share']:.0%} ({each['usual']:.0%} of all)"
+        for each in expert["traits"]
+        if each["share"] is not None and each["usual"] is not None
+    ]
+    order = sorted(range(len(about)), key=lambda place: -expert["attention"][place])
+    looks = [f"{about[place]['text']} {expert['attention'][place]:.0%}" for place in order]
+    cases = "" if expert["size"] is None else f" ({expert['size']:,.0f} cases)"
+    told = f"  expert {expert['index'] + 1}{cases} judges queries by: {'; '.join(traits) or 'any'}"
+    return f"{told}. It looks at: {'; '.join(looks[:WATCHED])}."
+
+
+def _show_perspectives(console: Console, found: Evolution) -> None:
+    every = sorted(found.evaluator["perspectives"], key=lambda each: -(each["importance"] or 0.0))
+    mixed = len({each["form"] for each in every if each["kind"] == PerspectiveKind.RESPONSE}) > 1
+    by_kind = {kind: [each for each in every if each["kind"] == kind] for kind in PerspectiveKind}
+    for kind, title in (
+        (PerspectiveKind.RESPONSE, "about responses"),
+        (PerspectiveKind.QUERY, "about queries"),
+    ):
+        own = by_kind[kind]
+        if not own:
+            continue
+        count = count_of(len(own), "perspective", "perspectives")
+        table = make_table(f"{count} {title}, the most important first")
+        told = mixed and kind is PerspectiveKind.RESPONSE
+        for name in ("share", "stable", "origin", *(("answer",) if told else ()), "round"):
+            words = name in ("origin", "answer")
+            table.add_column(name, justify="left" if words else "right", no_wrap=True)
+        table.add_column("question", overflow="fold")
+        for each in own[:TOP]:
+            table.add_row(
+                _percent(each["importance"]),
+                _percent(each["stability"]),
+                each["origin"],
+                *((each["form"],) if told else ()),
+                str(each["round"]),
+                _text(each["text"]),
+            )
+        console.print(table)
+        if len(own) > TOP:
+            say(console, f"and {len(own) - TOP:,} more, in the pool")
+
+
+def _show_confidence(console: Console, found: VerdictConfidence, cases: int) -> None:
+    table = make_table("How sure it is of a held-out pair, and how often it is right")
+    for name in ("confidence", "cases", "of all", "right, in percent"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for row in found.rows:
+        above = f">= {row.threshold:.2f}" if row.threshold else "all"
+        table.add_row(above, f"{row.cases:,}", f"{row.coverage:.0%}", share(row.accuracy))
+    console.print(table)
+    if found.threshold is None:
+        say(console, "No confidence is high enough to rely on: let a person look at every case.")
+    elif not found.to_person:
+        right = f"{found.target:.0%} of all cases"
+        say(console, f"It is right in {right} at least: for that, none has to go to a person.")
+    else:
+        names = join_words(found.to_person, most=MOST_CASES)
+        some = f"{len(found.to_person):,} of {cases:,}"
+        say(
+            console,
+            f"To be right in {found.target:.0%} of what it decides, cases with a confidence below "
+            f"{found.threshold:.2f} go to a person: {some} ({names}).",
+        )
+
+
+def _show_cost(console: Console, cost: EvaluatorCost) -> None:
+    table = make_table(
+        f"What a {cost.case} costs with {count_of(cost.about_responses, 'question', 'questions')} "
+        f"about responses and {cost.about_queries:,} about the query"
+    )
+    table.add_column("", no_wrap=True)
+    priced = cost.alone.money is not None
+    for name in ("calls", "prompt tokens", *(("money",) if priced else ())):
+        table.add_column(name, justify="right", no_wrap=True)
+    rows = (
+        (f"a {cost.case} alone", cost.alone),
+        ("on this benchmark", cost.here),
+        ("a single prompt", cost.single),
+    )
+    for name, load in rows:
+        table.add_row(name, *_load_cells(load, cost.currency))
+    console.print(table)
+
+
+def _load_cells(load: CaseCost, currency: str) -> list[str]:
+    tokens = "-" if load.prompt_tokens is None else f"{load.prompt_tokens:,.0f}"
+    money = () if load.money is None else (shown_money(load.money, currency),)
+    return [f"{load.calls:,.1f}", tokens, *money]
+
+
+def _plain(found: Interval) -> str:
+    if math.isnan(found.value):
+        return "-"
+    # Three figures that all reach below zero still fit 80 columns with the shorter joint.
+    return figure(found, ".2f").replace(" to ", "..")
+
+
+def _percent(value: float | None) -> str:
+    return "-" if value is None else f"{value:.0%}"
+
+
+def _columns(table: Table, *names: str) -> None:
+    table.add_column("", overflow="fold")
+    for name in names:
+        table.add_column(name, justify="right", no_wrap=True)
+
+
+def _text(text: str) -> Text:
+    return Text(printable(text))
+
+
+ROUND_COLUMNS = (
+    "round",
+    "mistakes",
+    "new",
+    "dropped",
+    "kept",
+    "after",
+    "questions\n+ requests",
+    "time",
+)
+
+
+def show_evolution(found: Evolution) -> None:
+    """Print everything an evolution found, but where its files are."""
+    console = make_console()
+    _show_split(console, found)
+    _show_rounds(console, found)
+    show_evaluator(console, found)
+    _show_spent(console, found.spent)
+    if found.missing:
+        some = count_of(found.missing, "answer is", "answers are")
+        say(console, f"{some} missing; the usual answer to the same question stands for each.")
+    if found.failed:
+        some = count_of(found.failed, "prompt", "prompts")
+        say(console, f"{some} could not be answered; run it again to retry.")
+
+
+def _show_split(console: Console, found: Evolution) -> None:
+    one = "pair" if found.gold == "votes" else "response"
+    seen, held_out = (
+        f"{count_of(part.cases, one, one + 's')} of {count_of(part.queries, 'query', 'queries')}"
+        for part in (found.seen, found.held_out)
+    )
+    say(console, f"Learned from {found.gold}. Seen: {seen}; held out: {held_out}.")
+    pool = found.pool
+    origins = ", ".join(f"{count:,} {origin}" for origin, count in pool.by_origin.items())
+    say(console, f"Pool: {count_of(pool.size, 'perspective', 'perspectives')} ({origins}).")
+    if pool.people:
+        new = f", {pool.new_people:,} of them since the last command" if pool.new_people else ""
+        say(console, f"People added {pool.people:,}{new}.")
+        used = sum(
+            each["origin"] == PerspectiveOrigin.PERSON for each in found.evaluator["perspectives"]
+        )
+        say(console, f"Of what people added, {used:,} earned a place in the evaluator.")
+        _show_late_people(console, pool)
+    if pool.waiting:
+        some = count_of(pool.waiting, "more was", "more were")
+        say(console, f"{some} added too late for this command: the next one goes on with all.")
+    if pool.refused:
+        say(console, f"Of the guidelines, not taken: {join_words(pool.refused, most=3)}.")
+
+
+def _show_late_people(console: Console, pool: PoolFacts) -> None:
+    if pool.elsewhere:
+        some = f"{pool.elsewhere:,} of them"
+        say(console, f"{some} came with the number of a round that this run has not done.")
+    late = pool.people - pool.people_before_figures
+    if late > 0:
+        some = "was" if late == 1 else "were"
+        say(
+            console,
+            f"{late:,} of them {some} added after held-out figures were first shown: if anybody "
+            "looked at held-out cases for that, the figures below are flattered.",
+        )
+
+
+def _show_rounds(console: Console, found: Evolution) -> None:
+    measure = MEASURES[found.figures.measure]
+    say(console, f"Beginning: {measure} {_measured(found.beginning)} on the seen cases.")
+    if found.rounds:
+        table = make_table(f"Rounds ({measure} on the seen cases, out of fold)")
+        for name in ROUND_COLUMNS:
+            table.add_column(name, justify="right", no_wrap=True)
+        for done in found.rounds:
+            table.add_row(*_round_cells(done))
+        console.print(table)
+        say(console, "Questions are those to the judge, requests those to the optimizer.")
+        say(console, "A little flattered: settings are chosen on all seen queries.")
+        for done in found.rounds:
+            for name, reason in done.failed.items():
+                say(console, f"The optimizer brought nothing ({name}): {reason}")
+    whose = f"after round {found.best_round}" if found.best_round else "of the beginning"
+    say(console, f"No further round: {found.stopped}. Validation is best with the pool {whose}.")
+
+
+def _round_cells(done: Round) -> list[str]:
+    return [
+        str(done.round),
+        f"{done.mistakes:,}",
+        f"{sum(done.proposed.values()):,}",
+        f"{sum(done.dropped.values()):,}",
+        f"{len(done.kept):,} of {done.pool:,}",
+        _measured(done.after),
+        f"{done.judge.get('questions', done.judge['requests']):,} + {done.optimizer['requests']:,}",
+        clock(done.seconds),
+    ]
+
+
+def _show_spent(console: Console, spent: Mapping[str, Mapping[str, Any]]) -> None:
+    parts = []
+    for who, used in spent.items():
+        if not used["requests"]:
+            continue
+        cost = used["cost"]
+        money = "" if cost is None else f", {shown_money(cost, used['currency'])}"
+        tokens = used["prompt_tokens"] + used["completion_tokens"]
+        asked = f"{used['questions']:,} questions in " if "questions" in used else ""
+        parts.append(f"{who} {asked}{used['requests']:,} requests, {tokens:,} tokens{money}")
+    say(console, f"Over all commands: {'; '.join(parts) or 'nothing was asked'}.")
+
+
+def _measured(found: OutOfFoldFigure) -> str:
+    return f"{found.value:.3f} +- {found.error:.3f}"
+
 
 TITLES = 11
 """Columns before a path."""
@@ -53,7 +364,7 @@ def command(settings: RunConfig, rounds: int | None, out: Path | None, output: O
         evolve = settings.evolve.model_copy(update={"rounds": rounds})
         settings = settings.model_copy(update={"evolve": evolve})
     run = Run(settings, observer=make_observer(settings, quiet=output.quiet))
-    found = drive(run, lambda: run.evolve(out))
+    found = run_with_signals(run, lambda: run.evolve(out))
     step = next_step(found, Typed.now(settings))
     output.give(found, lambda: _show(found, step))
     return INCOMPLETE if found.failed or found.missing else 0

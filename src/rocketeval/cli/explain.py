@@ -1,18 +1,250 @@
-"""`rocketeval explain`"""
+"""`rocketeval explain`
+
+What `rocketeval explain` prints: losses, strengths and items, traceable to a query.
+What candidates got in each group of items, as `rocketeval explain` prints it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from typing import TypeVar
 
 import click
+from rich.cells import cell_len
+from rich.text import Text
 
 from rocketeval.cli.options import with_run
 from rocketeval.cli.output import Output, with_output
-from rocketeval.cli.show_explanation import show_candidate, show_overview, show_query
-from rocketeval.explain.candidate import CandidateExplanation
+from rocketeval.cli.tables import figure, make_console, make_table, screen_width
+from rocketeval.cli.text import printable
+from rocketeval.explain.candidate import CandidateExplanation, CategoryGap, ItemGap
+from rocketeval.explain.groups import GroupMean, GroupScore
+from rocketeval.explain.items import ItemFigure
+from rocketeval.explain.stage import Explanation, QueryExplanation
 from rocketeval.pipeline import Run
-from rocketeval.stages.explain import Explanation, QueryExplanation
+from rocketeval.records import Interval
+from rocketeval.text import count_of
+
+_GAP, _FIGURE = 2, 4
+_LONGEST_GROUP = 40
+
+
+def show_groups(groups: Sequence[GroupScore], left_out: int = 0) -> None:
+    """Print a row a group and a column a candidate; nothing without groups."""
+    if not groups or not groups[0].candidates:
+        return
+    names = [printable(own.candidate) for own in groups[0].candidates]
+    taken_apart = {group.group for group in groups if group.whole}
+    titles = [printable(_title(group, taken_apart)) for group in groups]
+    lacking = sum(own.missing for group in groups if not group.whole for own in group.candidates)
+    heads, by_place = _heads(names, max(map(cell_len, titles)))
+    by = "candidate's place in the ranking" if by_place else "candidate"
+    table = make_table(f"Mean answer by group and {by}")
+    table.add_column("group", overflow="fold")
+    for head in heads:
+        table.add_column(Text(head), justify="right", no_wrap=True)
+    for title, group in zip(titles, groups, strict=True):
+        figures = map(_figure, group.candidates[: len(heads)])
+        table.add_row(Text(title, style="bold" if group.whole else ""), *figures)
+    console = make_console()
+    console.print(table)
+    for words in _words(len(names) - len(heads), left_out, lacking):
+        console.print(words, style="dim", highlight=False)
+
+
+def _heads(names: Sequence[str], longest_title: int) -> tuple[list[str], bool]:
+    """Return the columns' heads, as many as fit, and whether they are places, not names."""
+    width = screen_width()
+    if width is None:
+        return list(names), False
+    room = width - min(longest_title, _LONGEST_GROUP)
+    if sum(_GAP + max(_FIGURE, cell_len(name)) for name in names) <= room:
+        return list(names), False
+    most = max(1, room // (_GAP + _FIGURE))
+    return [str(place) for place in range(1, len(names) + 1)][:most], True
+
+
+def _words(candidates: int, groups: int, lacking: int) -> list[str]:
+    said = ["A response's mean over the group's items, then the mean over responses; from 0 to 1."]
+    if lacking:
+        some = count_of(lacking, "missing answer is", "missing answers are")
+        said.append(f"{some} left out; --json counts them.")
+    if candidates:
+        said.append(f"{count_of(candidates, 'more candidate', 'more candidates')}: see --json.")
+    if groups:
+        some = count_of(groups, "more group is", "more groups are")
+        said.append(f"{some} not summed up: see `rocketeval export --what groups`.")
+    return [*said, "--json has the intervals."]
+
+
+def _title(group: GroupScore, taken_apart: Collection[str]) -> str:
+    """Return a group's name; under its dimension, where that has a row, without it."""
+    if group.whole:
+        return f"{group.group} (all)"
+    if group.dimension not in taken_apart:
+        return group.group
+    return f"  {group.group.removeprefix(f'{group.dimension}: ')}"
+
+
+def _figure(own: GroupMean) -> str:
+    return "-" if own.mean is None else f"{own.mean.value:.2f}"
+
+
+def show_overview(found: Explanation) -> None:
+    """Print each candidate's points lost a query, its largest loss, and its means by group."""
+    table = make_table(f"Against up to {found.neighbours} neighbours in the ranking")
+    table.add_column("place", justify="right")
+    table.add_column("candidate", overflow="fold")
+    table.add_column("points lost a query", justify="right", no_wrap=True)
+    table.add_column("largest loss", overflow="fold")
+    for one in found.candidates:
+        worst = one.losses[0] if one.losses else None
+        table.add_row(
+            str(one.place),
+            Text(printable(one.candidate)),
+            figure(one.overall.points if one.overall else None, ".2f"),
+            Text(printable(_named(worst))) if worst else "-",
+        )
+    console = make_console()
+    console.print(table)
+    show_groups(found.groups, found.groups_left_out)
+    for why, count in sorted(found.dead.items()):
+        console.print(
+            f"{count:,} of {count_of(found.items, 'item', 'items')} tell no two responses apart: "
+            f"{why}",
+            highlight=False,
+        )
+    console.print(
+        "`rocketeval explain --candidate NAME` and `--query ID` say more.",
+        style="dim",
+        highlight=False,
+    )
+
+
+def show_candidate(found: CandidateExplanation) -> None:
+    """Print where a candidate loses and gains against its neighbours."""
+    console = make_console()
+    console.print(
+        printable(f"{found.candidate}, place {found.place} in the ranking")
+        + _overall(found.overall),
+        markup=False,
+        highlight=False,
+    )
+    if found.categories:
+        table = make_table("By category")
+        table.add_column("category", overflow="fold")
+        table.add_column("points lost a query", justify="right", no_wrap=True)
+        table.add_column("queries", justify="right")
+        for part in found.categories:
+            points = figure(part.points, ".2f")
+            table.add_row(Text(printable(str(part.category))), points, str(part.queries))
+        console.print(table)
+    for title, gaps, sign in (
+        ("Largest losses", found.losses, 1.0),
+        ("Largest strengths", found.strengths, -1.0),
+    ):
+        if gaps:
+            console.print(_gap_table(title, gaps, sign))
+        else:
+            console.print(f"{title}: none", highlight=False)
+    if found.not_compared:
+        console.print(
+            f"{count_of(found.not_compared, 'answer', 'answers')} of "
+            f"{found.compared + found.not_compared:,} could not be compared: missing, or without "
+            "a neighbour's beside it",
+            highlight=False,
+        )
+    console.print(
+        "yes: the judge's probability. One item is one observation and has no interval. "
+        "--json names the neighbours and judgments.",
+        style="dim",
+        highlight=False,
+    )
+
+
+def show_query(found: QueryExplanation) -> None:
+    """Print what each item of a query adds."""
+    learned = any(item.learned_weight is not None for item in found.items)
+    grouped = any(item.group is not None for item in found.items)
+    table = make_table("Items over " + count_of(found.responses, "response", "responses"))
+    table.add_column("item", justify="right")
+    table.add_column("weight", justify="right")
+    if learned:
+        table.add_column("equal", justify="right")
+    for name in ("mean yes", "lowest", "highest", "spread", "with score"):
+        table.add_column(name, justify="right")
+    if grouped:
+        table.add_column("group", overflow="fold")
+    table.add_column("question", overflow="fold")
+    table.add_column("")
+    for item in found.items:
+        weight = item.equal_weight if item.learned_weight is None else item.learned_weight
+        table.add_row(
+            str(item.item),
+            f"{weight:.2f}",
+            *([f"{item.equal_weight:.2f}"] if learned else []),
+            *map(_two_places, _figures(item)),
+            *([Text(printable(item.group or "-"))] if grouped else []),
+            Text(printable(item.text)),
+            Text(item.dead or "", style="yellow"),
+        )
+    console = make_console()
+    category = f" ({found.category})" if found.category else ""
+    console.print(printable(found.query_id + category), markup=False, highlight=False)
+    console.print(printable(found.text), markup=False, highlight=False, style="dim")
+    console.print(table)
+    console.print(
+        "spread: standard deviation of yes over the responses; with score: its correlation with "
+        "their scores.",
+        style="dim",
+        highlight=False,
+    )
+
+
+def _gap_table(title: str, gaps: Sequence[ItemGap], sign: float) -> object:
+    table = make_table(title)
+    for name in ("points", "yes", "neighbours", "weight", "score"):
+        table.add_column(name, justify="right")
+    table.add_column("query", overflow="fold")
+    table.add_column("item", justify="right")
+    table.add_column("question", overflow="fold")
+    for gap in gaps:
+        table.add_row(
+            f"{sign * gap.points:.2f}",
+            f"{gap.p_yes:.2f}",
+            f"{gap.neighbours_p_yes:.2f}",
+            f"{gap.weight:.2f}",
+            f"{gap.score:.2f}",
+            Text(printable(gap.query_id)),
+            str(gap.item),
+            Text(printable(gap.text)),
+        )
+    return table
+
+
+def _overall(found: CategoryGap | None) -> str:
+    if found is None:
+        return ": nothing to compare it with."
+    loses = found.points.value >= 0
+    value, low, high = found.points.value, found.points.low, found.points.high
+    points = found.points if loses else Interval(-value, -high, -low)
+    return (
+        f": {'loses' if loses else 'gains'} {figure(points, '.2f')} points a query against its "
+        f"neighbours, over {count_of(found.queries, 'query', 'queries')}"
+    )
+
+
+def _named(gap: ItemGap) -> str:
+    return f"{gap.points:.2f} on {gap.query_id}, item {gap.item}: {gap.text}"
+
+
+def _figures(item: ItemFigure) -> tuple[float | None, ...]:
+    return (item.mean, item.low, item.high, item.spread, item.discrimination)
+
+
+def _two_places(value: float | None) -> str:
+    return "-" if value is None else f"{value:.2f}"
+
 
 Record = TypeVar("Record", CandidateExplanation, QueryExplanation, Explanation)
 

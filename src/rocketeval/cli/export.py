@@ -12,15 +12,15 @@ from typing import BinaryIO, cast
 import click
 
 from rocketeval.cli.output import Output, with_output
-from rocketeval.cli.words import printable
+from rocketeval.cli.text import printable
 from rocketeval.config import load_config
-from rocketeval.exports.formats import FORMATS, WHATS, Request, make_request
-from rocketeval.names import counted, listed
-from rocketeval.stages.evaluate.given import as_graded
-from rocketeval.stages.export import export_run, export_stream
-from rocketeval.stages.export_place import Exported
-from rocketeval.stages.judged_runs import JudgedRun, open_run
+from rocketeval.evolve.apply_setup import as_graded
+from rocketeval.exports.folder import Exported
+from rocketeval.exports.formats import FORMATS, WHATS, ExportRequest, make_request
+from rocketeval.exports.stage import export_run, export_stream
+from rocketeval.judges.runs import JudgedRun, open_run
 from rocketeval.store.run import RunStore
+from rocketeval.text import count_of, join_words
 
 MOST_NAMES = 10
 
@@ -98,7 +98,7 @@ def _open(run: Path, name: str | None) -> JudgedRun:
     return JudgedRun(RunStore(config.run_path), config)
 
 
-def _print(store: RunStore, request: Request) -> Exported:
+def _print(store: RunStore, request: ExportRequest) -> Exported:
     stream: BinaryIO = sys.stdout.buffer
     if sys.stdout.isatty():
         stream = cast(BinaryIO, _Printable(stream))
@@ -130,7 +130,7 @@ class _Printable(io.RawIOBase):
 
 
 def _show(done: Exported, out: Path) -> None:
-    click.echo(f"Written: {printable(str(out))} ({counted(done.rows, 'row', 'rows')})")
+    click.echo(f"Written: {printable(str(out))} ({count_of(done.rows, 'row', 'rows')})")
     _tell(done, to_stderr=False)
 
 
@@ -142,5 +142,5 @@ def _tell(done: Exported, *, to_stderr: bool) -> None:
         click.echo(printable(note), err=to_stderr)
     if done.files:
         pairs = (f"{name!r} is {stem!r}" for name, stem in done.files.items())
-        names = printable(listed(pairs, most=MOST_NAMES))
+        names = printable(join_words(pairs, most=MOST_NAMES))
         click.echo(f"Names made into file names (all in export.json): {names}", err=to_stderr)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from rocketeval.cli.words import as_argument, shown_path
+from rocketeval.cli.text import as_argument, shown_path
 from rocketeval.errors import ConfigError
 
 PLACEHOLDER = "your-judge-model"

@@ -1,21 +1,299 @@
-"""`rocketeval lint`"""
+"""`rocketeval lint`
+
+`rocketeval lint --fix`: the author proposes other items for those that are flagged.
+What `rocketeval lint` prints: kinds of findings, then the worst items with what to do.
+What `rocketeval lint --fix` prints: old and new items, counts, cost, and what to do next.
+"""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Sequence
+from itertools import groupby
 from pathlib import Path
 
 import click
+import yaml
+from rich.text import Text
 
-from rocketeval.cli.lint_fix import fix, fixable_config, own_config
+from rocketeval.checklists.checklist_file import is_checklist_file
+from rocketeval.checklists.export import without_about
 from rocketeval.cli.options import DEFAULT_CONFIG
 from rocketeval.cli.output import Output, with_output
-from rocketeval.cli.show_lint import show_lint
+from rocketeval.cli.progress import make_observer
+from rocketeval.cli.run_with_signals import INCOMPLETE, run_with_signals
+from rocketeval.cli.tables import make_console, make_table
+from rocketeval.cli.text import printable, printable_lines, shown_path
+from rocketeval.config import RunConfig, load_config
 from rocketeval.errors import ConfigError
-from rocketeval.lint.finding import KINDS
-from rocketeval.lint.lint import Lint, narrow
+from rocketeval.judges.runs import open_run
+from rocketeval.lint.answer_checks import RankingWithout
+from rocketeval.lint.findings import KINDS
+from rocketeval.lint.fix import check_fixable
+from rocketeval.lint.lint import AnswerBehavior, Lint, narrow
+from rocketeval.lint.rewrite import Fixes, FixOutcome, ItemChange
+from rocketeval.lint.stage import lint_path, lint_run
 from rocketeval.pipeline import Run
-from rocketeval.stages.judged_runs import open_run
-from rocketeval.stages.lint import lint_path, lint_run
+from rocketeval.prices import shown_money, with_prices
+from rocketeval.text import count_of
+
+_STYLES = {"error": "red", "warning": "yellow"}
+
+
+def show_lint(found: Lint, most: int) -> None:
+    """Print the table of kinds, the ranking without flagged items, and the worst items."""
+    console = make_console()
+    items = count_of(found.items, "item", "items")
+    where = f"{items} in {count_of(found.checklists, 'checklist', 'checklists')}"
+    if _is_shared(found):
+        where += f" that {len(found.query_ids):,} queries share"
+    _say(f"{printable(found.source)}: {where}; {found.flagged:,} flagged ({_part(found)})")
+    if found.kinds:
+        table = make_table("Kinds of findings")
+        for name in ("items", "share"):
+            table.add_column(name, justify="right")
+        for name in ("kind", "severity", "what"):
+            table.add_column(name)
+        for row in found.kinds:
+            style = _STYLES[row.severity]
+            severity = Text(str(row.severity), style=style)
+            table.add_row(f"{row.items:,}", f"{row.share:.1%}", row.kind, severity, row.title)
+        console.print(table)
+    if found.not_english:
+        passed = count_of(found.not_english, "item is", "items are")
+        _say(f"{passed} not in English: checks that know English alone passed over them.")
+    if found.behaviour is None:
+        _say(f"Words only: {found.no_behaviour}.")
+    else:
+        _show_behaviour(found.behaviour, found.items if _is_shared(found) else None)
+    if found.in_few_queries:
+        some = count_of(found.in_few_queries, "finding", "findings")
+        _say(f"{some} about answers left out: each holds in fewer than half of the queries.")
+    _show_items(found, most)
+
+
+def _show_behaviour(behaviour: AnswerBehavior, shared: int | None) -> None:
+    labels = f", {count_of(behaviour.labels, 'label', 'labels')}" if behaviour.labels else ""
+    if shared is None:
+        items = count_of(behaviour.items, "item", "items")
+    else:
+        items = f"{count_of(shared, 'item', 'items')} ({behaviour.items:,} over all queries)"
+    _say(
+        f"Answers of {printable(behaviour.judge)} to {items}, over "
+        f"{count_of(behaviour.responses, 'response', 'responses')}{labels}."
+    )
+    _say(
+        "Ranking by mean scores without dead and redundant items: "
+        + _moves(behaviour.without_dead_and_redundant)
+    )
+    _say("Ranking by mean scores without all flagged items: " + _moves(behaviour.without_flagged))
+    largest = max(behaviour.influences, key=lambda each: (each.places, each.shift), default=None)
+    if largest is not None and largest.shift > 0:
+        _say(
+            f"The item that moves it most: {printable(largest.query_id)}, item {largest.item}: "
+            f"{count_of(largest.places, 'place', 'places')}, {largest.shift:.3f} points."
+        )
+
+
+def _moves(without: RankingWithout) -> str:
+    if not without.dropped:
+        return "none is dropped"
+    left = f"{count_of(without.dropped, 'item', 'items')} dropped"
+    if without.kept_after_all:
+        left += f" ({without.kept_after_all:,} stay: all that their query has)"
+    if not without.swapped_pairs:
+        return f"{left}, no two candidates change places"
+    tau = "" if without.tau is None else f" (Kendall's tau {without.tau:.2f})"
+    return (
+        f"{left}, {without.swapped_pairs:,} of {without.pairs:,} pairs change places{tau}; "
+        f"{printable(without.moved or '-')} moves most, by "
+        f"{count_of(without.largest_move, 'place', 'places')}"
+    )
+
+
+def _show_items(found: Lint, most: int) -> None:
+    by_item = [
+        list(own) for _, own in groupby(found.findings, key=lambda one: (one.query_id, one.item))
+    ]
+    console = make_console()
+    for own in by_item[:most]:
+        first = own[0]
+        whose = in_queries(len(found.query_ids)) if _is_shared(found) else first.query_id
+        console.print()
+        console.print(
+            Text(printable(f"{whose}, item {first.item}: {first.text}"), style="bold"),
+            highlight=False,
+        )
+        for each in own:
+            line = Text("  ")
+            line.append(each.kind, style=_STYLES[each.severity])
+            line.append(f": {printable(each.why)}")
+            console.print(line, highlight=False)
+    if len(by_item) > most:
+        _say(f"\n{count_of(len(by_item) - most, 'more item', 'more items')}: --most, or --json.")
+
+
+def in_queries(count: int) -> str:
+    """Return the name of a checklist that all queries share."""
+    return f"all {count:,} queries"
+
+
+def _is_shared(found: Lint) -> bool:
+    return len(found.query_ids) > found.checklists
+
+
+def _part(found: Lint) -> str:
+    return f"{found.flagged / max(1, found.items):.1%}, {found.errors:,} with an error"
+
+
+def _say(line: str) -> None:
+    make_console().print(line, markup=False, highlight=False)
+
+
+ALONE = "checklist"
+"""The method that asks every item alone, so that others need not be asked again."""
+
+
+def show_fixes(fixes: Fixes, file: str, method: str, most: int) -> None:
+    """Print the proposal; `file` is its path as the config has to name it."""
+    for change in fixes.changes[:most]:
+        _show_change(change)
+    if len(fixes.changes) > most:
+        more = count_of(len(fixes.changes) - most, "more item", "more items")
+        _say(f"\n{more}: --most, --json, or the file.")
+    if fixes.changes:
+        _say("")
+    for name, reason in fixes.failures.items():
+        _say(printable(f"Nothing could be taken for {name}: {reason}"))
+    _say(_counts(fixes))
+    if fixes.not_offered:
+        named = ", ".join(f"{kind} ({count:,})" for kind, count in fixes.not_offered.items())
+        _say(f"Rewritten only if named by --kind: {named}.")
+    _show_next(fixes, file, method)
+
+
+def _show_change(change: ItemChange) -> None:
+    console = make_console()
+    whose = in_queries(change.queries) if change.queries > 1 else change.query_id
+    about = f"{whose}, item {change.item}: {change.outcome} ({', '.join(change.kinds)})"
+    console.print()
+    console.print(Text(printable(about), style="bold"), highlight=False)
+    if change.outcome is FixOutcome.LEFT:
+        console.print(Text(f"    {printable(change.old)}"), highlight=False)
+        because = f"    because {change.left_because}"
+        console.print(Text(printable(because), style="yellow"), highlight=False)
+        return
+    console.print(Text(f"  - {printable(change.old)}", style="red"), highlight=False)
+    if change.new is not None:
+        console.print(Text(f"  + {printable(change.new)}", style="green"), highlight=False)
+
+
+def _counts(fixes: Fixes) -> str:
+    if not fixes.changes:
+        return f"{printable(fixes.source)}: no item is to be rewritten; no file was written."
+    lists = count_of(fixes.asked, "checklist", "checklists")
+    earlier = f", {fixes.reused:,} paid for earlier" if fixes.reused else ""
+    cost = fixes.usage["cost"]
+    if cost is None:
+        spent = f"{fixes.usage['prompt_tokens'] + fixes.usage['completion_tokens']:,} tokens"
+    else:
+        spent = shown_money(cost, fixes.usage["currency"])
+    items = count_of(len(fixes.changes), "item", "items")
+    return (
+        f"{items} in {lists}: {fixes.rewritten:,} rewritten, {fixes.dropped:,} dropped, "
+        f"{fixes.left:,} left as before. "
+        f"Author {printable(fixes.author)}: {spent}{earlier}."
+    )
+
+
+def _show_next(fixes: Fixes, file: str, method: str) -> None:
+    if fixes.path is None:
+        if fixes.changes:
+            _say("Nothing was changed, and no file was written: change these items by hand.")
+        return
+    _say(f"Proposal, all {len(fixes.checklists):,} checklists: {shown_path(fixes.path)}")
+    _say("The run is as it was. Read the proposal, then set in the config (`engine` may stay):")
+    author = {"author": {"kind": "file", "options": {"file": file}}}
+    shown = yaml.safe_dump(author, sort_keys=False, allow_unicode=True)
+    click.echo(printable_lines("\n" + shown), nl=True)
+    asked = (
+        "only items that are new are asked."
+        if method == ALONE
+        else (f"with `method.kind: {method}`, changed checklists are asked again as a whole.")
+    )
+    _say(f"and `rocketeval run`: {asked}")
+
+
+NO_CONFIG = (".jsonl", ".json", ".gz")
+"""Endings of files that hold checklists."""
+
+
+def fix(
+    what: Path,
+    settings: RunConfig | None,
+    path: Path,
+    *,
+    kinds: Sequence[str],
+    query_id: str | None,
+    force: bool,
+    max_cost: float | None,
+    most: int,
+    output: Output,
+) -> int:
+    """Write a proposal to `path`, and show it; exit code 3 when some items stay flagged."""
+    if settings is None:
+        raise ConfigError(
+            f"--fix needs a config: {what} names no author LLM to ask.",
+            hint="Give the config of a run, such as rocketeval.yaml, with `author.engine` in it.",
+        )
+    limit = {} if max_cost is None else {"max_cost": max_cost}
+    config = with_prices(settings.model_copy(update=limit))
+    # What is wrong is said before a run directory is made, or held.
+    run = Run(config, observer=make_observer(config, quiet=output.quiet))
+    config_file = what / "run.yaml" if what.is_dir() else what
+    check_fixable(run.store, config, path, force=force, config_file=config_file)
+    fixes = run_with_signals(
+        run, lambda: run.propose_fixes(path, kinds=kinds, query_id=query_id, force=force)
+    )
+    file = "" if fixes.path is None else from_config(fixes.path, what)
+    output.give(fixes, lambda: show_fixes(fixes, file, config.method.kind, most))
+    lost = fixes.path and without_about(fixes.path, fixes.checklists)
+    if lost:
+        click.echo(printable(lost), err=True)
+    return INCOMPLETE if fixes.left else 0
+
+
+def fixable_config(what: Path, name: str | None) -> RunConfig | None:
+    """Return the config that WHAT is, or that its run directory keeps; None if it has none."""
+    if what.is_dir() and (what / "run.yaml").exists():
+        config = open_run(what).config
+        if config.run_path.resolve() != what.resolve():
+            raise ConfigError(
+                f"{what} was made at {config.run_path}: its own config leads elsewhere.",
+                hint="Give the config of the run instead.",
+            )
+        return config
+    return own_config(what, name)
+
+
+def own_config(what: Path, name: str | None) -> RunConfig | None:
+    """Return the config that WHAT is; None for a benchmark folder or a file of checklists."""
+    if what.is_dir() or what.suffix in NO_CONFIG or is_checklist_file(what):
+        return None
+    config = load_config(what)
+    return config.model_copy(update={"name": name}) if name else config
+
+
+def from_config(path: Path, config: Path) -> str:
+    """Return a path as the config has to name it: from the config's own folder."""
+    if config.is_dir():
+        return str(path.resolve())
+    try:
+        return Path(os.path.relpath(path.resolve(), config.parent.resolve())).as_posix()
+    except ValueError:
+        # Another drive, on Windows.
+        return str(path.resolve())
+
 
 FOUND_ERRORS = 3
 

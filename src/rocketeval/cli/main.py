@@ -12,7 +12,7 @@ import click
 
 from rocketeval._version import __version__
 from rocketeval.cli.output import asks_for_json, error_as_json
-from rocketeval.cli.words import printable_lines
+from rocketeval.cli.text import printable_lines
 from rocketeval.errors import RocketEvalError, Stopped
 
 VERBS = {

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from rocketeval.cli.progress_words import MISSING
-from rocketeval.cli.words import printable
-from rocketeval.names import counted
+from rocketeval.benchmarks.load import absent_responses
+from rocketeval.cli.progress_text import MISSING
+from rocketeval.cli.text import printable
 from rocketeval.records import Status
-from rocketeval.stages.load import absent_responses
+from rocketeval.text import count_of
 
 MOST_NAMED = 3
 
@@ -60,25 +60,25 @@ def missing_in_words(missing: Missing, stages: Mapping[str, Any]) -> Iterator[st
         lacking = list(stages["checklist"]["failures"])
         names = ", ".join(map(printable, lacking[:MOST_NAMED]))
         more = ", ..." * (len(lacking) > MOST_NAMED)
-        some = counted(len(lacking), "query has", "queries have")
+        some = count_of(len(lacking), "query has", "queries have")
         waiting = stages.get("grade", {}).get("responses_without_checklist", 0)
-        so = f": {counted(waiting, 'response is', 'responses are')} not judged" if waiting else ""
+        so = f": {count_of(waiting, 'response is', 'responses are')} not judged" if waiting else ""
         yield f"{some} no checklist ({names}{more}){so}"
     if missing.responses_not_judged:
-        some = counted(missing.responses_not_judged, "response", "responses")
+        some = count_of(missing.responses_not_judged, "response", "responses")
         yield f"{some} could not be judged; run it again to retry"
     grade = stages.get("grade", {})
     told = missing.responses_not_judged + grade.get("responses_without_checklist", 0)
     unscored = missing.responses_without_score - told
     if unscored > 0:
-        yield f"{counted(unscored, 'judged response has', 'judged responses have')} no score"
+        yield f"{count_of(unscored, 'judged response has', 'judged responses have')} no score"
     if missing.answers_missing:
-        some = counted(missing.answers_missing, "answer is", "answers are")
+        some = count_of(missing.answers_missing, "answer is", "answers are")
         yield f"{some} missing{_why(stages.get('score', {}).get('statuses', {}))}"
     if missing.responses_empty:
-        yield f"{counted(missing.responses_empty, 'response is', 'responses are')} empty"
+        yield f"{count_of(missing.responses_empty, 'response is', 'responses are')} empty"
     if missing.responses_absent:
-        yield f"{counted(missing.responses_absent, 'response is', 'responses are')} absent"
+        yield f"{count_of(missing.responses_absent, 'response is', 'responses are')} absent"
     yield from unknown_in_words(stages.get("checklist", {}))
 
 
@@ -91,7 +91,7 @@ def unknown_in_words(checklist: Mapping[str, Any]) -> Iterator[str]:
         named = ", ".join(_meant(*pair) for pair in list(unknown.items())[:MOST_NAMED])
         if count > MOST_NAMED:
             named += f" and {count - MOST_NAMED:,} more"
-        some = counted(count, "id", "ids")
+        some = count_of(count, "id", "ids")
         are = "is no query" if count == 1 else "are no queries"
         yield printable(f"{some} in the checklist file {are} and passed over: {named}")
 

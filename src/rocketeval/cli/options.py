@@ -1,19 +1,27 @@
-"""Options that several verbs share; the verb gets a config or a run made from them."""
+"""Options that several verbs share; the verb gets a config or a run made from them.
+
+Options that say whose mean label is meant, shared by `estimate` and `advise`.
+`--evaluator FILE`, and what is said of a run that is judged with one.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import wraps
 from pathlib import Path
 from typing import Any
 
 import click
 
+from rocketeval.cli.text import printable
+from rocketeval.compare.stage import LabelScope
 from rocketeval.config import RunConfig, load_config
+from rocketeval.evolve.apply_setup import as_graded
 from rocketeval.pipeline import Run
 from rocketeval.prices import with_prices
-from rocketeval.stages.evaluate.given import as_graded
+from rocketeval.stats.prediction_powered import LabelTarget
+from rocketeval.text import count_of
 
 Verb = Callable[..., Any]
 
@@ -150,3 +158,123 @@ def _override(
         }
     )
     return with_prices(changed)
+
+
+def with_choice(strata: int) -> Callable[[Verb], Verb]:
+    """Give the verb a `choice`; `strata` is the number of groups when none is given."""
+    options = (
+        click.option("--candidate", "candidates", multiple=True, metavar="NAME", help=_CANDIDATE),
+        click.option("--against", metavar="NAME", help="The difference to this candidate."),
+        click.option("--top", type=click.IntRange(min=1), metavar="K", help=_TOP),
+        click.option(
+            "--strata",
+            type=click.IntRange(min=1),
+            default=strata,
+            show_default=True,
+            help="Groups of queries by score; the same number for advise and estimate.",
+        ),
+        click.option("--by-category", is_flag=True, help="Keep categories apart in these groups."),
+    )
+
+    def decorate(verb: Verb) -> Verb:
+        @wraps(verb)
+        def command(
+            run: Run,
+            candidates: tuple[str, ...],
+            against: str | None,
+            top: int | None,
+            strata: int,
+            by_category: bool,
+            **own: Any,
+        ) -> Any:
+            return verb(run, LabelScope(candidates, top, against, strata, by_category), **own)
+
+        wrapped: Verb = command
+        for option in reversed(options):
+            wrapped = option(wrapped)
+        return wrapped
+
+    return decorate
+
+
+def describe_choice(candidate: str, against: str | None) -> str:
+    """Return who is meant, for a terminal."""
+    return printable(candidate if against is None else f"{candidate} - {against}")
+
+
+def same_choice(choice: LabelScope, target: LabelTarget) -> list[str]:
+    """Return the options with which another verb means the same target."""
+    words = [word for name in target.candidates for word in ("--candidate", name)]
+    if choice.against is not None:
+        words += ["--against", choice.against]
+    words += ["--strata", str(choice.strata)]
+    return words + ["--by-category"] * choice.by_category
+
+
+_CANDIDATE = "Whose mean label; several are labelled on the same queries."
+_TOP = "The K best of the ranking, instead of names."
+
+_OPTION = click.option(
+    "--evaluator",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Judge with an evaluator that `rocketeval evolve` made; overrides the config's.",
+)
+
+
+def with_evaluator(verb: Verb) -> Verb:
+    """Let the command line name an evaluator; the verb's settings hold it."""
+
+    @wraps(verb)
+    def command(settings: RunConfig, evaluator: Path | None, **own: Any) -> Any:
+        if evaluator is not None:
+            settings = settings.model_copy(update={"evaluator": evaluator.absolute()})
+        return verb(settings, **own)
+
+    return _OPTION(command)
+
+
+def tell_unused(checklist: Mapping[str, Any]) -> None:
+    """Say which sections of the config an evaluator has no use for, if there are any."""
+    sections = checklist.get("not_used")
+    if sections:
+        named = ", ".join(f"`{name}`" for name in sections)
+        click.echo(f"The evaluator takes the place of {named}, which is not used.", err=True)
+
+
+def tell_decided(score: Mapping[str, Any]) -> None:
+    """Say what a person should look at in an evaluator's decisions, if there is anything."""
+    told = score.get("evaluator")
+    if told is None:
+        return
+    if not told["learned_from_known"]:
+        click.echo(
+            "The evaluator does not say what it learned from: no score is held against gold.",
+            err=True,
+        )
+    one = "pair" if told["task"] == "pairs" else "response"
+    if told["to_person"]:
+        some = count_of(told["to_person"], one, f"{one}s")
+        click.echo(
+            f"{some} of {told['decided']:,} with a confidence below {told['threshold']:g}: let a "
+            "person decide.",
+            err=True,
+        )
+    if told["clipped"]:
+        some = count_of(told["clipped"], "value", "values")
+        click.echo(
+            f"{some} of the evaluator outside of `scorer.scale`: the scores are at its ends.",
+            err=True,
+        )
+
+
+def show_asked(grade: Mapping[str, Any]) -> None:
+    """Print what each decision takes, of a run that was graded with an evaluator."""
+    if "evaluator" not in grade:
+        return
+    asked, told = grade["questions"], grade["evaluator"]
+    one = "pair" if told["task"] == "pairs" else "response"
+    click.echo(
+        f"{count_of(asked['all'], 'question', 'questions')} about "
+        f"{count_of(asked['decided'], one, one + 's')}: {asked['per_decision']:.1f} each"
+    )

@@ -9,19 +9,17 @@ from pathlib import Path
 
 import click
 
-from rocketeval.capacity.assume import Given
-from rocketeval.cli.evaluator import with_evaluator
-from rocketeval.cli.options import FiniteRange, with_config
+from rocketeval.capacity.assume import CapacityOptions
+from rocketeval.cli.options import FiniteRange, with_config, with_evaluator
 from rocketeval.cli.output import Output, with_output
-from rocketeval.cli.plan_cluster import ClusterPlan, with_cluster
-from rocketeval.cli.show_cluster import show_cluster
+from rocketeval.cli.plan_cluster import ClusterPlan, show_cluster, with_cluster
 from rocketeval.cli.tables import show_pairs, show_whole
-from rocketeval.cli.words import clock, near, shown_path
+from rocketeval.cli.text import clock, near, shown_path
 from rocketeval.config import RunConfig
-from rocketeval.cost import shown_money
-from rocketeval.names import counted
+from rocketeval.grading.plan import MOST_PROMPTS, Plan
 from rocketeval.pipeline import Run
-from rocketeval.stages.plan import MOST_PROMPTS, Plan
+from rocketeval.prices import shown_money
+from rocketeval.text import count_of
 
 TITLES = 11
 """Columns of the words at the left."""
@@ -51,7 +49,7 @@ def command(
     exact: bool,
     rate: float | None,
     probe: bool,
-    cluster: Given | None,
+    cluster: CapacityOptions | None,
     output: Output,
 ) -> None:
     """Say what `rocketeval run CONFIG` would ask, cost and take, before it is started.
@@ -112,26 +110,26 @@ def show_plan(config: RunConfig, plan: Plan, kept: Path | None = None) -> None:
 def _lines(plan: Plan) -> Iterator[tuple[str, str]]:
     yield (
         "Benchmark",
-        f"{counted(plan.queries, 'query', 'queries')}, "
-        f"{counted(plan.candidates, 'candidate', 'candidates')}, "
-        f"{counted(plan.responses, 'response', 'responses')}",
+        f"{count_of(plan.queries, 'query', 'queries')}, "
+        f"{count_of(plan.candidates, 'candidate', 'candidates')}, "
+        f"{count_of(plan.responses, 'response', 'responses')}",
     )
     if plan.checklists_to_write:
-        yield "Author", f"{counted(plan.checklists_to_write, 'checklist', 'checklists')} to write"
+        yield "Author", f"{count_of(plan.checklists_to_write, 'checklist', 'checklists')} to write"
         if plan.author_cost is not None:
             yield "", f"at most {shown_money(plan.author_cost, plan.currency)}"
     if plan.without_checklist:
-        without = counted(plan.without_checklist, "query has", "queries have")
+        without = count_of(plan.without_checklist, "query has", "queries have")
         yield "Missing", f"{without} no checklist"
     if plan.finished or plan.from_cache:
         yield (
             "Finished",
-            f"{counted(plan.finished, 'judgment', 'judgments')} in this run, "
+            f"{count_of(plan.finished, 'judgment', 'judgments')} in this run, "
             f"{plan.from_cache:,} in the cache: not paid for again",
         )
     yield "Judge", _judging(plan)
     if plan.responses_waiting:
-        waiting = counted(plan.responses_waiting, "response waits", "responses wait")
+        waiting = count_of(plan.responses_waiting, "response waits", "responses wait")
         yield "", f"{waiting} for a checklist: in no figure below, and not in the money"
     if plan.items:
         yield from _figures(plan)
@@ -142,8 +140,8 @@ def _judging(plan: Plan) -> str:
         return f"{plan.judge}: what to ask is not known before the checklists are written"
     if not plan.to_judge:
         return f"{plan.judge}: nothing is left to ask"
-    left = f"{counted(plan.items, 'item', 'items')} of {plan.to_judge:,} responses to ask"
-    called = f", in {counted(plan.requests, 'call', 'calls')}" if plan.in_flight else ""
+    left = f"{count_of(plan.items, 'item', 'items')} of {plan.to_judge:,} responses to ask"
+    called = f", in {count_of(plan.requests, 'call', 'calls')}" if plan.in_flight else ""
     at_once = f", {plan.in_flight} responses at once" if plan.in_flight else ""
     return f"{plan.judge}: {left}{called}{at_once}"
 

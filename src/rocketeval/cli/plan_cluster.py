@@ -1,18 +1,27 @@
-"""`rocketeval plan --cluster`: its options."""
+"""`rocketeval plan --cluster`: its options.
+
+What `rocketeval plan --cluster` prints: tables, and what they leave out.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import wraps
 from typing import Any
 
 import click
+from rich.table import Table
+from rich.text import Text
 
-from rocketeval.capacity.assume import Given
-from rocketeval.capacity.capacity import Capacity
-from rocketeval.capacity.scatter import ROUTINGS
+from rocketeval.capacity.assume import ROUTINGS, Assumptions, CapacityOptions
+from rocketeval.capacity.model import Capacity, Size
 from rocketeval.cli.options import FiniteRange, Verb
-from rocketeval.stages.plan import Plan
+from rocketeval.cli.tables import make_console, make_table
+from rocketeval.cli.text import printable
+from rocketeval.grading.plan import Plan
+from rocketeval.prices import shown_money
+from rocketeval.text import count_of
 
 _ZERO_OR_MORE = FiniteRange(min=0)
 _MORE_THAN_ZERO = FiniteRange(min=0, min_open=True)
@@ -62,16 +71,238 @@ def with_cluster(verb: Verb) -> Verb:
 
     @wraps(verb)
     def command(*args: Any, cluster: bool, **own: Any) -> Any:
-        told = {name: own.pop(name) for name in Given.__slots__ if name in own and name != "rate"}
+        told = {
+            name: own.pop(name)
+            for name in CapacityOptions.__slots__
+            if name in own and name != "rate"
+        }
         given = {name: value for name, value in told.items() if value is not None}
         if given and not cluster:
             names = ", ".join(f"--{name.replace('_', '-')}" for name in given)
             raise click.UsageError(f"What is said of a cluster is for --cluster: {names}")
         if told["hours"] is not None and told["replicas"] is not None:
             raise click.UsageError("--hours finds the replicas, --replicas the hours: give one.")
-        return verb(*args, cluster=Given(**given) if cluster else None, **own)
+        return verb(*args, cluster=CapacityOptions(**given) if cluster else None, **own)
 
     wrapped: Verb = command
     for option in reversed(_OPTIONS):
         wrapped = option(wrapped)
     return wrapped
+
+
+TITLES = {
+    "rate": "answers/s of a replica",
+    "items": "items of a response",
+    "prefix_tokens": "tokens of a prefix",
+    "item_tokens": "tokens of an item",
+    "calls": "calls an answer",
+    "gpus": "GPUs of a replica",
+    "gpu_hour": "money a GPU hour",
+    "losses": "losses a replica-hour",
+    "restart_minutes": "restart, minutes",
+    "batch": "responses of a batch",
+    "in_hand": "batches in hand",
+    "checkpoint_seconds": "checkpoint, seconds",
+    "task_bytes": "bytes of a task",
+    "ledger_bytes": "bytes of a judgment",
+    "score_bytes": "bytes of a score",
+    "call_us": "client us a call",
+    "answer_us": "client us an answer",
+    "row_us": "Ray us a response",
+}
+"""What people read for the fields of `Assumptions`."""
+NOT_COUNTED = (
+    "the start of the cluster and the first loading of the judge; the last batches, when some "
+    "replicas have nothing left to do",
+    "waiting for GPUs that are not to be had; a network or an object store that is too slow",
+    "what queries share beyond one response: a perfect cache computes less",
+    "the author of checklists, the client's machines, storage and writes: their money",
+    "the run's own copy of the responses, the journal of its newest judgments, the cache's copies "
+    "of all of them: their bytes",
+)
+
+
+def show_cluster(found: Capacity, currency: str) -> None:
+    """Print what a run takes on a cluster."""
+    console = make_console()
+    money = "USD" if found.assumed.gpu_hour.source == "paper" else currency
+    console.print()
+    tables = [_work(found, money), _around(found), _scatter(found), _assumed(found.assumed)]
+    if any(size.rework.trials for _, size in _rows(found)):
+        tables.insert(1, _losses(found, money))
+    for table in tables:
+        console.print(table, highlight=False)
+        console.print()
+    for line in _notes(found):
+        console.print(line, highlight=False)
+
+
+def _rows(found: Capacity) -> Iterator[tuple[str, Size]]:
+    if found.this_run is not None:
+        yield f"this run: {found.this_run.answers:,.0f}", found.this_run
+    for size in found.sizes:
+        yield f"{size.answers:.0e}".replace("+", ""), size
+
+
+def _columns(title: str, *names: str) -> Table:
+    table = make_table(title)
+    for name in names:
+        table.add_column(name, justify="right", overflow="fold")
+    return table
+
+
+def _work(found: Capacity, currency: str) -> Table:
+    lost = ", also when some are lost" if found.assumed.losses.value else ""
+    within = (
+        "with these replicas"
+        if found.deadline is None
+        else f"replicas for {found.deadline:g} hours{lost}"
+    )
+    none_lost = (f"{name}, none lost" for name in ("GPU hours", "hours", "money"))
+    table = _columns(f"Work: {within}", "answers", "responses", "replicas", *none_lost)
+    for name, size in _rows(found):
+        table.add_row(
+            name,
+            f"{size.responses:,.0f}",
+            _replicas(size),
+            _short(size.gpu_hours),
+            _short(size.hours),
+            shown_money(size.money, currency),
+        )
+    return table
+
+
+def _replicas(size: Size) -> str:
+    if size.idle:
+        return f"{size.replicas:,} of {size.replicas + size.idle:,}"
+    return f"{size.replicas:,}{' late' if size.deadline_met is False else ''}"
+
+
+def _losses(found: Capacity, currency: str) -> Table:
+    money = f"{currency or 'money'} more (95 %)"
+    names = ("answers", "lost", "sent again", "hours more (95 %)", money)
+    table = _columns("Replicas lost, to be added: mean, and 95 % of the simulated runs", *names)
+    for name, size in _rows(found):
+        table.add_row(
+            name,
+            _short(size.rework.losses),
+            f"{size.rework.resent_share:.2%}",
+            f"{_short(size.extra_hours)} ({_short(size.extra_hours_95)})",
+            f"{_short(size.extra_money)} ({_short(size.extra_money_95)})",
+        )
+    return table
+
+
+def _around(found: Capacity) -> Table:
+    names = ("answers", "client cores", "tasks", "ledger", "scores", "disk", "PUTs")
+    table = _columns("Around the GPUs (disk: the ledger twice, as blocks)", *names)
+    for name, size in _rows(found):
+        kept = size.storage
+        sizes = (kept.task_bytes, kept.ledger_bytes, kept.score_bytes, kept.disk_bytes)
+        table.add_row(name, _short(size.client_cores), *map(shown_bytes, sizes), f"{kept.puts:,}")
+    return table
+
+
+def _scatter(found: Capacity) -> Table:
+    fleets = [f"{fleet:,}" for fleet in next(iter(found.scatter.values()))]
+    title = "Scatter: times the tokens computed, by replicas"
+    table = _columns(title, "routing", *fleets)
+    for routing, factors in found.scatter.items():
+        table.add_row(routing, *(f"x{factor:.2f}" for factor in factors.values()))
+    return table
+
+
+def _assumed(assumed: Assumptions) -> Table:
+    table = make_table("Every number this rests on")
+    table.add_column("what", no_wrap=True)
+    table.add_column("value", justify="right", no_wrap=True)
+    for name in ("from", "how"):
+        table.add_column(name, overflow="fold")
+    for field, title in TITLES.items():
+        figure = getattr(assumed, field)
+        how = Text(printable(figure.note))
+        table.add_row(title, _short(figure.value), figure.source, how)
+    table.add_row(
+        "routing", assumed.routing, assumed.routing_from, Text(printable(assumed.routed_by))
+    )
+    return table
+
+
+def _notes(found: Capacity) -> Iterator[str]:
+    yield from _notes_on_this_run(found)
+    if found.deadline is not None and not found.deadline_given:
+        yield "The deadline of a day is assumed; see --hours and --replicas."
+    trials = max((size.rework.trials for _, size in _rows(found)), default=0)
+    if trials:
+        yield f"Losses are simulated (up to {trials} runs a line, seed {found.seed})."
+        yield "A replica that restarts is paid for. In brackets: 95 % of the runs need no more."
+    parts = [
+        size
+        for _, size in _rows(found)
+        if size.rework.trials and size.rework.replicas_simulated < size.replicas
+    ]
+    if parts:
+        yield "Of the largest fleets a part was simulated, which overstates the 95 %."
+    yield from _notes_on_fleets(found)
+    yield "An answer is one item of one response. The time is taken to grow as tokens do."
+    yield "Not counted:"
+    yield from (f"- {line}" for line in NOT_COUNTED)
+
+
+def _notes_on_this_run(found: Capacity) -> Iterator[str]:
+    """Yield what the row of this run leaves out, or why there is none."""
+    left_out = []
+    if found.waiting:
+        waits = count_of(found.waiting, "response waits", "responses wait")
+        left_out.append(f"{waits} for a checklist")
+    if found.without_checklist:
+        has = count_of(found.without_checklist, "response has", "responses have")
+        left_out.append(f"{has} no checklist and no author")
+    told = " and ".join(left_out)
+    if found.this_run is None and not told:
+        yield "The run itself has nothing left to ask."
+    elif found.this_run is None:
+        yield f"This run has no row: {told}. Of others, nothing is left to ask."
+    elif told:
+        yield f"This run: only responses that have a checklist. Left out: {told}."
+
+
+def _notes_on_fleets(found: Capacity) -> Iterator[str]:
+    """Yield why replicas have no work, or a deadline is not met."""
+    sizes = [size for _, size in _rows(found)]
+    idle = [size for size in sizes if size.idle]
+    if idle:
+        yield f"{_replicas(idle[0])}: so many have work, as a batch stays on one replica (see"
+        yield "--batch). The others are in no figure."
+    late = [size for size in sizes if size.deadline_met is False]
+    if found.deadline is None or not late:
+        return
+    if any(size.hours > found.deadline for size in late):
+        yield "late: not in time although every batch has a replica of its own (see --batch)."
+    if any(size.hours <= found.deadline for size in late):
+        yield "late: in time if no replica is lost, but not in 95 % of the simulated runs."
+
+
+def _short(value: float) -> str:
+    """Return a number with the digits that a plan has.
+
+    >>> [_short(value) for value in (0, 0.01234, 1.234, 8, 56.78, 5595.4)]
+    ['0', '0.012', '1.2', '8', '56.8', '5,595']
+    """
+    if value == round(value) or value >= 100:
+        return f"{value:,.0f}"
+    return f"{value:.1f}" if value >= 1 else f"{value:.2g}"
+
+
+def shown_bytes(size: float) -> str:
+    """Return bytes for people, in powers of a thousand.
+
+    >>> shown_bytes(999), shown_bytes(1_500_000), shown_bytes(8.5e12)
+    ('999 B', '1.5 MB', '8.5 TB')
+    """
+    units = ["B", "kB", "MB", "GB", "TB", "PB"]
+    while size >= 1000 and len(units) > 1:
+        size /= 1000
+        units.pop(0)
+    unit = units[0]
+    return f"{size:.0f} {unit}" if size >= 10 or unit == "B" else f"{size:.1f} {unit}"

@@ -11,13 +11,22 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.live import Live
 from rich.text import Text
 
-from rocketeval.cli.progress_words import WIDE, duration, ending, frame, pack, sentence, title
+from rocketeval.cli.progress_text import (
+    WIDE,
+    StageProgress,
+    duration,
+    ending,
+    frame,
+    is_live,
+    marks_for,
+    pack,
+    sentence,
+    title,
+)
 from rocketeval.cli.tables import make_console
-from rocketeval.cli.tally import Tally
-from rocketeval.cli.terminal import is_live, marks_for
-from rocketeval.cli.words import failed, printable
+from rocketeval.cli.text import failed, printable
 from rocketeval.config import PriceConfig, RunConfig
-from rocketeval.observing import Expected, Observer, Pulse
+from rocketeval.observer import EngineStatus, Expected, Observer
 from rocketeval.records import Failure, Judgment, Status, Usage
 
 LINE_SECONDS = 10.0
@@ -49,7 +58,7 @@ class StageObserver(Observer):
             }
         self._clock = clock
         self._part = ""
-        self.tally = Tally(clock=clock)
+        self.tally = StageProgress(clock=clock)
 
     @property
     def price(self) -> PriceConfig | None:
@@ -76,7 +85,7 @@ class StageObserver(Observer):
         """Remember the plan."""
         self.tally.expected = expected
 
-    def watched(self, pulse: Callable[[], Pulse]) -> None:
+    def watched(self, pulse: Callable[[], EngineStatus]) -> None:
         """Remember whom to ask."""
         self.tally.ask_pulse = pulse
 
@@ -117,8 +126,8 @@ class StageObserver(Observer):
     def tick(self) -> None:
         """Time has passed; called about once a second."""
 
-    def _new(self, stage: str, total: int | None = None, done: int = 0) -> Tally:
-        return Tally(stage, total, done, part=self._part, clock=self._clock)
+    def _new(self, stage: str, total: int | None = None, done: int = 0) -> StageProgress:
+        return StageProgress(stage, total, done, part=self._part, clock=self._clock)
 
     def _name_failure(self, text: str) -> None:
         if self.tally.failed <= MOST_FAILURES:

@@ -1,13 +1,189 @@
-"""`rocketeval rank`"""
+"""`rocketeval rank`
+
+A leaderboard: figures with their intervals, and brackets around what is not told apart.
+"""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator, Sequence
+from itertools import groupby, pairwise
+
 import click
+from rich.cells import cell_len
+from rich.text import Text
 
 from rocketeval.cli.options import with_run
 from rocketeval.cli.output import Output, with_output
-from rocketeval.cli.show_ranking import show_ranking
+from rocketeval.cli.progress_text import Marks, marks_for, shortened
+from rocketeval.cli.tables import figure, make_console, screen_width
+from rocketeval.cli.text import printable
 from rocketeval.pipeline import Run
+from rocketeval.ranking.rank import RankedCandidate, Ranking
+from rocketeval.ranking.summary import separation_in_words
+from rocketeval.records import Interval
+from rocketeval.text import count_of, join_words
+
+SHORTEST_NAME = 12
+"""Columns for a name; where there are fewer, names get lines of their own."""
+DRAWN_FROM = 120
+"""Columns from which intervals are drawn beside their figures."""
+LONGEST_DRAWING = 48
+SHORTEST_DRAWING = 20
+GAP = "  "
+MOST_PAIRS = 3
+
+
+def show_ranking(ranking: Ranking, title: str = "Ranking", *, brief: bool = False) -> None:
+    """Print the leaderboard, and in words which candidates it cannot tell apart.
+
+    `brief` leaves out the words that the brackets say already.
+    """
+    console = make_console()
+    marks = marks_for(console.encoding)
+    over = f"{title} over {count_of(ranking.queries, 'query', 'queries')}"
+    console.print(over, style="bold", highlight=False)
+    lines = ranking_lines(ranking, screen_width(), marks)
+    for number, line in enumerate(lines):
+        style = "" if number else "dim"
+        console.print(Text(line, style=style, no_wrap=True, overflow="ignore"), crop=False)
+    notes = [*_brief_words(ranking)] if brief else separation_in_words(ranking.rows)
+    for sentence in (*notes, *_oddities(ranking)):
+        console.print(printable(sentence), markup=False, highlight=False)
+    if how := _made_how(ranking):
+        console.print(how, style="dim", markup=False, highlight=False)
+
+
+def ranking_lines(ranking: Ranking, width: int | None, marks: Marks) -> list[str]:
+    """Return a header and a line a candidate; a `width` of None has room for everything.
+
+    Names give way to figures: they are cut in the middle, or stand on lines of their own. No line
+    is wider than `width` but where the figures alone are: those are never cut.
+    """
+    rows = ranking.rows
+    brackets = list(_brackets(rows, marks))
+    ranks = _column("rank", [_rank(row) for row in rows], left=True)
+    figures = [
+        _column("rating", [figure(row.rating, ".0f") for row in rows]),
+        _column("mean score", [figure(row.mean_score, ".2f") for row in rows]),
+    ]
+    if any(row.missing for row in rows):
+        figures.append(_column("missing", [str(row.missing) for row in rows]))
+    names = [printable(row.candidate) for row in rows]
+    longest = max(map(cell_len, ["candidate", *names]))
+    taken = sum(len(column[0]) + len(GAP) for column in (ranks, *figures)) + 2
+    room = longest if width is None else min(longest, width - taken)
+    apart = room < min(SHORTEST_NAME, longest)
+    shown = ["candidate", *(shortened(name, room, marks.cut) for name in names)]
+    drawn = _drawings(rows, 0 if width is None else width - taken - room - len(GAP), width, marks)
+    lines = []
+    for number in range(len(rows) + 1):
+        cells = [ranks[number]]
+        if not apart:
+            cells.append(shown[number] + " " * (room - cell_len(shown[number])))
+        cells += [column[number] for column in figures]
+        if drawn:
+            cells.append(drawn[number])
+        if apart and number and width is not None:
+            name = shortened(names[number - 1], width - 2, marks.cut)
+            lines.append(f"{brackets[number - 1][0]} {name}")
+        bracket = brackets[number - 1][1 if apart else 0] if number else " "
+        lines.append(f"{bracket} {GAP.join(cells)}".rstrip())
+    return lines
+
+
+def _column(title: str, cells: Sequence[str], *, left: bool = False) -> list[str]:
+    wide = max(map(len, [title, *cells]))
+    return [f"{cell:<{wide}}" if left else f"{cell:>{wide}}" for cell in (title, *cells)]
+
+
+def _rank(row: RankedCandidate) -> str:
+    sure = row.rank_low == row.rank_high
+    return str(row.rank) if sure else f"{row.rank} ({row.rank_low}-{row.rank_high})"
+
+
+def _brackets(rows: Sequence[RankedCandidate], marks: Marks) -> Iterator[tuple[str, str]]:
+    """Yield the mark of each row, and that of a second line of the same row."""
+    for _, members in groupby(rows, key=lambda row: row.group):
+        last = len(list(members)) - 1
+        for place in range(last + 1):
+            if not last:
+                yield " ", " "
+            elif place == 0:
+                yield marks.top, marks.middle
+            elif place < last:
+                yield marks.middle, marks.middle
+            else:
+                yield marks.bottom, " "
+
+
+def _drawings(
+    rows: Sequence[RankedCandidate], room: int, width: int | None, marks: Marks
+) -> list[str]:
+    """Return a scale and each rating's interval drawn on it; nothing where there is no room."""
+    cells = min(LONGEST_DRAWING, room)
+    ends = [end for row in rows for end in _known(row.rating)]
+    if width is None or width < DRAWN_FROM or cells < SHORTEST_DRAWING or len(set(ends)) < 2:
+        return []
+    low, high = min(ends), max(ends)
+    scale = f"{low:.0f}{f'{high:.0f}':>{cells - len(f'{low:.0f}')}}"
+    return [scale, *(_drawn(row.rating, low, high, cells, marks) for row in rows)]
+
+
+def _known(rating: Interval) -> list[float]:
+    return [end for end in (rating.low, rating.value, rating.high) if math.isfinite(end)]
+
+
+def _drawn(rating: Interval, low: float, high: float, cells: int, marks: Marks) -> str:
+    def place(value: float) -> int:
+        return round((value - low) / (high - low) * (cells - 1))
+
+    known = [place(end) for end in _known(rating)]
+    drawing = [" "] * cells
+    if len(known) == 3 and known[0] < known[2]:
+        drawing[known[0] : known[2] + 1] = marks.line * (known[2] - known[0] + 1)
+        drawing[known[0]], drawing[known[2]] = marks.left, marks.right
+    if math.isfinite(rating.value):
+        drawing[place(rating.value)] = marks.point
+    return "".join(drawing).rstrip()
+
+
+def _brief_words(ranking: Ranking) -> Iterator[str]:
+    rows = ranking.rows
+    groups = [row.group for row in rows]
+    if len(set(groups)) < len(rows):
+        yield "A bracket joins what cannot be told apart from its first candidate."
+    elif len(rows) > 1 and all(row.beats_next for row in rows[:-1]):
+        yield "Every candidate is told apart from the next."
+    unclear = [
+        f"{one.candidate} and {two.candidate}"
+        for one, two in pairwise(rows)
+        if one.group != two.group and not one.beats_next
+    ]
+    if unclear:
+        yield f"Not told apart either, across brackets: {join_words(unclear, most=MOST_PAIRS)}."
+
+
+def _oddities(ranking: Ranking) -> Iterator[str]:
+    for name in ranking.unranked:
+        yield f"not ranked, no score: {name}"
+    if ranking.islands > 1:
+        yield f"{ranking.islands} sets of candidates share no query: do not compare them"
+
+
+def _made_how(ranking: Ranking) -> str:
+    told = []
+    if any(_is_bounded(row.rating) or _is_bounded(row.mean_score) for row in ranking.rows):
+        resamples = f"{ranking.bootstrap} resamples of the queries"
+        told.append(f"{ranking.level:.0%} intervals from {resamples}.")
+    if ranking.anchor is not None:
+        held = f"{printable(ranking.anchor)}, which is held at {ranking.anchor_rating:g}"
+        told.append(f"Ratings are differences to {held}.")
+    return " ".join(told)
+
+
+def _is_bounded(found: Interval) -> bool:
+    return math.isfinite(found.low) and math.isfinite(found.high) and found.low < found.high
 
 
 @click.command()

@@ -6,7 +6,7 @@ import click
 
 from rocketeval.cli.options import with_run
 from rocketeval.cli.output import Output, with_output
-from rocketeval.cli.words import shown_path
+from rocketeval.cli.text import shown_path
 from rocketeval.pipeline import Run
 
 

@@ -1,22 +1,355 @@
-"""`rocketeval run`"""
+"""`rocketeval run`
+
+What a finished run comes down to: who is best, how far to trust it, what it took, what next.
+How far the judge can be trusted, in two or three lines: `rocketeval audit` says more.
+The command to type next, chosen by what a run found.
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
+import math
+import shlex
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
 
 import click
 
-from rocketeval.cli.drive import INCOMPLETE, drive
-from rocketeval.cli.evaluator import tell_decided, tell_unused, with_evaluator
-from rocketeval.cli.missing import missing_in_words
-from rocketeval.cli.next_step import Typed
-from rocketeval.cli.options import with_place, with_settings
+from rocketeval.audit.advice import on_bias
+from rocketeval.audit.audit import Audit
+from rocketeval.audit.figures import KNOW_NOTHING, Agreement
+from rocketeval.audit.labels import PER_QUERY, RESPONSES, LabelCorrelation
+from rocketeval.audit.votes import JUDGE
+from rocketeval.cli.missing import Missing, find_missing, missing_in_words
+from rocketeval.cli.options import (
+    DEFAULT_CONFIG,
+    tell_decided,
+    tell_unused,
+    with_evaluator,
+    with_place,
+    with_settings,
+)
 from rocketeval.cli.output import Output, with_output
 from rocketeval.cli.plan import show_dry_run
 from rocketeval.cli.progress import make_observer
-from rocketeval.cli.summary import show_summary, summarise
-from rocketeval.config import RunConfig
-from rocketeval.pipeline import Run
+from rocketeval.cli.progress_text import duration
+from rocketeval.cli.rank import show_ranking
+from rocketeval.cli.run_with_signals import INCOMPLETE, run_with_signals
+from rocketeval.cli.score import show_learned
+from rocketeval.cli.tables import figure, show_pairs, show_whole
+from rocketeval.cli.text import as_argument, near
+from rocketeval.config import RunConfig, load_config
+from rocketeval.pipeline import Outcome, Run
+from rocketeval.prices import shown_money
+from rocketeval.ranking.rank import RankedCandidate, Ranking
+from rocketeval.records import Interval
+from rocketeval.text import count_of
+
+NO_GOLD = "not known: there are no votes, labels or reference ratings"
+NOTHING_LEFT = "not known from this run: no gold is left to test its scores on"
+
+
+def trust_in_words(audit: Audit) -> Iterator[str]:
+    """Yield a line for each kind of gold, then one for what the judge leans on."""
+    votes = audit.agreement.get(JUDGE)
+    if votes is not None:
+        yield _votes(audit, votes)
+    for part, methods in audit.labels.items():
+        yield _labels(part, methods[JUDGE])
+    if audit.ratings is not None:
+        told = audit.ratings.spearman
+        n = count_of(audit.ratings.n, "candidate", "candidates")
+        yield (
+            f"no coefficient with reference ratings: {audit.ratings.reason}"
+            if told is None
+            else f"Spearman {told.value:.2f} with the reference ratings of {n}"
+        )
+    refused = list(_refused(audit))
+    yield from refused
+    if not is_audited(audit):
+        yield NOTHING_LEFT if refused else NO_GOLD
+    leanings = [sentence.split(": ")[0].split("; ")[0] for sentence in on_bias(audit.bias)]
+    if leanings:
+        yield "beware: " + "; ".join(each[0].lower() + each[1:].rstrip(".") for each in leanings)
+
+
+def is_audited(audit: Audit) -> bool:
+    """Whether anything says how far the judge can be trusted."""
+    return bool(audit.agreement or audit.labels or audit.ratings)
+
+
+def _votes(audit: Audit, votes: Agreement) -> str:
+    ours = votes.with_ties
+    if ours is None:
+        return f"no figure from {count_of(votes.votes, 'vote', 'votes')}: none could be used"
+    told = f"agrees with {_percent(ours)} of {count_of(votes.used, 'vote', 'votes')}, ties included"
+    rivals = {
+        name: found.with_ties
+        for name in reversed(KNOW_NOTHING)
+        if (found := audit.agreement.get(name)) and found.with_ties
+    }
+    if rivals:
+        best = max(rivals, key=lambda name: rivals[name].value)
+        told += f"; {_verdict(audit, ours, rivals[best], best)} {best} ({_whole(rivals[best])})"
+    if audit.voters and audit.voters.with_ties:
+        told += f"; another voter {_whole(audit.voters.with_ties)}"
+    return told
+
+
+def _verdict(audit: Audit, ours: Interval, theirs: Interval, rival: str) -> str:
+    measured = audit.vote_differences.get(rival)
+    known = measured.with_ties if measured else None
+    # A rule that is right by chance has no votes of its own to be held against one by one.
+    low, high = (
+        (known.value.low, known.value.high)
+        if known
+        else (ours.low - theirs.value, ours.high - theirs.value)
+    )
+    if low > 0.0:
+        return "beats"
+    return "worse than" if high < 0.0 else "not told apart from"
+
+
+def _labels(part: str, found: LabelCorrelation) -> str:
+    whole, within = found.levels[RESPONSES].spearman, found.levels[PER_QUERY].spearman
+    some = f"{part} of {count_of(found.responses, 'response', 'responses')}"
+    if whole is None:
+        return f"no coefficient with {some}"
+    told = f"Spearman {figure(whole, '.2f')} with {some}"
+    return told if within is None else f"{told}, {within.value:.2f} within a query"
+
+
+def _refused(audit: Audit) -> Iterator[str]:
+    for count, what in ((audit.refused.labels, "labels"), (audit.refused.votes, "votes")):
+        if count:
+            yield f"{count:,} {what} not used: the scorer learned from them"
+
+
+def _whole(share: Interval) -> str:
+    return f"{100 * share.value:.0f} %"
+
+
+def _percent(share: Interval) -> str:
+    shown = figure(Interval(100 * share.value, 100 * share.low, 100 * share.high), ".0f")
+    value, _, bounds = shown.partition(" ")
+    return f"{value} % {bounds}".rstrip()
+
+
+PROGRAM = "rocketeval"
+WANTED = "labels_wanted.jsonl"
+MANY_MISSING = 0.05
+"""Share of missing answers from which the judge is looked at before anything else."""
+
+
+@dataclass(frozen=True, slots=True)
+class NextStep:
+    """A command, ready to be typed, and why."""
+
+    command: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Typed:
+    """What the user typed, so that the next command means the same run."""
+
+    words: tuple[str, ...]
+    """The whole command line after the program's name."""
+    config: str | None
+    """The config as it was given; None for the default."""
+    name: str | None
+    """The run's name, where the command line gave it another than the config."""
+    judge: tuple[str, ...] = ()
+    """The options that name another judge than the config's."""
+    run: tuple[str, ...] = ()
+    """The options that name another run than the config's, or part of its queries."""
+
+    @classmethod
+    def now(cls, settings: RunConfig) -> Typed:
+        """Return what the command at work, whose run has these `settings`, was called with."""
+        given: Mapping[str, Any] = click.get_current_context().params
+        config: Path = given["config"]
+        renamed = load_config(config).name != settings.name
+
+        def typed(*names: str) -> tuple[str, ...]:
+            values = ((f"--{name}", given.get(name.replace("-", "_"))) for name in names)
+            return tuple(word for name, value in values if value for word in (name, str(value)))
+
+        return cls(
+            words=tuple(sys.argv[1:]),
+            config=None if config == DEFAULT_CONFIG else str(config),
+            name=settings.name if renamed else None,
+            judge=typed("judge", "base-url"),
+            run=typed("limit", "name"),
+        )
+
+    def of_judge(self, verb: str) -> str:
+        """Return a command about the same judge."""
+        return shlex.join([PROGRAM, verb, *self.judge, *self._place])
+
+    def of_work(self, verb: str, *own: str) -> str:
+        """Return a command that goes on judging in the same run, with the same judge."""
+        return shlex.join([PROGRAM, verb, *own, *self.run, *self.judge, *self._place])
+
+    def of_run(self, verb: str, *own: str, names: Sequence[str] = ()) -> str:
+        """Return a command about the same run; `names` are words that may look like options."""
+        options = [*own, *([] if self.name is None else ["--name", self.name])]
+        places = [*names, *([] if self.config is None else [self.config])]
+        dashes = ["--"] if any(place.startswith("-") for place in places) else []
+        return shlex.join([PROGRAM, verb, *options, *dashes, *places])
+
+    @property
+    def _place(self) -> list[str]:
+        return [] if self.config is None else [as_argument(Path(self.config))]
+
+
+def next_step(outcome: Outcome, missing: Missing, typed: Typed) -> NextStep:
+    """Return what helps most now: finish, find out about the judge, separate the best, or look."""
+    if missing.responses_not_judged or missing.queries_without_checklist:
+        return NextStep(
+            shlex.join([PROGRAM, *typed.words]),
+            "tries again what failed; nothing is paid for twice",
+        )
+    rows = outcome.ranking.rows
+    answers = outcome.stages.get("score", {}).get("answers", 0)
+    if missing.answers_missing > MANY_MISSING * answers:
+        return NextStep(
+            typed.of_judge("doctor"), "many answers are missing: says what is wrong with the judge"
+        )
+    if not is_audited(outcome.audit) and rows:
+        top = str(min(2, len(rows)))
+        return NextStep(
+            typed.of_run("advise", "--top", top, "--out", WANTED),
+            "chooses which responses to label, so that the judge can be checked",
+        )
+    best = [row.candidate for row in rows[:2]]
+    unclear = len(best) == 2 and rows[0].beats_next is False
+    if unclear and _is_measured(*rows[:2]) and all(name.isprintable() for name in best):
+        return NextStep(
+            typed.of_run("compare", names=best),
+            "the two best are not told apart: says how far apart, and how sure",
+        )
+    return NextStep(shlex.join([PROGRAM, "view", as_argument(outcome.path)]), _look(rows, unclear))
+
+
+def _is_measured(one: RankedCandidate, other: RankedCandidate) -> bool:
+    """Whether a comparison of the two would say more than that there is nothing to say."""
+    bounded = all(math.isfinite(row.mean_score.low) for row in (one, other))
+    return bounded and one.mean_score.value != other.mean_score.value
+
+
+def _look(rows: Sequence[RankedCandidate], unclear: bool) -> str:
+    shows = "shows every answer in the browser"
+    if not unclear or _is_measured(*rows[:2]):
+        return shows
+    if rows[0].mean_score.value == rows[1].mean_score.value:
+        return f"the two best have the same mean score: {shows}"
+    return f"too few queries to tell the best apart, add some; meanwhile: {shows}"
+
+
+TITLES = 9
+"""Columns of the words at the left."""
+NO_PRICE = "no price set"
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """Everything `run` has to say, as its JSON says it."""
+
+    run: Path
+    report: Path
+    ranking: Ranking
+    audit: Audit
+    missing: Missing
+    next: NextStep
+    stages: Mapping[str, Any]
+
+
+def summarise(outcome: Outcome, typed: Typed) -> Summary:
+    """Return what a finished run comes down to."""
+    missing = find_missing(outcome.stages)
+    return Summary(
+        run=outcome.path,
+        report=outcome.report,
+        ranking=outcome.ranking,
+        audit=outcome.audit,
+        missing=missing,
+        next=next_step(outcome, missing, typed),
+        stages=outcome.stages,
+    )
+
+
+def show_summary(summary: Summary) -> None:
+    """Print the ranking, and a line or two about everything else."""
+    show_learned(summary.stages["score"])
+    show_ranking(summary.ranking, brief=True)
+    click.echo()
+    show_pairs(_pairs(summary), TITLES)
+    show_whole("Report", near(summary.report), TITLES)
+    show_pairs([("Next", summary.next.why)], TITLES)
+    # A command that a terminal cannot show whole would be another one when it is copied.
+    if summary.next.command.isprintable():
+        show_whole("", summary.next.command, TITLES)
+
+
+def _pairs(summary: Summary) -> Iterator[tuple[str, str]]:
+    stages = summary.stages
+    for title, lines in (
+        ("Trust", trust_in_words(summary.audit)),
+        ("Cost", _costs(stages)),
+        ("Time", iter([_time(stages)])),
+        ("Missing", missing_in_words(summary.missing, stages)),
+    ):
+        for number, line in enumerate(list(lines) or ["nothing"]):
+            yield "" if number else title, line
+
+
+def _costs(stages: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what author and judge used, beside the plan where there was one."""
+    author, grade = stages["checklist"]["usage"], stages["grade"]
+    if author["requests"]:
+        yield f"author: {_use(author)}"
+    judged, kept = grade["judged"], grade["finished_earlier"] + grade["from_cache"]
+    paid = f"{kept:,} of {grade['tasks']:,} judgments were there, {grade['from_cache']:,} of them "
+    paid += "from the cache"
+    if not grade["usage"]["requests"]:
+        yield f"nothing was asked: {paid}" if kept else "nothing was asked"
+        return
+    bill = grade["bill"]
+    yield f"judge: {_use(grade['usage'])}"
+    if bill:
+        yield f"plan: {_planned(bill)}"
+    if bill and bill["times_least"] is not None:
+        yield f"it computed {bill['times_least']:.2f} times the least possible"
+    if kept:
+        yield f"{paid}: not paid for again; {count_of(judged, 'is', 'are')} new"
+
+
+def _use(usage: Mapping[str, Any], without_cost: str = NO_PRICE) -> str:
+    parts = [count_of(usage["requests"], "call", "calls")]
+    if usage["prompt_tokens"]:
+        parts.append(f"{usage['prompt_tokens']:,} prompt tokens")
+    if usage["cost"] is None:
+        parts.append(without_cost)
+    else:
+        parts.append(shown_money(usage["cost"], usage["currency"]))
+    return ", ".join(parts)
+
+
+def _planned(bill: Mapping[str, Any]) -> str:
+    known = bill["tokens_known"]
+    why = "made at another price" if bill.get("repriced", False) else NO_PRICE
+    told = _use({**bill["plan"], "currency": bill["currency"]}, why)
+    return told if known == "exact" else f"{told} (tokens {known})"
+
+
+def _time(stages: Mapping[str, Any]) -> str:
+    seconds = {name: facts["seconds"] for name, facts in stages.items() if "seconds" in facts}
+    longest = max(seconds, key=lambda name: seconds[name])
+    whole = sum(seconds.values())
+    return f"{duration(whole)}, of which {longest} {duration(seconds[longest])}"
 
 
 @click.command()
@@ -39,7 +372,7 @@ def command(settings: RunConfig, dry_run: bool, output: Output) -> int:
         show_dry_run(settings, output)
         return 0
     run = Run(settings, observer=make_observer(settings, quiet=output.quiet))
-    summary = summarise(drive(run, run.all), Typed.now(settings))
+    summary = summarise(run_with_signals(run, run.all), Typed.now(settings))
     output.give(summary, lambda: show_summary(summary))
     tell_unused(summary.stages["checklist"])
     tell_decided(summary.stages["score"])

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import click
 
-from rocketeval.audit.selection import LabelFigures, ScorerComparison
+from rocketeval.audit.compare_scorers import LabelFigures, ScorerComparison
 from rocketeval.cli.options import with_run
 from rocketeval.cli.output import Output, with_output
 from rocketeval.cli.tables import figure, make_console, make_table, share
-from rocketeval.names import counted
 from rocketeval.pipeline import Run
+from rocketeval.text import count_of
 
 
 @click.command()
@@ -33,8 +33,8 @@ def command(run: Run, among: str | None, output: Output) -> None:
 
 def _show(found: ScorerComparison) -> None:
     one = found.learn_from.removesuffix("s")
-    about = counted(found.queries, "query", "queries")
-    table = make_table(f"Scorers on {counted(found.gold, one, found.learn_from)}, {about}")
+    about = count_of(found.queries, "query", "queries")
+    table = make_table(f"Scorers on {count_of(found.gold, one, found.learn_from)}, {about}")
     table.add_column("kind")
     headings = ("Pearson", "Spearman", "RMSE")
     for heading in headings if one == "label" else ("with ties", "without ties"):

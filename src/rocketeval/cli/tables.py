@@ -1,4 +1,7 @@
-"""Figures and tables as the command line prints them."""
+"""Figures and tables as the command line prints them.
+
+Sentences that say what figures mean, as the command line prints them.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +9,14 @@ import errno
 import math
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import click
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from rocketeval.cli.words import printable
+from rocketeval.cli.text import printable
 from rocketeval.records import Interval
 
 PIPE_WIDTH = 1000
@@ -88,3 +91,14 @@ def share(interval: Interval | None) -> str:
     return figure(
         Interval(*(100 * x for x in (interval.value, interval.low, interval.high))), ".1f"
     )
+
+
+def show_advice(console: Console, title: str, sentences: Sequence[str]) -> None:
+    """Print the sentences under a title, each broken under its own first word."""
+    if not sentences:
+        return
+    lines = Table.grid(padding=(0, 1))
+    for sentence in sentences:
+        lines.add_row("-", Text(printable(sentence)))
+    console.print(title, style="italic")
+    console.print(lines)

@@ -10,13 +10,10 @@ from pathlib import Path
 
 import click
 
-from rocketeval.cli.words import printable
+from rocketeval.cli.text import printable
 from rocketeval.errors import ConfigError
-from rocketeval.view.app import make_app
-from rocketeval.view.catalogue import find_target
-from rocketeval.view.guard import is_loopback, own_names
-from rocketeval.view.serve import address_of, bind, serve
-from rocketeval.view.shelf import Shelf
+from rocketeval.view.catalog import RunCache, find_target
+from rocketeval.view.server import address_of, bind, is_loopback, make_app, own_names, serve
 
 
 @click.command()
@@ -72,7 +69,7 @@ def command(
 
     async def show() -> None:
         names = {host, *own_names(), *host_names} if allow_remote else set()
-        app = make_app(Shelf(found), allow_remote=allow_remote, names=names)
+        app = make_app(RunCache(found), allow_remote=allow_remote, names=names)
         await serve(app, bound, started)
 
     with bound, contextlib.suppress(KeyboardInterrupt):

@@ -7,22 +7,32 @@ jobs/ID/results/     Parquet files of judgments and failures, written by the clu
 jobs/ID/checkpoint/  ids of the rows in results, written by Ray
 
 Every job has an ID of its own: what a killed one still writes never reaches the next.
+
+
+Results of a cluster become part of the run: each judgment once, whatever was retried.
+Grading tasks as rows: what is handed to a cluster, and what comes back.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
+import numpy as np
 import orjson
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyarrow import fs
 
 from rocketeval.errors import ConfigError, StoreError
+from rocketeval.records import Answer, Failure, GradingTask, Judgment
+from rocketeval.store.ledger import ROLL_ROWS, Ledger
+from rocketeval.store.schema import JUDGMENTS, answers_to_lists, judgment_to_row, lists_to_answers
 
 READERS = 16
 """Files that are looked at together: most of the time is spent waiting for them."""
@@ -31,7 +41,7 @@ TORN = (pa.ArrowInvalid, OSError)
 
 
 @dataclass(frozen=True)
-class Job:
+class StagedJob:
     """Tasks that lie ready for a cluster."""
 
     made_for: str
@@ -116,11 +126,11 @@ class Staging:
         self.root = root.rstrip("/")
         self.local = isinstance(filesystem, fs.LocalFileSystem)
 
-    def job(self) -> Job | None:
+    def job(self) -> StagedJob | None:
         """Return the job whose tasks are all there; None if there is none."""
         found = self._read("job.json")
         try:
-            return None if found is None else Job(**orjson.loads(found))
+            return None if found is None else StagedJob(**orjson.loads(found))
         except (orjson.JSONDecodeError, TypeError):
             return None
 
@@ -133,7 +143,7 @@ class Staging:
         job_id = uuid4().hex[:12]
         return job_id, self.folder(job_id)
 
-    def begin(self, job: Job) -> None:
+    def begin(self, job: StagedJob) -> None:
         """Declare the tasks complete."""
         self.filesystem.create_dir(self.folder(job.id).results, recursive=True)
         self._write("job.json", orjson.dumps(asdict(job)))
@@ -213,3 +223,231 @@ def _through_fsspec(place: str) -> tuple[fs.FileSystem, str]:
             "fsspec package knows, such as s3://bucket/folder.",
         ) from None
     return fs.PyFileSystem(fs.FSSpecHandler(found)), str(root)
+
+
+ID = "id"
+TASKS = pa.schema(
+    [
+        (ID, pa.int64()),
+        ("key", pa.binary()),
+        ("query_id", pa.string()),
+        ("candidate", pa.string()),
+        ("prefix", pa.large_string()),
+        ("suffixes", pa.list_(pa.string())),
+        ("items", pa.int32()),
+        ("neutralised", pa.int32()),
+        ("known", pa.binary()),
+    ]
+)
+"""`items` is null where every suffix is an item; `known` holds answers that are there already."""
+RESULTS = pa.schema([pa.field(ID, pa.int64()), *JUDGMENTS, pa.field("failure", pa.string())])
+"""A row of the ledger, and why there is none: `failure` is null for a finished judgment."""
+FILE_ROWS = 20_000
+"""Tasks after which a file ends with its query."""
+GROUP_BYTES = 8 << 20
+"""Text in a row group: what is held in memory while tasks are written."""
+
+Known = Mapping[bytes, Mapping[int, Answer]]
+
+
+def write_tasks(
+    tasks: Iterable[GradingTask], known: Known, filesystem: fs.FileSystem, folder: str
+) -> int:
+    """Write the tasks, which come sorted by query, below `folder`; return how many there are."""
+    filesystem.create_dir(folder, recursive=True)
+    rows = number = 0
+    for number, group in enumerate(_files(tasks)):
+        path = f"{folder}/part-{number:06d}.parquet"
+        with pq.ParquetWriter(path, TASKS, filesystem=filesystem, compression="zstd") as writer:
+            for table in task_tables(group, known, rows):
+                writer.write_table(table)
+                rows += table.num_rows
+    return rows
+
+
+def read_tasks(batch: pa.Table) -> Iterator[tuple[int, GradingTask, dict[int, Answer]]]:
+    """Yield the tasks of a batch with their ids and the answers that are there already."""
+    for row in batch.to_pylist():
+        task = GradingTask(
+            row["key"],
+            row["query_id"],
+            row["candidate"],
+            row["prefix"],
+            tuple(row["suffixes"]),
+            row["neutralised"],
+            row["items"],
+        )
+        yield row[ID], task, {} if row["known"] is None else _unpack(row["known"])
+
+
+def judged_row(number: int, judgment: Judgment, judge: str) -> dict[str, Any]:
+    """Return the row of a finished judgment."""
+    return {ID: number, **judgment_to_row(judgment, judge)}
+
+
+def failed_row(number: int, failure: Failure, judge: str) -> dict[str, Any]:
+    """Return the row of a task that could not be finished."""
+    judgment = Judgment(failure.key, failure.query_id, failure.candidate, failure.answers)
+    return {ID: number, **judgment_to_row(judgment, judge), "failure": failure.reason}
+
+
+def row_to_failure(row: Mapping[str, Any]) -> Failure:
+    """Return the failure a row holds; the inverse of `failed_row`."""
+    return Failure(
+        bytes.fromhex(row["key"]),
+        row["query_id"],
+        row["candidate"],
+        row["failure"],
+        lists_to_answers(row),
+    )
+
+
+def _files(tasks: Iterable[GradingTask]) -> Iterator[Iterator[GradingTask]]:
+    """Cut the tasks into files, only ever between two queries. Each is used up before the next."""
+    stream = iter(tasks)
+    waiting = next(stream, None)
+
+    def one_file() -> Iterator[GradingTask]:
+        nonlocal waiting
+        count = 0
+        while waiting is not None:
+            task, waiting = waiting, next(stream, None)
+            count += 1
+            yield task
+            if waiting is not None and count >= FILE_ROWS and waiting.query_id != task.query_id:
+                return
+
+    while waiting is not None:
+        yield one_file()
+
+
+def task_tables(tasks: Iterable[GradingTask], known: Known, first: int = 0) -> Iterator[pa.Table]:
+    """Yield the tasks as rows, numbered from `first`, in tables of a row group each."""
+    rows: list[dict[str, Any]] = []
+    held = 0
+    for number, task in enumerate(tasks, first):
+        rows.append(_task_row(number, task, known.get(task.key)))
+        held += len(task.prefix) + sum(map(len, task.suffixes))
+        if held >= GROUP_BYTES:
+            yield pa.Table.from_pylist(rows, schema=TASKS)
+            rows, held = [], 0
+    if rows:
+        yield pa.Table.from_pylist(rows, schema=TASKS)
+
+
+def _task_row(number: int, task: GradingTask, known: Mapping[int, Answer] | None) -> dict[str, Any]:
+    return {
+        ID: number,
+        "key": task.key,
+        "query_id": task.query_id,
+        "candidate": task.candidate,
+        "prefix": task.prefix,
+        "suffixes": list(task.suffixes),
+        "items": task.items,
+        "neutralised": task.neutralised,
+        "known": _pack(known) if known else None,
+    }
+
+
+def _pack(known: Mapping[int, Answer]) -> bytes:
+    return orjson.dumps({"places": list(known), **answers_to_lists(list(known.values()))})
+
+
+def _unpack(packed: bytes) -> dict[int, Answer]:
+    row = orjson.loads(packed)
+    return dict(zip(row["places"], lists_to_answers(row), strict=True))
+
+
+STEP_ROWS = 8192
+"""Rows that are looked at together: a cluster writes a file a batch."""
+
+
+@dataclass
+class Collected:
+    """What a job left behind."""
+
+    judged: int = 0
+    """Judgments that are new in the ledger."""
+    failures: dict[bytes, Failure] = field(default_factory=dict)
+    rows: int = 0
+    """Tasks with a row, whether judged or failed."""
+    duplicates: int = 0
+    """Rows of tasks that had one already: left out."""
+    torn: int = 0
+    """Files whose writer died before their end: left out, their tasks are asked again."""
+
+    def add(self, other: Collected) -> None:
+        """Add what another job left."""
+        self.judged += other.judged
+        self.failures |= other.failures
+        self.rows += other.rows
+        self.duplicates += other.duplicates
+        self.torn += other.torn
+
+
+def collect(folder: JobFolder, rows: int, ledger: Ledger) -> Collected:
+    """Append to the ledger what a job of so many `rows` judged; judgments come once each.
+
+    Also those that the run does not want any more, as after its inputs changed: they are paid for.
+    """
+    found = Collected()
+    seen = np.zeros(rows, dtype=bool)
+    failures: dict[int, Failure] = {}
+    held: list[pa.Table] = []
+    read = 0
+    for table in _gathered(folder.result_tables(), found):
+        read += table.num_rows
+        judged = _first_of_each(table.filter(pc.is_null(table["failure"])), seen)
+        found.rows += judged.num_rows
+        for row in table.filter(pc.is_valid(table["failure"])).to_pylist():
+            failures[row[ID]] = row_to_failure(row)
+        held.append(_new(judged, ledger))
+        if sum(one.num_rows for one in held) >= ROLL_ROWS:
+            found.judged += _append(held, ledger)
+    found.judged += _append(held, ledger)
+    # A task that failed on one worker may have been judged by another.
+    left = [failure for number, failure in failures.items() if not seen[number]]
+    found.failures = {failure.key: failure for failure in left}
+    found.rows += len(left)
+    found.duplicates = read - found.rows
+    return found
+
+
+def _gathered(parts: Iterable[pa.Table | None], found: Collected) -> Iterator[pa.Table]:
+    """Yield the parts joined to tables of a size that is worth a step; count those torn."""
+    held: list[pa.Table] = []
+    rows = 0
+    for part in parts:
+        if part is None:
+            found.torn += 1
+            continue
+        held.append(part)
+        rows += part.num_rows
+        if rows >= STEP_ROWS:
+            yield pa.concat_tables(held)
+            held, rows = [], 0
+    if held:
+        yield pa.concat_tables(held)
+
+
+def _first_of_each(table: pa.Table, seen: np.ndarray) -> pa.Table:
+    """Return the rows whose id was not seen before, and mark them."""
+    ids, first = np.unique(table[ID].to_numpy(), return_index=True)
+    chosen = first[~seen[ids]]
+    seen[ids] = True
+    return table.take(pa.array(np.sort(chosen)))
+
+
+def _new(table: pa.Table, ledger: Ledger) -> pa.Table:
+    """Return the judgments that the ledger lacks, as it holds them."""
+    keys = map(bytes.fromhex, table["key"].to_pylist())
+    chosen = [key not in ledger.finished for key in keys]
+    return table.filter(pa.array(chosen, pa.bool_())).select(JUDGMENTS.names)
+
+
+def _append(held: list[pa.Table], ledger: Ledger) -> int:
+    whole = pa.concat_tables(held) if held else JUDGMENTS.empty_table()
+    held.clear()
+    if whole.num_rows:
+        ledger.extend(whole.cast(JUDGMENTS))
+    return int(whole.num_rows)

@@ -2,26 +2,189 @@
 
 With one item a call this is about a hundred small requests; where a call takes all items of a
 response, about forty.
+
+
+What an examination of a judge leaves: findings, figures, a verdict.
+How far a judge's probabilities move when it is asked the same again.
 """
 
 from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from enum import StrEnum
+from typing import Any
 
-from rocketeval.doctor.examination import Examination, Figures
-from rocketeval.doctor.gold import GOLD, GoldCase
-from rocketeval.doctor.quality import GoldAnswer, measure, quality_findings
-from rocketeval.doctor.repeat import compare, repeat_finding
-from rocketeval.engines.base import Engine, Finding
+from rocketeval.config import PriceConfig
+from rocketeval.doctor.quality import GOLD, GoldAnswer, GoldCase, measure, quality_findings
+from rocketeval.engines.base import Engine, EngineFinding
 from rocketeval.errors import EngineError, EngineUnavailable, RequestRejected
-from rocketeval.grading.judge import fingerprint
-from rocketeval.observing import Observer
+from rocketeval.grading.loop import fingerprint
+from rocketeval.observer import Observer
+from rocketeval.prices import usage_facts
 from rocketeval.prompts.render import GradingPrompt
 from rocketeval.records import Answer, GradingTask, JudgeFingerprint, Usage
 from rocketeval.workers import run_workers
+
+SCHEMA = 1
+"""Of `to_json`; raised when a name in it changes its meaning or goes."""
+
+
+class DoctorVerdict(StrEnum):
+    """Whether the judge will do."""
+
+    READY = "ready"
+    CARE = "usable with care"
+    UNUSABLE = "do not use"
+
+
+@dataclass(frozen=True, slots=True)
+class DoctorFigures:
+    """What was measured; None where it was not."""
+
+    items: int | None = None
+    """Items with known answers that were asked."""
+    answered: int | None = None
+    """Of these, how many got a probability."""
+    right: int | None = None
+    accuracy: float | None = None
+    """At 0.5; a missing answer is not a right one."""
+    accuracy_low: float | None = None
+    """Lower end of the 95 % Wilson interval."""
+    accuracy_high: float | None = None
+    auc: float | None = None
+    yes_bias: float | None = None
+    """Share of the items to be answered no that were answered yes."""
+    no_bias: float | None = None
+    """Share of the items to be answered yes that were answered no."""
+    mass: float | None = None
+    """Mean P(yes)+P(no)."""
+    latency_seconds: float | None = None
+    """One response with `latency_items` items, nothing else in flight, nothing cached."""
+    latency_items: int | None = None
+    items_per_second: float | None = None
+    """With `in_flight` responses at once, half of them new to the server."""
+    in_flight: int | None = None
+    repeat_alone: float | None = None
+    """Largest difference of p_yes between two times with nothing else in flight."""
+    repeat_together: float | None = None
+    """Largest difference of p_yes between alone and among others in flight."""
+
+
+@dataclass(frozen=True, slots=True)
+class Examination:
+    """Everything that was found out about a judge."""
+
+    findings: Sequence[EngineFinding]
+    figures: DoctorFigures
+    gold: Sequence[GoldAnswer]
+    """Every item with a known answer, as it was answered the first time."""
+    fingerprint: JudgeFingerprint | None
+    """None when the judge could not be identified."""
+    usage: Usage
+    """What asking the gold items cost; an engine's own probe comes on top."""
+    seconds: float
+    """Wall time of all of it."""
+
+    @property
+    def verdict(self) -> DoctorVerdict:
+        """Bad findings rule a judge out; notes that give advice ask for care."""
+        if any(finding.level == "bad" for finding in self.findings):
+            return DoctorVerdict.UNUSABLE
+        return DoctorVerdict.CARE if self.reasons else DoctorVerdict.READY
+
+    @property
+    def reasons(self) -> list[EngineFinding]:
+        """The findings behind the verdict; none when the judge is ready."""
+        bad = [finding for finding in self.findings if finding.level == "bad"]
+        return bad or [
+            finding for finding in self.findings if finding.level == "note" and finding.advice
+        ]
+
+    def to_json(self, price: PriceConfig | None = None) -> dict[str, Any]:
+        """Return it for machines; names stay as they are within a `schema`."""
+        judge = self.fingerprint
+        return {
+            "schema": SCHEMA,
+            "verdict": self.verdict.name.lower(),
+            "reasons": [finding.name.strip() for finding in self.reasons],
+            "judge": None if judge is None else {**asdict(judge), "digest": judge.digest.hex()},
+            "findings": [
+                {**asdict(finding), "name": finding.name.strip()} for finding in self.findings
+            ],
+            "figures": asdict(self.figures),
+            "gold": [_gold_row(gold) for gold in self.gold],
+            "usage": usage_facts(self.usage, price),
+            "seconds": round(self.seconds, 3),
+        }
+
+
+def _gold_row(gold: GoldAnswer) -> Mapping[str, Any]:
+    return {
+        "case": gold.case,
+        "item": gold.item,
+        "expected": "yes" if gold.expected else "no",
+        "p_yes": gold.answer.p_yes,
+        "mass": gold.answer.mass,
+        "status": str(gold.answer.status),
+    }
+
+
+UNSEEN = 0.001
+"""A score is never shown in such detail."""
+MUCH = 0.1
+"""If p_yes moves by more, single answers are not to be relied on."""
+_WHY = {
+    "llama": "llama.cpp: an answer depends on what its cache held before",
+    "vllm": "in low precision an answer depends on what is computed beside it",
+}
+_ANY = "in low precision an answer depends on what is computed beside it, and on caches"
+
+
+@dataclass(frozen=True, slots=True)
+class Repeat:
+    """Two times the same items."""
+
+    moved: float | None
+    """Largest difference of p_yes; None when no item was answered twice."""
+    vanished: int
+    """Items that had a probability only one of the two times."""
+
+
+def compare(first: Sequence[Answer], again: Sequence[Answer]) -> Repeat:
+    """Return how far the answers to the same items are apart."""
+    pairs = [(one.p_yes, other.p_yes) for one, other in zip(first, again, strict=True)]
+    moves = [abs(one - other) for one, other in pairs if one is not None and other is not None]
+    vanished = sum((one is None) != (other is None) for one, other in pairs)
+    return Repeat(max(moves, default=None), vanished)
+
+
+def repeat_finding(name: str, repeat: Repeat, server: str) -> EngineFinding:
+    """Return what a repetition means for a person; `server` is the engine's version."""
+    if repeat.moved is None:
+        return EngineFinding(name, "no item was answered twice", "note")
+    lost = f"; {repeat.vanished} answers came only once" if repeat.vanished else ""
+    if repeat.moved == 0:
+        return EngineFinding(name, f"the same to the last bit{lost}")
+    told = f"p_yes moves by up to {repeat.moved:.2g}{lost}"
+    if repeat.moved < UNSEEN:
+        return EngineFinding(name, told)
+    if repeat.moved <= MUCH:
+        return EngineFinding(name, f"{told}: near ties may change places ({_why(server)})", "note")
+    return EngineFinding(
+        name,
+        f"{told} ({_why(server)})",
+        "note",
+        "Near ties will change places when judged again: keep `ranking.tie_margin` wide, or serve "
+        "the judge in higher precision.",
+    )
+
+
+def _why(server: str) -> str:
+    return next((why for name, why in _WHY.items() if server.startswith(name)), _ANY)
+
 
 RATE_SECONDS = 4.0
 """After this, no more responses are sent only to measure the rate."""
@@ -39,13 +202,13 @@ async def examine(
     What is wrong with the judge is a finding, not an exception. `quick` leaves out what takes
     longest: repeatability and rate.
     """
-    visit = _Visit(engine, prompt, observer or Observer())
+    visit = _Examiner(engine, prompt, observer or Observer())
     started = time.monotonic()
     try:
         await visit.identify()
         await (visit.brief() if quick else visit.whole())
     except EngineError as error:
-        visit.findings.append(Finding(visit.doing, error.message, "bad", error.hint))
+        visit.findings.append(EngineFinding(visit.doing, error.message, "bad", error.hint))
     return Examination(
         findings=tuple(visit.findings),
         figures=visit.figures,
@@ -57,14 +220,14 @@ async def examine(
 
 
 @dataclass
-class _Visit:
+class _Examiner:
     """An examination under way."""
 
     engine: Engine
     prompt: GradingPrompt
     observer: Observer
-    findings: list[Finding] = field(default_factory=list)
-    figures: Figures = field(default_factory=Figures)
+    findings: list[EngineFinding] = field(default_factory=list)
+    figures: DoctorFigures = field(default_factory=DoctorFigures)
     gold: list[GoldAnswer] = field(default_factory=list)
     judge: JudgeFingerprint | None = None
     spent: Usage = field(default_factory=Usage)
@@ -105,7 +268,7 @@ class _Visit:
         if not self.engine.durable:
             return False
         self.findings.append(
-            Finding(
+            EngineFinding(
                 "gold items",
                 "not asked: this engine answers hours later",
                 "note",
@@ -118,7 +281,7 @@ class _Visit:
         if seconds <= TOO_SLOW:
             return False
         told = f"not asked: {len(self.gold)} items took this judge {_short(seconds)}"
-        self.findings.append(Finding("again", told, "note"))
+        self.findings.append(EngineFinding("again", told, "note"))
         return True
 
     async def _latency(self) -> None:
@@ -129,7 +292,9 @@ class _Visit:
         seconds, items = time.monotonic() - started, len(case.items)
         self.figures = replace(self.figures, latency_seconds=seconds, latency_items=items)
         self.findings.append(
-            Finding("latency", f"{_short(seconds)} for one response with {items} items, alone")
+            EngineFinding(
+                "latency", f"{_short(seconds)} for one response with {items} items, alone"
+            )
         )
 
     async def _quality(self) -> list[Answer]:
@@ -176,7 +341,7 @@ class _Visit:
         )
         self.findings += [
             repeat_finding(self.doing, repeat, self._server),
-            Finding("rate", f"{rate:.3g} items/s, responses in flight: {many}{self._size}"),
+            EngineFinding("rate", f"{rate:.3g} items/s, responses in flight: {many}{self._size}"),
         ]
 
     async def _alone(self) -> list[Answer]:

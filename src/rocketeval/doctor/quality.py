@@ -1,4 +1,7 @@
-"""How well a judge found the known answers."""
+"""How well a judge found the known answers.
+
+Items whose answer nobody doubts, to see whether a judge finds it.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from rocketeval.engines.base import Finding
-from rocketeval.records import Answer, Interval
+from rocketeval.engines.base import EngineFinding
+from rocketeval.hashing import content_hash
+from rocketeval.prompts.render import GradingPrompt
+from rocketeval.records import Answer, Checklist, GradingTask, Interval, Query, Response, Turn
 
 GUESSING = 0.70
 """With twelve items of each kind, guessing reaches this AUC once in twenty times."""
@@ -117,7 +122,7 @@ def wilson(right: int, items: int) -> Interval:
     return Interval(share, max(0.0, middle - half), min(1.0, middle + half))
 
 
-def quality_findings(quality: Quality) -> list[Finding]:
+def quality_findings(quality: Quality) -> list[EngineFinding]:
     """Return what the figures mean for a person."""
     found = [_judgement(quality), _leaning(quality), _mass(quality)]
     if quality.without:
@@ -125,50 +130,52 @@ def quality_findings(quality: Quality) -> list[Finding]:
     return found
 
 
-def _judgement(quality: Quality) -> Finding:
+def _judgement(quality: Quality) -> EngineFinding:
     share = quality.accuracy
     shown = (
         f"{quality.right} of {quality.items} gold items right "
         f"({share.value:.0%}, {share.low:.0%} to {share.high:.0%})"
     )
     if quality.auc is None:
-        return Finding("judgement", shown, "bad", "It answered too few items to be looked at.")
+        return EngineFinding(
+            "judgement", shown, "bad", "It answered too few items to be looked at."
+        )
     shown = f"AUC {quality.auc:.2f}, {shown}"
     if quality.auc <= OPPOSITE:
-        return Finding(
+        return EngineFinding(
             "judgement",
             f"this judge says the opposite: {shown}",
             "bad",
             "Does your grading prompt turn yes and no around? If not, take another judge.",
         )
     if quality.auc < GUESSING:
-        return Finding(
+        return EngineFinding(
             "judgement",
             f"this judge guesses: {shown}",
             "bad",
             "Its scores would be noise: take a larger judge, or another grading prompt.",
         )
     if quality.auc < WEAK:
-        return Finding(
+        return EngineFinding(
             "judgement",
             f"weak: {shown}",
             "note",
             "It misses much that is plain: rank over many queries, and audit it with votes or "
             "labels.",
         )
-    return Finding("judgement", shown)
+    return EngineFinding("judgement", shown)
 
 
-def _leaning(quality: Quality) -> Finding:
+def _leaning(quality: Quality) -> EngineFinding:
     told = (
         f"yes to {quality.false_yes} of {quality.nos} items that deserve no, "
         f"no to {quality.false_no} of {quality.yeses} that deserve yes"
     )
     if max(quality.yes_bias, quality.no_bias) <= LEANING:
-        return Finding("leaning", told)
+        return EngineFinding("leaning", told)
     side = "yes" if quality.yes_bias > quality.no_bias else "no"
     ranks = quality.auc is not None and quality.auc >= GUESSING
-    return Finding(
+    return EngineFinding(
         "leaning",
         f"says {side} too often: {told}",
         "note",
@@ -178,11 +185,11 @@ def _leaning(quality: Quality) -> Finding:
     )
 
 
-def _mass(quality: Quality) -> Finding:
+def _mass(quality: Quality) -> EngineFinding:
     told = f"{quality.mass:.3f} on yes and no on average"
     if quality.mass >= HARDLY:
-        return Finding("gold mass", told)
-    return Finding(
+        return EngineFinding("gold mass", told)
+    return EngineFinding(
         "gold mass",
         told,
         "note",
@@ -190,12 +197,135 @@ def _mass(quality: Quality) -> Finding:
     )
 
 
-def _missing(quality: Quality) -> Finding:
+def _missing(quality: Quality) -> EngineFinding:
     named = ", ".join(f"{status} {count}" for status, count in sorted(quality.without.items()))
-    return Finding(
+    return EngineFinding(
         "missing",
         f"{quality.items - quality.answered} of {quality.items} gold items have no probability "
         f"({named})",
         "bad" if quality.answered < ENOUGH * quality.items else "note",
         "Such answers are left out of the scores; docs/engines.md says what each name means.",
     )
+
+
+@dataclass(frozen=True, slots=True)
+class GoldCase:
+    """A response with items whose answers are known."""
+
+    name: str
+    query: str
+    response: str
+    yes: tuple[str, ...]
+    """Items to be answered yes."""
+    no: tuple[str, ...]
+    """Items to be answered no."""
+
+    @property
+    def items(self) -> tuple[str, ...]:
+        """All items, those to be answered yes first."""
+        return self.yes + self.no
+
+    @property
+    def expected(self) -> tuple[bool, ...]:
+        """The known answers, in the order of `items`."""
+        return (True,) * len(self.yes) + (False,) * len(self.no)
+
+    def task(self, prompt: GradingPrompt, salt: str = "") -> GradingTask:
+        """Return the task that asks a judge about this case.
+
+        A `salt` stands in the history and makes a prompt that no server has in its cache yet.
+        """
+        history = (Turn("user", f"(conversation {salt})"),) if salt else ()
+        return prompt.render(
+            Query(self.name, self.query, history),
+            Response(self.name, "gold", self.response),
+            Checklist(self.name, self.items),
+            content_hash("doctor", self.name, salt),
+        )
+
+
+GOLD = (
+    GoldCase(
+        "museum",
+        "Plan a day at the city museum with two children. Give times, a lunch stop and the price "
+        "of the tickets.",
+        "Meet at the main entrance at 10:00. Start with the dinosaur hall, which children usually "
+        "like best, and stay for about an hour. At 11:15 take the lift to the second floor to see "
+        "the model ships. Have lunch at 12:30 in the garden cafe, or bring your own sandwiches. "
+        "After lunch the science room is open, where everything may be touched. Leave at about "
+        "15:15, before anyone gets tired. Wear comfortable shoes.",
+        yes=(
+            "Does the response say at what time to meet?",
+            "Does the plan include a stop for lunch?",
+            "Does the plan visit the dinosaur hall before the model ships?",
+            "Does the response advise on what shoes to wear?",
+        ),
+        no=(
+            "Does the response say how much the tickets cost?",
+            "Does the plan include a film in the museum's cinema?",
+            "Does the response say that the model ships are on the ground floor?",
+            "Does the response advise on how to travel to the museum?",
+        ),
+    ),
+    GoldCase(
+        "energy",
+        "Name three sources of renewable energy.",
+        "Solar power turns sunlight into electricity. Wind power uses turbines that moving air "
+        "turns.",
+        yes=("Does the response name wind power?",),
+        no=("Does the response name three sources of renewable energy?",),
+    ),
+    GoldCase(
+        "capital",
+        "What is the capital of Australia, and on which continent is it?",
+        "The capital of Australia is Sydney. It lies on the continent of Australia.",
+        yes=("Does the response say on which continent the capital is?",),
+        no=("Does the response name Canberra as the capital of Australia?",),
+    ),
+    GoldCase(
+        "sunglasses",
+        "May I look at the sun through ordinary sunglasses?",
+        "No. Ordinary sunglasses do not protect your eyes: looking at the sun through them can "
+        "damage your sight for good. Use certified eclipse glasses instead.",
+        yes=("Does the response recommend eclipse glasses?",),
+        no=("Does the response say that ordinary sunglasses protect the eyes from the sun?",),
+    ),
+    GoldCase(
+        "breakfast",
+        "List four ideas for breakfast as bullet points.",
+        "You could have porridge with berries, scrambled eggs on toast, yoghurt with honey, or a "
+        "banana smoothie.",
+        yes=("Does the response give four ideas for breakfast?",),
+        no=("Are the ideas written as bullet points?",),
+    ),
+    GoldCase(
+        "discount",
+        "A shirt costs 40 euros and is reduced by 25 percent. What does it cost now?",
+        "25 percent of 40 euros is 10 euros. 40 + 10 = 50, so the shirt now costs 50 euros.",
+        yes=("Does the response say that 25 percent of 40 euros is 10 euros?",),
+        no=("Does the response conclude that the shirt now costs 30 euros?",),
+    ),
+    GoldCase(
+        "translation",
+        "Translate 'Good morning, my friends' into French and into Spanish.",
+        "French: Bonjour, mes amis.",
+        yes=("Does the response give a French translation?",),
+        no=("Does the response give a Spanish translation?",),
+    ),
+    GoldCase(
+        "wedding",
+        "Write a short, polite note declining Ana's invitation to her wedding, and give a reason.",
+        "Dear Ana, thank you so much for inviting me to your wedding. I am very sorry, but I will "
+        "not be able to come. I wish you both a wonderful day. Warmly, Tom",
+        yes=("Does the note thank Ana for the invitation?",),
+        no=("Does the note give a reason for not coming?",),
+    ),
+    GoldCase(
+        "function",
+        "Write a Python function that returns the larger of two numbers. Give it a docstring.",
+        "def larger(a, b):\n    if a > b:\n        return a\n    return b",
+        yes=("Is the function named `larger`?",),
+        no=("Does the function have a docstring?",),
+    ),
+)
+"""Twelve items to be answered yes and twelve no; the first case, the longest, has eight of them."""

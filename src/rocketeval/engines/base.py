@@ -1,14 +1,19 @@
-"""The engine seam: what every judge and author backend offers."""
+"""The engine seam: what every judge and author backend offers.
+
+What engines inside this process share: errors for settings and packages they cannot use.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal, Protocol
 
 from rocketeval.config import EngineConfig
-from rocketeval.observing import Pulse
+from rocketeval.errors import ConfigError
+from rocketeval.observer import EngineStatus
 from rocketeval.records import Answer, GradingTask, Usage
 from rocketeval.registry import Registry
 
@@ -26,7 +31,7 @@ class EngineIdentity:
 
 
 @dataclass(frozen=True, slots=True)
-class Graded:
+class EngineAnswers:
     """An engine's answers to one task, in checklist order."""
 
     answers: tuple[Answer, ...]
@@ -38,7 +43,7 @@ class Graded:
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class WrittenText:
     """A text an engine wrote."""
 
     text: str
@@ -57,7 +62,7 @@ class Likelihood:
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class EngineFinding:
     """Something a person should know about an engine before paying for it."""
 
     name: str
@@ -99,7 +104,7 @@ class Engine(Protocol):
         """Contact the engine and return its identity; raises EngineError if it cannot serve."""
         ...
 
-    async def grade(self, task: GradingTask, known: Mapping[int, Answer]) -> Graded:
+    async def grade(self, task: GradingTask, known: Mapping[int, Answer]) -> EngineAnswers:
         """Answer every item of `task` except those already `known`.
 
         A failed item becomes an answer with status error and names its `failure`;
@@ -107,7 +112,7 @@ class Engine(Protocol):
         """
         ...
 
-    async def findings(self) -> Sequence[Finding]:
+    async def findings(self) -> Sequence[EngineFinding]:
         """Return what is worth knowing about this engine beyond its identity."""
         ...
 
@@ -125,7 +130,7 @@ class Engine(Protocol):
         max_tokens: int,
         temperature: float = 0.0,
         seed: int | None = None,
-    ) -> Written:
+    ) -> WrittenText:
         """Return the text the engine writes for `prompt`.
 
         Above temperature 0 it is a sample; to draw several, give each a `seed` of its own.
@@ -148,22 +153,22 @@ class Engine(Protocol):
 ENGINES: Registry[Engine] = Registry(
     "engine",
     {
-        "llamacpp": "rocketeval.engines.llamacpp_local:LlamaCppEngine",
+        "llamacpp": "rocketeval.engines.llamacpp:LlamaCppEngine",
         "openai": "rocketeval.engines.openai_http:OpenAIEngine",
         "openai_batch": "rocketeval.engines.openai_batch:OpenAIBatchEngine",
         "scripted": "rocketeval.engines.scripted:ScriptedEngine",
-        "vllm": "rocketeval.engines.vllm_local:VLLMEngine",
+        "vllm": "rocketeval.engines.vllm:VLLMEngine",
     },
 )
 
 
-def pulse_of(engine: object) -> Pulse:
+def status_of(engine: object) -> EngineStatus:
     """Return how an engine or an author fares; one without a `pulse` has nothing to tell."""
     pulse = getattr(engine, "pulse", None)
-    return pulse if isinstance(pulse, Pulse) else Pulse()
+    return pulse if isinstance(pulse, EngineStatus) else EngineStatus()
 
 
-async def foretold_identity(engine: Engine) -> EngineIdentity:
+async def offline_identity(engine: Engine) -> EngineIdentity:
     """Return an engine's identity; one with a `foretell` knows it before it loads its model."""
     foretell = getattr(engine, "foretell", engine.identify)
     identity: EngineIdentity = await foretell()
@@ -173,3 +178,23 @@ async def foretold_identity(engine: Engine) -> EngineIdentity:
 def create_engine(config: EngineConfig, home: Path | None = None) -> Engine:
     """Return the engine that `config` names; `home` is a folder for files of its own."""
     return ENGINES.get(config.engine).create(config, home)
+
+
+def refuse_settings(config: EngineConfig, *names: str) -> None:
+    """Raise ConfigError if one of these settings, which only a server understands, is set."""
+    for name in names:
+        if getattr(config, name):
+            raise ConfigError(
+                f"`{name}` means nothing to the engine {config.engine}, which runs in this "
+                "process.",
+                hint="Remove it, or ask a server with `engine: openai`.",
+            )
+
+
+def need_package(engine: str, package: str, install: str) -> None:
+    """Raise ConfigError with the line that installs `package`, unless it is installed."""
+    if find_spec(package) is None:
+        raise ConfigError(
+            f"The engine {engine} needs the package {package}, which is not installed.",
+            hint=install,
+        )

@@ -17,7 +17,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import astuple, dataclass
 
-from rocketeval.engines.base import Engine, Graded, Likelihood
+from rocketeval.engines.base import Engine, EngineAnswers, Likelihood
 from rocketeval.engines.readout import YES_NO
 from rocketeval.engines.scripted import exact_answer
 from rocketeval.errors import EngineRefused, RequestRejected
@@ -243,7 +243,7 @@ async def _graded(engine: Engine, task: GradingTask) -> tuple[Answer, ...]:
     return graded.answers
 
 
-def _assert_complete(graded: Graded, items: int) -> None:
+def _assert_complete(graded: EngineAnswers, items: int) -> None:
     assert graded.failure is None, f"a harmless task failed: {graded.failure}"
     assert len(graded.answers) == items, (
         f"{items} items must get {items} answers, got {len(graded.answers)}"

@@ -1,4 +1,9 @@
-"""JSON over HTTP with bounded concurrency, retries with jitter and patience for a busy server."""
+"""JSON over HTTP with bounded concurrency, retries with jitter and patience for a busy server.
+
+How many requests may be in flight: fewer when the server pushes back, slowly more again.
+Adds up what one judgment or one written text costs while it is being made.
+Parts of a server's JSON, whose types nobody guarantees.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +11,7 @@ import asyncio
 import random
 import re
 import time
+from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -18,9 +24,133 @@ from urllib.request import getproxies, proxy_bypass
 import aiohttp
 import orjson
 
-from rocketeval.engines.limiter import AdaptiveLimiter
-from rocketeval.engines.meter import Meter
 from rocketeval.errors import EngineRefused, EngineUnavailable, RequestRejected
+from rocketeval.records import Usage
+
+SHRINK_SECONDS = 1.0
+"""One burst of push-back halves only once."""
+
+
+class AdaptiveLimiter:
+    """Additive increase, multiplicative decrease, and a shared pause after push-back.
+
+    Whoever just gave a place back may take it again before those who wait: the next item of a
+    response goes out while its prefix is still in the server's cache.
+    """
+
+    def __init__(self, ceiling: int) -> None:
+        self.ceiling = ceiling
+        self.allowed = float(ceiling)
+        self.in_flight = 0
+        self._resume_at = 0.0
+        self._shrunk_at = -SHRINK_SECONDS
+        self._waiting: deque[asyncio.Future[None]] = deque()
+
+    async def __aenter__(self) -> None:
+        try:
+            while not self._may_start():
+                await self._wait()
+        except BaseException:
+            # The place this waiter was woken for must not be lost with it.
+            self._wake()
+            raise
+        self.in_flight += 1
+
+    async def __aexit__(self, *_: object) -> None:
+        self.in_flight -= 1
+        self._wake()
+
+    def succeeded(self) -> None:
+        """Let a little more through after an answer."""
+        if self.allowed < self.ceiling:
+            self.allowed = min(self.ceiling, self.allowed + 1.0 / self.allowed)
+            self._wake()
+
+    def pushed_back(self, pause: float) -> None:
+        """Halve what is allowed, at most once a second, and start nothing for `pause` seconds."""
+        now = time.monotonic()
+        self._resume_at = max(self._resume_at, now + pause)
+        if now - self._shrunk_at >= SHRINK_SECONDS:
+            self.allowed = max(1.0, self.allowed / 2)
+            self._shrunk_at = now
+
+    def _may_start(self) -> bool:
+        return self.in_flight < int(self.allowed) and time.monotonic() >= self._resume_at
+
+    async def _wait(self) -> None:
+        pause = self._resume_at - time.monotonic()
+        if pause > 0:
+            await asyncio.sleep(pause)
+            return
+        turn = asyncio.get_running_loop().create_future()
+        self._waiting.append(turn)
+        await turn
+
+    def _wake(self) -> None:
+        free = int(self.allowed) - self.in_flight
+        while self._waiting and free > 0:
+            turn = self._waiting.popleft()
+            if not turn.done():
+                turn.set_result(None)
+                free -= 1
+
+
+def mapping_or_empty(value: Any) -> Mapping[str, Any]:
+    """Return `value` if it is an object, else an empty one."""
+    return value if isinstance(value, dict) else {}
+
+
+def rows_or_empty(value: Any) -> list[dict[str, Any]]:
+    """Return the objects in `value` if it is a list, else an empty one."""
+    return [row for row in value if isinstance(row, dict)] if isinstance(value, list) else []
+
+
+def count_or_zero(value: Any) -> int:
+    """Return `value` if it is a whole number, else zero."""
+    return value if isinstance(value, int) else 0
+
+
+class UsageMeter:
+    """Counts every request sent, also those that failed, and the tokens the server reports."""
+
+    def __init__(self) -> None:
+        self._requests = 0
+        self._prompt_tokens = 0
+        self._cached_tokens = 0
+        self._completion_tokens = 0
+        self._started = 0.0
+        self._ended = 0.0
+
+    def sent(self) -> None:
+        """Count one request that goes out now."""
+        if not self._requests:
+            self._started = time.monotonic()
+        self._requests += 1
+
+    def answered(self, reply: Mapping[str, Any], *, cached_told: bool = True) -> None:
+        """Count the tokens that a reply says it used.
+
+        `cached_told` is False where the server does not count the cached tokens of every prompt.
+        """
+        self._ended = time.monotonic()
+        told = mapping_or_empty(reply.get("usage"))
+        self._prompt_tokens += count_or_zero(told.get("prompt_tokens"))
+        self._completion_tokens += count_or_zero(told.get("completion_tokens"))
+        if cached_told:
+            details = mapping_or_empty(told.get("prompt_tokens_details"))
+            self._cached_tokens += count_or_zero(details.get("cached_tokens"))
+
+    @property
+    def usage(self) -> Usage:
+        """What was spent so far."""
+        return Usage(
+            self._requests,
+            self._prompt_tokens,
+            self._cached_tokens,
+            self._completion_tokens,
+            max(0.0, self._ended - self._started),
+        )
+
 
 T = TypeVar("T")
 BUSY = frozenset({429, 503, 529})
@@ -71,7 +201,7 @@ class HttpClient:
         self,
         path: str,
         body: Mapping[str, Any],
-        meter: Meter,
+        meter: UsageMeter,
         *,
         headers: Mapping[str, str] | None = None,
     ) -> dict[str, Any]:
@@ -85,13 +215,13 @@ class HttpClient:
         url = self._url(path)
         payload = orjson.dumps(body)
 
-        async def send() -> dict[str, Any] | Setback:
+        async def send() -> dict[str, Any] | RetryableError:
             meter.sent()
             return await self._once(url, payload, headers)
 
         return await self._patiently(send)
 
-    async def _patiently(self, send: Callable[[], Awaitable[T | Setback]]) -> T:
+    async def _patiently(self, send: Callable[[], Awaitable[T | RetryableError]]) -> T:
         """Return what `send` brings, sending again after every setback while patience lasts."""
         spent, attempt = 0.0, 0
         while True:
@@ -99,7 +229,7 @@ class HttpClient:
                 started = time.monotonic()
                 outcome = await send()
                 spent += time.monotonic() - started
-            if not isinstance(outcome, Setback):
+            if not isinstance(outcome, RetryableError):
                 self._limiter.succeeded()
                 return outcome
             wait = _wait(attempt, outcome.retry_after)
@@ -163,7 +293,7 @@ class HttpClient:
         payload: bytes | aiohttp.MultipartWriter,
         headers: Mapping[str, str] | None,
         timeout: aiohttp.ClientTimeout | None = None,
-    ) -> dict[str, Any] | Setback:
+    ) -> dict[str, Any] | RetryableError:
         session = self._open()
         try:
             async with session.post(
@@ -179,19 +309,21 @@ class HttpClient:
             raise self._untrusted(error) from None
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             unsent = isinstance(error, aiohttp.ClientConnectorError)
-            return Setback(name_of(error), undone=unsent)
+            return RetryableError(name_of(error), undone=unsent)
 
-    def _understood(self, reply: aiohttp.ClientResponse, body: bytes) -> dict[str, Any] | Setback:
+    def _understood(
+        self, reply: aiohttp.ClientResponse, body: bytes
+    ) -> dict[str, Any] | RetryableError:
         if reply.status == 200:
             found = _json_reply(body)
-            return Setback("the answer was not JSON") if found is None else found
+            return RetryableError("the answer was not JSON") if found is None else found
         shown = self._shown(body)
         if reply.status in RETRIED:
             retry_after = parse_retry_after(reply.headers.get("Retry-After"))
             asked = "" if retry_after is None else f" (it asks to wait {retry_after:.0f} s)"
             busy = reply.status in BUSY
             told = f"HTTP {reply.status}: {shown}{asked}"
-            return Setback(told, retry_after, busy=busy, undone=reply.status == 429)
+            return RetryableError(told, retry_after, busy=busy, undone=reply.status == 429)
         if reply.status in REFUSED:
             moved = reply.headers.get("Location")
             raise self._refused(reply.status, f"moved to {moved}" if moved else shown)
@@ -222,7 +354,7 @@ class HttpClient:
             )
         return self._session
 
-    def _lost(self, setback: Setback, attempts: int, spent: float) -> EngineUnavailable:
+    def _lost(self, setback: RetryableError, attempts: int, spent: float) -> EngineUnavailable:
         times = "1 attempt" if attempts == 1 else f"{attempts} attempts"
         return EngineUnavailable(
             f"{self.base_url} gave no answer in {times} over {spent:.1f} s: {setback.reason}.",
@@ -252,7 +384,7 @@ class HttpClient:
 
 
 @dataclass(frozen=True, slots=True)
-class Setback:
+class RetryableError:
     """A request that may succeed later."""
 
     reason: str

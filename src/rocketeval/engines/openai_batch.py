@@ -15,17 +15,21 @@ from pathlib import Path
 from typing import Any
 
 from rocketeval.config import EngineConfig, parse_options
-from rocketeval.engines.base import EngineIdentity, Finding, Graded, Likelihood, Written
-from rocketeval.engines.batch.api import BatchApi
-from rocketeval.engines.batch.desk import Desk, Outcome
-from rocketeval.engines.batch.options import BatchOptions
-from rocketeval.engines.batch.shelf import Shelf
-from rocketeval.engines.http_files import FileClient
+from rocketeval.engines.base import (
+    EngineAnswers,
+    EngineFinding,
+    EngineIdentity,
+    Likelihood,
+    WrittenText,
+)
+from rocketeval.engines.batch.api import BatchApi, FileClient
+from rocketeval.engines.batch.queue import Batcher, BatchOptions, Outcome
+from rocketeval.engines.batch.store import BatchStore
+from rocketeval.engines.http import UsageMeter
 from rocketeval.engines.likelihood import refused_likelihood
-from rocketeval.engines.meter import Meter
 from rocketeval.engines.openai_http import base_url, extra_mark
 from rocketeval.engines.scale_readout import make_readout
-from rocketeval.engines.server import Server, look
+from rocketeval.engines.server import Server, inspect_server
 from rocketeval.engines.transports.base import items_of
 from rocketeval.engines.transports.chat import (
     chat_body,
@@ -36,7 +40,7 @@ from rocketeval.engines.transports.chat import (
     writing_settings,
 )
 from rocketeval.errors import ConfigError, EngineError, EngineRefused, EngineUnavailable
-from rocketeval.observing import Pulse
+from rocketeval.observer import EngineStatus
 from rocketeval.records import Answer, GradingTask, Status, Usage
 
 IN_FLIGHT = 10_000
@@ -72,8 +76,8 @@ class OpenAIBatchEngine:
         self._api = BatchApi(
             self._http, completion_window=options.completion_window, patience=config.patience
         )
-        self._shelf = Shelf(home, self._http.safe)
-        self._desk = Desk(self._api, self._shelf, options)
+        self._shelf = BatchStore(home, self._http.safe)
+        self._desk = Batcher(self._api, self._shelf, options)
         self._server: Server | None = None
 
     @classmethod
@@ -82,15 +86,15 @@ class OpenAIBatchEngine:
         return cls(config, home)
 
     @property
-    def pulse(self) -> Pulse:
+    def pulse(self) -> EngineStatus:
         """How many batches it waits for, and how far the server says they are."""
-        return Pulse(self._http.retries, self._waiting())
+        return EngineStatus(self._http.retries, self._waiting())
 
     async def ready(self) -> None:
         """Check that the server serves the model and has a Batch API."""
         if self._server is not None:
             return
-        server = await look(self._http, self.config.model)
+        server = await inspect_server(self._http, self.config.model)
         await self._api.check()
         self._server = server
 
@@ -106,16 +110,18 @@ class OpenAIBatchEngine:
             readout=self.readout.hash,
         )
 
-    async def findings(self) -> Sequence[Finding]:
+    async def findings(self) -> Sequence[EngineFinding]:
         """Say how long answers take, and what outlives this process."""
         await self.ready()
-        found = [Finding("batches", f"answers come within {self._window}", "note")]
+        found = [EngineFinding("batches", f"answers come within {self._window}", "note")]
         left = self._shelf.unfinished()
         if left:
-            found.append(Finding("open batches", f"{left} of an earlier process are taken up"))
+            found.append(
+                EngineFinding("open batches", f"{left} of an earlier process are taken up")
+            )
         if self._home is None:
             found.append(
-                Finding(
+                EngineFinding(
                     "durability",
                     "there is no folder for its journal: a batch is lost with this process",
                     "note",
@@ -124,7 +130,7 @@ class OpenAIBatchEngine:
             )
         return found
 
-    async def grade(self, task: GradingTask, known: Mapping[int, Answer]) -> Graded:
+    async def grade(self, task: GradingTask, known: Mapping[int, Answer]) -> EngineAnswers:
         """Answer every item of `task` that is not already `known`, once their batches ended."""
         started = time.monotonic()
         asked = [item for item in range(len(task.suffixes)) if item not in known]
@@ -134,7 +140,7 @@ class OpenAIBatchEngine:
             outcomes = await self._desk.ask(bodies) if asked else []
         except EngineUnavailable as error:
             outcomes = [error] * len(asked)
-        meter = Meter()
+        meter = UsageMeter()
         answers, failures = dict(known), []
         for item, outcome in zip(asked, outcomes, strict=True):
             try:
@@ -143,7 +149,7 @@ class OpenAIBatchEngine:
                 raise
             except EngineError as error:
                 failures.append((item, error))
-        return Graded(
+        return EngineAnswers(
             tuple(answers.get(item, Answer(Status.ERROR)) for item in range(len(task.suffixes))),
             _since(started, meter),
             failure=_told(failures),
@@ -161,13 +167,13 @@ class OpenAIBatchEngine:
         max_tokens: int,
         temperature: float = 0.0,
         seed: int | None = None,
-    ) -> Written:
+    ) -> WrittenText:
         """Return the text the model writes for `prompt`, once its batch ended."""
-        started, meter = time.monotonic(), Meter()
+        started, meter = time.monotonic(), UsageMeter()
         body = self._body(prompt, writing_settings(max_tokens, seed), temperature)
         (outcome,) = await self._desk.ask([body])
         text, finished = read_text(_choice(outcome, meter))
-        return Written(text, _since(started, meter), finished)
+        return WrittenText(text, _since(started, meter), finished)
 
     async def likelihood(self, prompt: str, text: str) -> Likelihood:
         """Raise EngineRefused: a batch holds chat completions, which tell written tokens alone."""
@@ -193,11 +199,11 @@ class OpenAIBatchEngine:
         heat = temperature or 0
         return chat_body(self.config.model, user(prompt), settings, self.config.extra_body, heat)
 
-    def _answer(self, outcome: Outcome, meter: Meter) -> Answer:
+    def _answer(self, outcome: Outcome, meter: UsageMeter) -> Answer:
         return read_top(self.readout, _choice(outcome, meter))
 
 
-def _choice(outcome: Outcome, meter: Meter) -> dict[str, Any]:
+def _choice(outcome: Outcome, meter: UsageMeter) -> dict[str, Any]:
     """Return the one choice of a completion, its cost counted; raise what came in its place."""
     if isinstance(outcome, EngineUnavailable | EngineRefused):
         raise outcome
@@ -209,7 +215,7 @@ def _choice(outcome: Outcome, meter: Meter) -> dict[str, Any]:
     return choice
 
 
-def _since(started: float, meter: Meter) -> Usage:
+def _since(started: float, meter: UsageMeter) -> Usage:
     return replace(meter.usage, seconds=time.monotonic() - started)
 
 

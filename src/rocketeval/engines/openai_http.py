@@ -1,4 +1,7 @@
-"""Any OpenAI-compatible server over HTTP, asked in the best way it offers."""
+"""Any OpenAI-compatible server over HTTP, asked in the best way it offers.
+
+One task asked over HTTP: its items call by call, and what is kept when a call fails.
+"""
 
 from __future__ import annotations
 
@@ -11,24 +14,93 @@ from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
 from rocketeval.config import EngineConfig, Section, parse_options
-from rocketeval.engines.asking import Asking, items_per_call
-from rocketeval.engines.base import EngineIdentity, Finding, Graded, Likelihood, Written
-from rocketeval.engines.chat_frame import ChatFrame
-from rocketeval.engines.http import HttpClient
-from rocketeval.engines.http_findings import wire_findings
-from rocketeval.engines.http_likelihood import ask_likelihood, refuse_untelling
-from rocketeval.engines.likelihood import NO_TEXT
-from rocketeval.engines.meter import Meter
-from rocketeval.engines.probe import Probed, probe
+from rocketeval.engines.base import (
+    EngineAnswers,
+    EngineFinding,
+    EngineIdentity,
+    Likelihood,
+    WrittenText,
+)
+from rocketeval.engines.http import HttpClient, UsageMeter
+from rocketeval.engines.likelihood import NO_TEXT, ask_likelihood, refuse_untelling
+from rocketeval.engines.probe import ProbeResult, probe, wire_findings
 from rocketeval.engines.scale_readout import make_readout
-from rocketeval.engines.server import Server, look
-from rocketeval.engines.transports.base import Wire
+from rocketeval.engines.server import ChatFrame, Server, inspect_server
+from rocketeval.engines.transports.base import ServerConnection, Transport
 from rocketeval.engines.transports.chat import complete_chat, read_text, user, writing_settings
 from rocketeval.engines.transports.registry import check_transport
-from rocketeval.errors import ConfigError, RequestRejected
+from rocketeval.errors import ConfigError, EngineUnavailable, RequestRejected
 from rocketeval.hashing import content_hash
-from rocketeval.observing import Pulse
-from rocketeval.records import Answer, GradingTask
+from rocketeval.observer import EngineStatus
+from rocketeval.records import Answer, GradingTask, Status
+
+MOST_ITEMS = 64
+"""Items in one call at most: every one repeats the prefix on the wire."""
+
+Failure = tuple[int, EngineUnavailable | RequestRejected]
+"""The item that failed, and why."""
+
+
+class TaskRequest:
+    """Asks for every item of a task that is not already known."""
+
+    def __init__(
+        self,
+        transport: Transport,
+        task: GradingTask,
+        known: Mapping[int, Answer],
+        headers: Mapping[str, str],
+    ) -> None:
+        self._transport = transport
+        self._task = task
+        self._answers = dict(known)
+        self._headers = headers
+        self._meter = UsageMeter()
+
+    async def graded(self) -> EngineAnswers:
+        """Return the answers to all items, up to a failure."""
+        items = range(len(self._task.suffixes))
+        waiting = [item for item in items if item not in self._answers]
+        most = items_per_call(self._transport)
+        failure: Failure | None = None
+        for start in range(0, len(waiting), most):
+            failure = await self._ask(waiting[start : start + most])
+            if failure is not None:
+                # The other items share the prefix, so they would fail the same way.
+                break
+        return EngineAnswers(
+            tuple(self._answers.get(item, Answer(Status.ERROR)) for item in items),
+            self._meter.usage,
+            failure=None if failure is None else f"item {failure[0] + 1}: {failure[1].message}",
+            unavailable=failure is not None and isinstance(failure[1], EngineUnavailable),
+        )
+
+    async def _ask(self, items: Sequence[int]) -> Failure | None:
+        prompts = [self._task.prefix + self._task.suffixes[item] for item in items]
+        try:
+            answers = await self._transport.ask(prompts, self._headers, self._meter)
+        except EngineUnavailable as error:
+            return items[0], error
+        except RequestRejected as error:
+            return await self._ask_apart(items) if len(items) > 1 else (items[0], error)
+        self._answers.update(zip(items, answers, strict=True))
+        return None
+
+    async def _ask_apart(self, items: Sequence[int]) -> Failure | None:
+        """Ask one by one, because one item may have spoiled the call for all."""
+        first: Failure | None = None
+        for item in items:
+            failure = await self._ask([item])
+            first = first or failure
+            if failure is not None and isinstance(failure[1], EngineUnavailable):
+                return failure
+        return first
+
+
+def items_per_call(transport: Transport) -> int:
+    """Return how many items of a response one call asks."""
+    return MOST_ITEMS if transport.several else 1
+
 
 DEFAULT_BASE_URL = "https://api.openai.com/v1"
 MOST_IN_FLIGHT = 64
@@ -65,7 +137,7 @@ class OpenAIEngine:
         self.base_url = base_url(config)
         self.readout = make_readout(config)
         self._frame = _given_frame(config)
-        self._probed: Probed | None = None
+        self._probed: ProbeResult | None = None
         self._server: Server | None = None
         self._probing = asyncio.Lock()
         self._http = HttpClient(
@@ -87,9 +159,9 @@ class OpenAIEngine:
         return self._http.retries
 
     @property
-    def pulse(self) -> Pulse:
+    def pulse(self) -> EngineStatus:
         """How it fares at this moment."""
-        return Pulse(self.retries)
+        return EngineStatus(self.retries)
 
     @property
     def items_per_call(self) -> int:
@@ -112,14 +184,14 @@ class OpenAIEngine:
             readout=self.readout.hash,
         )
 
-    async def findings(self) -> Sequence[Finding]:
+    async def findings(self) -> Sequence[EngineFinding]:
         """Return what the probe found, every request form of this server tried."""
         return await wire_findings(await self._probe())
 
-    async def grade(self, task: GradingTask, known: Mapping[int, Answer]) -> Graded:
+    async def grade(self, task: GradingTask, known: Mapping[int, Answer]) -> EngineAnswers:
         """Answer every item of `task` that is not already `known`."""
         transport = (await self._probe()).transport
-        return await Asking(transport, task, known, self._session(task.key)).graded()
+        return await TaskRequest(transport, task, known, self._session(task.key)).graded()
 
     async def tokenise(self, prompts: Sequence[str]) -> list[list[int]] | None:
         """Return the tokens of each prompt inside the chat template, None if it is not known."""
@@ -139,22 +211,22 @@ class OpenAIEngine:
         max_tokens: int,
         temperature: float = 0.0,
         seed: int | None = None,
-    ) -> Written:
+    ) -> WrittenText:
         """Return the text the model writes for `prompt`."""
-        meter = Meter()
+        meter = UsageMeter()
         wire = replace(await self._plain_wire(), temperature=temperature)
         settings = writing_settings(max_tokens, seed)
         headers = self._session(content_hash("prompt", prompt))
         choice = await complete_chat(wire, user(prompt), settings, headers, meter)
         text, finished = read_text(choice)
-        return Written(text, meter.usage, finished)
+        return WrittenText(text, meter.usage, finished)
 
     async def likelihood(self, prompt: str, text: str) -> Likelihood:
         """Return how likely the model would have been to answer `prompt` with `text`."""
         refuse_untelling(await self._look(), self.base_url)
         if not text:
             raise RequestRejected(NO_TEXT)
-        meter = Meter()
+        meter = UsageMeter()
         wire = (await self._probe()).wire
         headers = self._session(content_hash("prompt", prompt))
         return Likelihood(await ask_likelihood(wire, prompt, text, headers, meter), meter.usage)
@@ -173,11 +245,11 @@ class OpenAIEngine:
 
     async def _look(self) -> Server:
         if self._server is None:
-            self._server = await look(self._http, self.config.model)
+            self._server = await inspect_server(self._http, self.config.model)
         return self._server
 
-    async def _plain_wire(self) -> Wire:
-        return Wire(
+    async def _plain_wire(self) -> ServerConnection:
+        return ServerConnection(
             self._http,
             await self._look(),
             self.config.model,
@@ -187,7 +259,7 @@ class OpenAIEngine:
             words=self.config.labels,
         )
 
-    async def _probe(self) -> Probed:
+    async def _probe(self) -> ProbeResult:
         if self._probed is None:
             async with self._probing:
                 if self._probed is None:
@@ -197,7 +269,7 @@ class OpenAIEngine:
                     self._probed = probed
         return self._probed
 
-    def _logprob_mode(self, probed: Probed) -> str:
+    def _logprob_mode(self, probed: ProbeResult) -> str:
         wire = probed.wire
         labels = wire.labels if probed.transport.exact else None
         told = f"top{wire.top_logprobs}" if labels is None else f"exact{labels.ids}"
@@ -238,7 +310,7 @@ def _given_frame(config: EngineConfig) -> ChatFrame | None:
     return ChatFrame(options.chat_head, options.chat_tail, trims=False)
 
 
-def _suitable(probed: Probed) -> int:
+def _suitable(probed: ProbeResult) -> int:
     """Return how many responses at once this server can make use of."""
     slots = probed.wire.server.slots
     if slots is not None:

@@ -1,4 +1,7 @@
-"""Before a judge is used: how it can be asked, and whether what it tells can be trusted."""
+"""Before a judge is used: how it can be asked, and whether what it tells can be trusted.
+
+What the probe of an HTTP server means for a person.
+"""
 
 from __future__ import annotations
 
@@ -6,19 +9,14 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from rocketeval.engines.chat_frame import ChatFrame, learn_frame
-from rocketeval.engines.labels import find_label_tokens, refuse_split_labels
-from rocketeval.engines.meter import Meter
-from rocketeval.engines.readout import UNTOLD
-from rocketeval.engines.server import NO_ANSWER
-from rocketeval.engines.transports.base import Transport, Wire, expected_shape
-from rocketeval.engines.transports.chat import (
-    complete_chat,
-    ranked_tokens,
-    top_settings,
-    user,
-)
-from rocketeval.engines.transports.registry import BEST_FIRST, TRANSPORTS
+from rocketeval.engines.base import EngineFinding
+from rocketeval.engines.http import UsageMeter
+from rocketeval.engines.label_tokens import begin_alike, find_label_tokens, refuse_split_labels
+from rocketeval.engines.readout import UNTOLD, YES_NO
+from rocketeval.engines.server import NO_ANSWER, ChatFrame, Server, learn_frame
+from rocketeval.engines.transports.base import ServerConnection, Transport, expected_shape
+from rocketeval.engines.transports.chat import complete_chat, ranked_tokens, top_settings, user
+from rocketeval.engines.transports.registry import BEST_FIRST, OFFERED, TRANSPORTS
 from rocketeval.errors import EngineRefused, RequestRejected
 from rocketeval.records import Answer, Status
 
@@ -42,7 +40,7 @@ Listed = list[tuple[str, float]]
 
 
 @dataclass(frozen=True, slots=True)
-class Reference:
+class ProbeReference:
     """What a chat request, the form every server has, tells about the judge."""
 
     answers: tuple[Answer, ...]
@@ -53,7 +51,7 @@ class Reference:
 
 
 @dataclass(frozen=True, slots=True)
-class Trial:
+class TransportTrial:
     """How one request form did on the probe."""
 
     name: str
@@ -63,12 +61,12 @@ class Trial:
 
 
 @dataclass(frozen=True)
-class Probed:
+class ProbeResult:
     """How a judge will be asked, and how that was found out."""
 
-    wire: Wire
+    wire: ServerConnection
     transport: Transport
-    reference: Reference
+    reference: ProbeReference
     processed: bool
     """Whether the server's log-probabilities depend on sampling settings."""
 
@@ -80,7 +78,7 @@ def probe_prompts(words: Sequence[str]) -> tuple[str, ...]:
     return tuple(PREFIX + question + ending for question in QUESTIONS)
 
 
-async def probe(wire: Wire, name: str, frame: ChatFrame | None) -> Probed:
+async def probe(wire: ServerConnection, name: str, frame: ChatFrame | None) -> ProbeResult:
     """Return how to ask the judge; EngineRefused when its answers could not be trusted.
 
     `name` is a request form, or `auto` for the best that works. `frame` is a chat template the
@@ -95,19 +93,19 @@ async def probe(wire: Wire, name: str, frame: ChatFrame | None) -> Probed:
         transport = TRANSPORTS[form](wire)
         trial = await try_transport(transport, reference)
         if trial.refused is None:
-            return Probed(wire, transport, reference, processed)
+            return ProbeResult(wire, transport, reference, processed)
     raise EngineRefused(
         f"{wire.http.base_url} cannot be asked by the transport {trial.name!r}: {trial.refused}.",
         hint="`transport: auto` takes the best that works; `rocketeval doctor` shows them all.",
     )
 
 
-async def try_transport(transport: Transport, reference: Reference) -> Trial:
+async def try_transport(transport: Transport, reference: ProbeReference) -> TransportTrial:
     """Return whether a request form gives the reference's answers for the same prompts."""
     missing = transport.missing()
     if missing:
-        return Trial(transport.name, missing)
-    meter, prompts = Meter(), probe_prompts(transport.wire.words)
+        return TransportTrial(transport.name, missing)
+    meter, prompts = UsageMeter(), probe_prompts(transport.wire.words)
     try:
         if transport.several:
             answers = await transport.ask(prompts, {}, meter)
@@ -116,23 +114,23 @@ async def try_transport(transport: Transport, reference: Reference) -> Trial:
                 answer for prompt in prompts for answer in await transport.ask([prompt], {}, meter)
             ]
     except NO_ANSWER as error:
-        return Trial(transport.name, error.message)
+        return TransportTrial(transport.name, error.message)
     refused = _difference(answers, meter.usage.prompt_tokens, reference, transport)
-    return Trial(transport.name, refused, tuple(answers))
+    return TransportTrial(transport.name, refused, tuple(answers))
 
 
-async def ask_reference(wire: Wire) -> Reference:
+async def ask_reference(wire: ServerConnection) -> ProbeReference:
     """Return what chat requests tell about the probe prompts."""
-    meter = Meter()
+    meter = UsageMeter()
     replies = [await _listed(wire, prompt, meter) for prompt in probe_prompts(wire.words)]
-    return Reference(
+    return ProbeReference(
         tuple(wire.readout.read(listed) for listed in replies),
         meter.usage.prompt_tokens,
         tuple(replies[0]),
     )
 
 
-async def _allowed_logprobs(wire: Wire) -> tuple[Wire, Listed]:
+async def _allowed_logprobs(wire: ServerConnection) -> tuple[ServerConnection, Listed]:
     """Return the wire with as many tokens to list as the server allows, and such a list."""
     fewer = [number for number in FEWER_LOGPROBS if number < wire.top_logprobs]
     prompt, *_ = probe_prompts(wire.words)
@@ -140,7 +138,7 @@ async def _allowed_logprobs(wire: Wire) -> tuple[Wire, Listed]:
     for number in (wire.top_logprobs, *fewer):
         allowed = replace(wire, top_logprobs=number)
         try:
-            return allowed, await _listed(allowed, prompt, Meter())
+            return allowed, await _listed(allowed, prompt, UsageMeter())
         except RequestRejected as error:
             rejected = rejected or error
     raise EngineRefused(
@@ -150,7 +148,7 @@ async def _allowed_logprobs(wire: Wire) -> tuple[Wire, Listed]:
     )
 
 
-async def _unscaled(wire: Wire, listed: Listed) -> tuple[Wire, bool]:
+async def _unscaled(wire: ServerConnection, listed: Listed) -> tuple[ServerConnection, bool]:
     """Return the wire that gets unscaled log-probabilities, and whether temperature scales them.
 
     `listed` is what it tells about the first prompt as it is.
@@ -159,7 +157,7 @@ async def _unscaled(wire: Wire, listed: Listed) -> tuple[Wire, bool]:
     prompt, *_ = probe_prompts(wire.words)
 
     async def at(temperature: float) -> dict[str, float]:
-        return _told(await _listed(replace(wire, temperature=temperature), prompt, Meter()))
+        return _told(await _listed(replace(wire, temperature=temperature), prompt, UsageMeter()))
 
     cold = _told(listed)
     try:
@@ -193,7 +191,7 @@ def _alike(one: Mapping[str, float], other: Mapping[str, float]) -> bool:
     return math.isclose(*spreads, rel_tol=SAME, abs_tol=SAME)
 
 
-async def _with_knowledge(wire: Wire, frame: ChatFrame | None) -> Wire:
+async def _with_knowledge(wire: ServerConnection, frame: ChatFrame | None) -> ServerConnection:
     """Return the wire with the model's label tokens and chat template, where they can be known."""
     tokenizer = wire.tokenizer
 
@@ -210,14 +208,14 @@ async def _with_knowledge(wire: Wire, frame: ChatFrame | None) -> Wire:
     )
 
 
-async def _listed(wire: Wire, prompt: str, meter: Meter) -> Listed:
+async def _listed(wire: ServerConnection, prompt: str, meter: UsageMeter) -> Listed:
     settings = top_settings(wire.top_logprobs)
     choice = await complete_chat(wire, user(prompt), settings, {}, meter)
     with expected_shape("a chat completion"):
         return ranked_tokens(choice)
 
 
-def _refuse_untrustworthy(reference: Reference, wire: Wire) -> None:
+def _refuse_untrustworthy(reference: ProbeReference, wire: ServerConnection) -> None:
     statuses = {answer.status for answer in reference.answers}
     where = f"{wire.model!r} at {wire.http.base_url}"
     if Status.THINKING in statuses:
@@ -240,7 +238,7 @@ def _refuse_untrustworthy(reference: Reference, wire: Wire) -> None:
 
 
 def _difference(
-    answers: Sequence[Answer], prompt_tokens: int, reference: Reference, transport: Transport
+    answers: Sequence[Answer], prompt_tokens: int, reference: ProbeReference, transport: Transport
 ) -> str | None:
     """Return how this form's answers contradict the reference; None when they do not."""
     more = (prompt_tokens - reference.prompt_tokens) / len(QUESTIONS)
@@ -268,3 +266,102 @@ def _contradiction(answer: Answer, known: Answer, called: str) -> str | None:
         if apart > APART:
             return f"its p_yes is {apart:.2f} away from a chat's"
     return None
+
+
+HARDLY = 0.5
+"""Less probability than this on all labels together, and the judge hardly answers the question."""
+
+
+async def wire_findings(probed: ProbeResult) -> Sequence[EngineFinding]:
+    """Return what is worth knowing, after trying every request form this server offers."""
+    trials = [
+        await try_transport(TRANSPORTS[name](probed.wire), probed.reference)
+        for name in OFFERED.get(probed.wire.server.kind, ("chat",))
+    ]
+    return (
+        EngineFinding("server", _server(probed.wire.server)),
+        _logprobs(probed),
+        _labels(probed),
+        _mass(probed.reference.answers, probed.wire.called),
+        _transport(probed, trials),
+        *(_form(trial, probed) for trial in trials if trial.name != probed.transport.name),
+    )
+
+
+def _server(server: Server) -> str:
+    return str(server) if server.kind != "unknown" else f"unknown server, version {server.version}"
+
+
+def _logprobs(probed: ProbeResult) -> EngineFinding:
+    listed = len(probed.reference.listed)
+    asked = probed.wire.top_logprobs
+    many = f"{listed} listed" if listed >= asked else f"{listed} listed of {asked} asked"
+    if probed.processed:
+        return EngineFinding(
+            "logprobs",
+            f"processed by the server (temperature changes them), {many}",
+            "note",
+            "They are asked at a temperature that leaves them be; penalties, top-k, top-p that the "
+            "server adds would still show. vLLM: --logprobs-mode raw_logprobs.",
+        )
+    return EngineFinding("logprobs", f"raw, {many}")
+
+
+def _labels(probed: ProbeResult) -> EngineFinding:
+    wire = probed.wire
+    known = {token.strip() for spelled in wire.readout.spelled for token in spelled}
+    carrying = [
+        f"{token!r} {math.exp(logp):.3f}"
+        for token, logp in probed.reference.listed
+        if token.strip("\u0120\u2581 \n") in known
+    ][:4]
+    exact = f"; {len(wire.labels.ids)} label tokens in the vocabulary" if wire.labels else ""
+    told = ", ".join(carrying) or "none of the listed tokens"
+    name = "yes/no tokens" if wire.words == YES_NO else "label tokens"
+    if carrying and wire.labels is None and begin_alike(wire.words):
+        return EngineFinding(
+            name,
+            f"{told}; some labels begin alike",
+            "note",
+            "The server does not tell its tokens: if 10 is two of them, it passes for a 1. Grade "
+            "on labels that do not begin alike, such as 0 to 9.",
+        )
+    return EngineFinding(name, f"{told}{exact}", "good" if carrying else "bad")
+
+
+def _mass(answers: Sequence[Answer], called: str) -> EngineFinding:
+    masses = [answer.mass for answer in answers if answer.mass is not None]
+    least = min(masses, default=0.0)
+    if least >= HARDLY:
+        return EngineFinding("mass", f"{least:.3f} on {called}, thinking off")
+    return EngineFinding(
+        "mass",
+        f"{least:.3f} on {called}",
+        "bad" if least < 0.1 else "note",
+        "The judge hardly answers the question: another model, or its thinking switched off, "
+        "would do better.",
+    )
+
+
+def _transport(probed: ProbeResult, trials: Sequence[TransportTrial]) -> EngineFinding:
+    form = probed.transport
+    calls = "all items of a response a call" if form.several else "one item a call"
+    told = "exact probabilities" if form.exact else "top tokens, bounds where one is cut off"
+    usable = sum(trial.refused is None for trial in trials)
+    return EngineFinding(
+        "transport", f"{form.name}: {calls}, {told} ({usable} of {len(trials)} work)"
+    )
+
+
+def _form(trial: TransportTrial, probed: ProbeResult) -> EngineFinding:
+    if trial.refused is not None:
+        return EngineFinding(f"  {trial.name}", f"not usable: {trial.refused}", "note")
+    apart = max(
+        (
+            abs(mine.p_yes - theirs.p_yes)
+            for mine, theirs in zip(trial.answers, probed.reference.answers, strict=True)
+            if mine.p_yes is not None and theirs.p_yes is not None
+        ),
+        default=0.0,
+    )
+    return EngineFinding(f"  {trial.name}", f"works, p_yes within {apart:.1g} of chat")

@@ -2,6 +2,9 @@
 
 By default every probability is a fixed function of the prompt's content, so two runs agree to
 the last bit. `options` in the config, or arguments in Python, change what it says.
+
+
+Texts that an author or optimizer once wrote, played back to the prompts they answered.
 """
 
 from __future__ import annotations
@@ -9,20 +12,96 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Self
+from typing import Annotated, Any, NamedTuple, Self
 
+import orjson
 from pydantic import Field, model_validator
 
 from rocketeval.config import EngineConfig, Section, parse_options
-from rocketeval.engines.base import EngineIdentity, Finding, Graded, Likelihood, Written
+from rocketeval.engines.base import (
+    EngineAnswers,
+    EngineFinding,
+    EngineIdentity,
+    Likelihood,
+    WrittenText,
+)
 from rocketeval.engines.likelihood import NO_TEXT
 from rocketeval.engines.readout import YES_NO
-from rocketeval.engines.recorded_texts import RecordedTexts
-from rocketeval.errors import RequestRejected
+from rocketeval.errors import ConfigError, RequestRejected
 from rocketeval.records import Answer, GradingTask, Status, Usage
+
+REQUEST = "Request:"
+"""Begins the line that names what is asked for."""
+HINT = 'A line of it reads {"when": "some words of the prompt", "text": "what is written"}.'
+
+
+class RecordedText(NamedTuple):
+    """One text, and the words of a prompt that it answers."""
+
+    when: str
+    text: str
+
+
+class RecordedTexts:
+    """Gives the recorded text for a prompt; RequestRejected when no row fits it.
+
+    >>> RecordedTexts([RecordedText("batch 1", "one"), RecordedText("batch 10", "ten")])("batch 10")
+    'ten'
+    """
+
+    def __init__(self, rows: Sequence[RecordedText], name: str = "the record") -> None:
+        self._rows = [(_as_words(row.when), row.text) for row in rows]
+        self._name = name
+
+    @classmethod
+    def load(cls, path: Path) -> RecordedTexts:
+        """Return the texts in a JSONL file; ConfigError names the line that cannot be read."""
+        try:
+            lines = path.read_bytes().splitlines()
+        except OSError as error:
+            raise ConfigError(
+                f"Cannot read the recorded texts {path}: {error.strerror}.",
+                hint="`options.texts` of the scripted engine is relative to the config file.",
+            ) from None
+        rows = [_row(path, number, line) for number, line in enumerate(lines, 1) if line.strip()]
+        return cls(rows, str(path))
+
+    def __call__(self, prompt: str) -> str:
+        """Return the text of the first row that fits."""
+        first = prompt.strip().partition("\n")[0]
+        searched = first if first.startswith(REQUEST) else prompt
+        for when, text in self._rows:
+            if when.search(searched):
+                return text
+        raise RequestRejected(
+            f"none of the {len(self._rows)} texts in {self._name} is for the prompt that begins "
+            f"{first[:80]!r}"
+        )
+
+
+def _as_words(when: str) -> re.Pattern[str]:
+    # `batch 1` must not answer `batch 10`.
+    return re.compile(rf"(?<!\w){re.escape(when)}(?!\w)")
+
+
+def _row(path: Path, number: int, line: bytes) -> RecordedText:
+    try:
+        row: Any = orjson.loads(line)
+    except orjson.JSONDecodeError:
+        raise ConfigError(f"{path}, line {number}, is not valid JSON.", hint=HINT) from None
+    told = isinstance(row, dict) and row.keys() == {"when", "text"}
+    if not told or not all(isinstance(value, str) for value in row.values()):
+        raise ConfigError(
+            f"{path}, line {number}, must have `when` and `text`, both text, and nothing else.",
+            hint=HINT,
+        )
+    if not row["when"].strip():
+        raise ConfigError(f"{path}, line {number}: `when` is blank.", hint=HINT)
+    return RecordedText(row["when"].strip(), row["text"])
 
 
 class Script(Section):
@@ -104,7 +183,7 @@ class ScriptedEngine:
         readout = "script" if self._labels == YES_NO else f"script {', '.join(self._labels)}"
         return EngineIdentity("scripted", self._model, "script", "1", "exact", readout)
 
-    async def grade(self, task: GradingTask, known: Mapping[int, Answer]) -> Graded:
+    async def grade(self, task: GradingTask, known: Mapping[int, Answer]) -> EngineAnswers:
         """Answer every item of `task` that is not already `known`."""
         # Yields even without a delay, so that a long scripted run can still be stopped.
         await asyncio.sleep(self._delay)
@@ -113,15 +192,15 @@ class ScriptedEngine:
         asked = [position for position in range(end) if position not in known]
         self.items_asked += len(asked)
         given = {**self._answers(task, asked), **known}
-        return Graded(
+        return EngineAnswers(
             tuple(given.get(item, Answer(Status.ERROR)) for item in range(len(task.suffixes))),
             Usage(requests=len(asked), prompt_tokens=self._tokens(task, asked)),
             None if failing is None else f"item {failing + 1}: scripted to fail",
         )
 
-    async def findings(self) -> Sequence[Finding]:
+    async def findings(self) -> Sequence[EngineFinding]:
         """Say that no model is behind it."""
-        return (Finding("script", "answers come from a script, not from a model", "note"),)
+        return (EngineFinding("script", "answers come from a script, not from a model", "note"),)
 
     async def tokenise(self, prompts: Sequence[str]) -> list[list[int]] | None:
         """Return the bytes of each prompt: a script's tokens."""
@@ -134,10 +213,10 @@ class ScriptedEngine:
         max_tokens: int,
         temperature: float = 0.0,
         seed: int | None = None,
-    ) -> Written:
+    ) -> WrittenText:
         """Return the scripted text, at any temperature."""
         self._refuse(prompt)
-        return Written(self._text(prompt), Usage(requests=1), finished=True)
+        return WrittenText(self._text(prompt), Usage(requests=1), finished=True)
 
     async def likelihood(self, prompt: str, text: str) -> Likelihood:
         """Return log-probabilities of the text's bytes, fixed by what stands before each."""

@@ -1,4 +1,7 @@
-"""What stands behind a base address: which server, which version, and its tokenizer."""
+"""What stands behind a base address: which server, which version, and its tokenizer.
+
+The judge's chat template, learned from the server: what it writes around a user message.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from rocketeval.engines.http import HttpClient
-from rocketeval.engines.meter import Meter
-from rocketeval.engines.untrusted import mapping_or_empty, rows_or_empty
+from rocketeval.engines.http import HttpClient, UsageMeter, mapping_or_empty, rows_or_empty
 from rocketeval.errors import EngineRefused, RequestRejected
 
 Kind = Literal["vllm", "sglang", "llamacpp", "ollama", "unknown"]
@@ -36,7 +37,7 @@ class Server:
         return self.version if self.kind == "unknown" else f"{self.kind} {self.version}"
 
 
-async def look(http: HttpClient, model: str) -> Server:
+async def inspect_server(http: HttpClient, model: str) -> Server:
     """Return what is known about the server.
 
     EngineUnavailable if nobody is there, EngineRefused if it serves other models only.
@@ -113,7 +114,7 @@ class Tokenizer:
         if self._server.kind in ("unknown", "ollama"):
             return None
         try:
-            return await self._http.post(self._server.root + path, body, Meter())
+            return await self._http.post(self._server.root + path, body, UsageMeter())
         except NO_ANSWER:
             return None
 
@@ -123,3 +124,50 @@ def _tokens(told: Mapping[str, Any] | None) -> list[int] | None:
     if isinstance(tokens, list) and all(isinstance(token, int) for token in tokens):
         return tokens
     return None
+
+
+MARK = "ROCKETEVALMARK"
+CHAT_SETTINGS = frozenset(
+    {"chat_template", "chat_template_kwargs", "add_generation_prompt", "continue_final_message"}
+)
+"""Settings of a request that change the template, and mean nothing to raw completions."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChatFrame:
+    """What stands before and after a user message in the prompt that the model reads.
+
+    >>> ChatFrame("<user>", "<assistant>", trims=True).around(" hello ")
+    '<user>hello<assistant>'
+    """
+
+    head: str
+    tail: str
+    trims: bool
+    """Whether the template strips the message."""
+
+    def around(self, message: str) -> str:
+        """Return the whole prompt for `message`."""
+        return self.head + (message.strip() if self.trims else message) + self.tail
+
+
+async def learn_frame(tokenizer: Tokenizer, extra_body: Mapping[str, Any]) -> ChatFrame | None:
+    """Return the frame the server's template makes; None where it cannot be learned for sure."""
+    settings = {name: value for name, value in extra_body.items() if name in CHAT_SETTINGS}
+    plain = await tokenizer.render(MARK, settings)
+    spaced = await tokenizer.render(f" {MARK} ", settings)
+    if plain is None or spaced is None or plain[0].count(MARK) != 1:
+        return None
+    head, tail = plain[0].split(MARK)
+    # Two renderings, because a template may have spaces of its own around the message.
+    for trims in (False, True):
+        frame = ChatFrame(head, tail, trims)
+        if frame.around(f" {MARK} ") == spaced[0]:
+            break
+    else:
+        return None
+    text, tokens = plain
+    if tokens is not None and await tokenizer.encode(text) != tokens:
+        # Text that does not come back as the same tokens would show the model another prompt.
+        return None
+    return frame

@@ -15,19 +15,23 @@ from typing import Any, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from rocketeval.arrays import Floats
 from rocketeval.errors import ArtifactError
-from rocketeval.evolve.cases import OUTCOMES, Floats, Task
-from rocketeval.evolve.evaluator import Evaluator
-from rocketeval.evolve.experts import Expert
-from rocketeval.evolve.grow import ForestSettings
-from rocketeval.evolve.panel import Panel
-from rocketeval.evolve.perspective import Form, Kind, Origin, Perspective
-from rocketeval.evolve.question_text import check_question
-from rocketeval.evolve.route import Router
-from rocketeval.evolve.sheets import Asking
+from rocketeval.evolve.cases import OUTCOMES, Task
+from rocketeval.evolve.evaluator import Evaluator, Mixture
+from rocketeval.evolve.forest import Expert, ForestSettings
+from rocketeval.evolve.perspective import (
+    AnswerFormat,
+    Perspective,
+    PerspectiveKind,
+    PerspectiveOrigin,
+    check_question,
+)
+from rocketeval.evolve.question_sets import Asking
+from rocketeval.evolve.select import Router
 from rocketeval.records import JudgeFingerprint
-from rocketeval.scoring.forest_arrays import pack_forests, unpack_forests
-from rocketeval.scoring.sealed import FOREIGN, Schema
+from rocketeval.scoring.forest import pack_forests, unpack_forests
+from rocketeval.scoring.npz import FOREIGN, Schema
 from rocketeval.store.files import write_bytes
 
 Arrays = Mapping[str, NDArray[Any]]
@@ -90,8 +94,8 @@ def load_evaluator(path: Path) -> Evaluator:
 
 
 def _evaluator(header: Mapping[str, Any], arrays: Arrays) -> Evaluator:
-    responses = _perspectives(header["about_responses"], Kind.RESPONSE)
-    queries = _perspectives(header["about_queries"], Kind.QUERY)
+    responses = _perspectives(header["about_responses"], PerspectiveKind.RESPONSE)
+    queries = _perspectives(header["about_queries"], PerspectiveKind.QUERY)
     task: Task = _one_of(header["task"], get_args(Task))
     asking: Asking = _one_of(header["asking"], get_args(Asking))
     mirrored = header["mirrored"] is True
@@ -100,7 +104,7 @@ def _evaluator(header: Mapping[str, Any], arrays: Arrays) -> Evaluator:
     low, high = (float(end) for end in header["scale"])
     if not (np.isfinite([low, high]).all() and low <= high):
         raise ValueError("its scale is none")
-    panel = Panel(
+    panel = Mixture(
         task,
         mirrored,
         _numbers(arrays["fill"], (len(responses),)),
@@ -143,13 +147,13 @@ def _experts(
     return experts
 
 
-def _perspectives(found: list[dict[str, Any]], kind: Kind) -> tuple[Perspective, ...]:
+def _perspectives(found: list[dict[str, Any]], kind: PerspectiveKind) -> tuple[Perspective, ...]:
     read = tuple(
         Perspective(
             text=_question(each["text"]),
-            kind=Kind(each["kind"]),
-            origin=Origin(each["origin"]),
-            form=Form(each["form"]),
+            kind=PerspectiveKind(each["kind"]),
+            origin=PerspectiveOrigin(each["origin"]),
+            form=AnswerFormat(each["form"]),
             parents=tuple(str(parent) for parent in each["parents"]),
             round=int(each["round"]),
             types=tuple(str(name) for name in each["types"]),

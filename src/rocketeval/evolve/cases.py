@@ -1,4 +1,9 @@
-"""Cases: what an evaluator is to decide, with what people decided."""
+"""Cases: what an evaluator is to decide, with what people decided.
+
+Columns of a table, found by perspective.
+Cases in groups: those of one query are never apart.
+Missing answers: filled with what is usual for the perspective, and counted.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +15,12 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from rocketeval.arrays import Floats, Ints
+from rocketeval.errors import ArtifactError
 from rocketeval.evolve.perspective import Perspective
 from rocketeval.records import Label, Vote, Winner
+from rocketeval.scoring.split import query_folds
 
-Floats = NDArray[np.float64]
 Task = Literal["pairs", "scores"]
 OUTCOMES: tuple[Winner, ...] = ("b", "tie", "a")
 """In the order of classes: -1, 0, 1 from the first response's side, plus one."""
@@ -140,3 +147,97 @@ def cases_from_labels(labels: Iterable[Label]) -> tuple[Case, ...]:
 def _most(counted: Counter[float]) -> float:
     (first, most), *others = counted.most_common()
     return first if not others or others[0][1] < most else 0.0
+
+
+def answers_of(table: CaseTable, needed: Sequence[Perspective]) -> Floats:
+    """Return the columns of perspectives about responses, in the order needed."""
+    return _columns(table.answers, table.about_responses, needed)
+
+
+def traits_of(table: CaseTable, needed: Sequence[Perspective]) -> Floats:
+    """Return the columns of perspectives about queries, in the order needed."""
+    return _columns(table.traits, table.about_queries, needed)
+
+
+def stacked(table: CaseTable, more: CaseTable) -> CaseTable:
+    """Return the cases of both tables, with the first one's perspectives."""
+    return CaseTable(
+        table.cases + more.cases,
+        table.about_responses,
+        np.vstack([table.answers, answers_of(more, table.about_responses)]),
+        table.about_queries,
+        np.vstack([table.traits, traits_of(more, table.about_queries)]),
+    )
+
+
+def _columns(values: Floats, there: Sequence[Perspective], needed: Sequence[Perspective]) -> Floats:
+    place = {each.id: number for number, each in enumerate(there)}
+    absent = [each for each in needed if each.id not in place]
+    if absent:
+        raise ArtifactError(
+            f"{len(absent)} of the perspectives that are needed were not asked, the first of them "
+            f"{absent[0].text!r}.",
+            hint="Ask the judge all of them about these cases.",
+        )
+    columns: Floats = values[:, [place[each.id] for each in needed]]
+    return columns
+
+
+def group_folds(query_ids: Sequence[str], folds: int, seed: int) -> Ints:
+    """Return the fold of every case: that of its query.
+
+    >>> group_folds(["q1", "q2", "q1", "q3"], 2, 0).tolist()
+    [0, 0, 0, 1]
+    """
+    dealt = query_folds(query_ids, folds, seed)
+    return np.array([dealt[query_id] for query_id in query_ids], dtype=np.int64)
+
+
+def query_numbers(query_ids: Sequence[str]) -> Ints:
+    """Return the number of every case's query, counted from 0 as they come.
+
+    >>> query_numbers(["q7", "q2", "q7"]).tolist()
+    [0, 1, 0]
+    """
+    place: dict[str, int] = {}
+    return np.array([place.setdefault(query_id, len(place)) for query_id in query_ids], np.int64)
+
+
+def by_query(values: Floats, query_ids: Sequence[str]) -> Floats:
+    """Return the sums over the cases of each query, column by column.
+
+    >>> by_query(np.array([[1.0], [2.0], [4.0]]), ["q7", "q2", "q7"]).tolist()
+    [[5.0], [2.0]]
+    """
+    numbers = query_numbers(query_ids)
+    sums = np.zeros((int(numbers.max(initial=-1)) + 1, values.shape[1]))
+    np.add.at(sums, numbers, values)
+    return sums
+
+
+def error_of_mean(values: Floats, query_ids: Sequence[str]) -> float:
+    """Return the standard error of a mean over cases, those of one query being one draw.
+
+    >>> error_of_mean(np.array([1.0, 1.0, 0.0, 0.0]), ["q1", "q1", "q2", "q2"])
+    0.3535533905932738
+    """
+    sums = by_query((values - values.mean())[:, None], query_ids)
+    return float(np.sqrt((sums**2).sum())) / len(values)
+
+
+def medians(answers: Floats) -> Floats:
+    """Return the median of each column's answers; 0 for a column without any.
+
+    >>> medians(np.array([[1.0, np.nan], [3.0, np.nan], [np.nan, np.nan]])).tolist()
+    [2.0, 0.0]
+    """
+    found = np.zeros(answers.shape[1])
+    some = ~np.isnan(answers).all(axis=0)
+    if some.any():
+        found[some] = np.nanmedian(answers[:, some], axis=0)
+    return found
+
+
+def filled(answers: Floats, fill: Floats) -> Floats:
+    """Return the answers with each column's number in place of what is missing."""
+    return np.where(np.isnan(answers), fill, answers)

@@ -4,27 +4,209 @@ A round looks at mistakes (semantic back-propagation), puts the most important p
 other words (in depth), looks for what none asks about (in breadth), and derives questions about
 queries from what these brought. Every request is journaled as it is answered: the same round over
 the same pool is replayed without a call.
+
+
+What came of an optimizer's work: new perspectives, and what was not taken and why.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from pathlib import Path
+from typing import Literal
 
-from rocketeval.checklists.asking import Writer
-from rocketeval.checklists.base import Desk
-from rocketeval.checklists.steps import Done, do_steps
+from rocketeval.checklists.base import AuthorContext, AuthoringTrace
+from rocketeval.checklists.dimension_steps import StepResults, do_steps
+from rocketeval.checklists.instance import Writer
 from rocketeval.config import EvolveConfig
-from rocketeval.engines.base import Engine, create_engine, pulse_of
+from rocketeval.engines.base import Engine, create_engine, status_of
 from rocketeval.errors import ChecklistError, ConfigError
-from rocketeval.evolve.failed_case import FailedCase
-from rocketeval.evolve.perspective import Kind, Pool
-from rocketeval.evolve.proposals import CutShort, Gathering, Proposals
-from rocketeval.evolve.requests import Request, RequestMaker
-from rocketeval.observing import Pulse
+from rocketeval.evolve.perspective import (
+    EXPLORED,
+    AnswerFormat,
+    Answers,
+    KnownQuestions,
+    Perspective,
+    PerspectiveKind,
+    PerspectiveOrigin,
+    Pool,
+    formats_of,
+    with_formats,
+)
+from rocketeval.evolve.requests import (
+    FailedCase,
+    OptimizerRequest,
+    RequestMaker,
+    RequestPurpose,
+    read_failures,
+    replies_in,
+)
+from rocketeval.observer import EngineStatus
+from rocketeval.prompts.read_perspectives import read_questions
 from rocketeval.records import Usage
+
+CutShort = Literal["stopped", "out of money"]
+
+
+class RejectionReason(StrEnum):
+    """Why a proposal was not taken."""
+
+    REPEAT = "repeat"
+    """It has the same words as one that is there."""
+    TWIN = "twin"
+    """It asks almost the same, by its words, as one that is there."""
+    UNWANTED = "unwanted"
+    """It is about queries, of which none are kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class RejectedProposal:
+    """A proposal that was not taken."""
+
+    text: str
+    kind: PerspectiveKind
+    step: str
+    """The request that brought it."""
+    why: RejectionReason
+    repeats: str | None = None
+    """The perspective that asks the same."""
+
+
+@dataclass(frozen=True)
+class Proposals:
+    """What an optimizer brought, and how it came about."""
+
+    perspectives: tuple[Perspective, ...] = ()
+    """What is new, in the wanted forms, in an order that the optimizer's speed does not change."""
+    steps: Mapping[str, str] = field(default_factory=dict)
+    """The request that brought each, by its id."""
+    dropped: tuple[RejectedProposal, ...] = ()
+    """What was not taken, and why."""
+    analyses: Mapping[str, str] = field(default_factory=dict)
+    """What the optimizer said about mistakes, by request."""
+    traces: Mapping[str, AuthoringTrace] = field(default_factory=dict)
+    """What each request took: attempts, what was refused, usage; failed ones included."""
+    failed: Mapping[str, str] = field(default_factory=dict)
+    """Requests that brought nothing, and why."""
+    reused: int = 0
+    """Requests that an earlier command had paid for."""
+    usage: Usage = field(default_factory=Usage)
+    """What the others cost."""
+    lost: int = 0
+    """Calls that brought no answer; they may be on the bill all the same."""
+    cut_short: CutShort | None = None
+    """Why not all was asked that was to be; None when all was."""
+
+
+class ProposalCollector:
+    """Takes in answers one request after the other, and leaves out what repeats."""
+
+    def __init__(self, pool: Pool, answers: Answers, *, queries_wanted: bool) -> None:
+        self.taken: list[Perspective] = []
+        """New perspectives, each in its first form."""
+        self.analyses: dict[str, str] = {}
+        self.dropped: list[RejectedProposal] = []
+        self._steps: dict[tuple[PerspectiveKind, str], str] = {}
+        self._asked = KnownQuestions(pool)
+        self._answers = answers
+        self._queries_wanted = queries_wanted
+
+    def take(self, request: OptimizerRequest, lines: Sequence[str]) -> None:
+        """Take in what a request brought."""
+        if request.ask is RequestPurpose.FAILURES:
+            self.analyses[request.name] = read_failures("\n".join(lines)).analysis
+        for proposal in proposed(request, lines, formats_of(self._answers)[0]):
+            self._take(request, proposal)
+
+    def perspectives(self) -> tuple[Perspective, ...]:
+        """Return what was taken, in all wanted forms."""
+        return with_formats(self.taken, self._answers)
+
+    def steps(self) -> dict[str, str]:
+        """Return the request that brought each perspective, by its id."""
+        return {each.id: self._steps[each.kind, each.text] for each in self.perspectives()}
+
+    def _take(self, request: OptimizerRequest, proposal: Perspective) -> None:
+        twin = self._asked.twin_of(proposal)
+        if proposal.kind is PerspectiveKind.QUERY and not self._queries_wanted:
+            self._drop(request, proposal, RejectionReason.UNWANTED)
+        elif twin is not None:
+            self._drop(
+                request,
+                proposal,
+                RejectionReason.REPEAT if twin.exact else RejectionReason.TWIN,
+                twin.of.text,
+            )
+        else:
+            self._asked.add(proposal)
+            self._steps[proposal.kind, proposal.text] = request.name
+            self.taken.append(proposal)
+
+    def _drop(
+        self,
+        request: OptimizerRequest,
+        proposal: Perspective,
+        why: RejectionReason,
+        repeats: str | None = None,
+    ) -> None:
+        self.dropped.append(
+            RejectedProposal(proposal.text, proposal.kind, request.name, why, repeats)
+        )
+
+
+def proposed(
+    request: OptimizerRequest, lines: Sequence[str], form: AnswerFormat
+) -> Iterator[Perspective]:
+    """Yield what journaled lines of a request propose; questions about responses in `form`."""
+    text = "\n".join(lines)
+    if request.ask is RequestPurpose.FAILURES:
+        found = read_failures(text)
+        for each in found.about_responses:
+            yield Perspective(
+                each, PerspectiveKind.RESPONSE, PerspectiveOrigin.FAILURES, form, (), request.round
+            )
+        for each in found.about_queries:
+            yield Perspective(
+                each,
+                PerspectiveKind.QUERY,
+                PerspectiveOrigin.FAILURES,
+                AnswerFormat.CHOICE,
+                (),
+                request.round,
+            )
+    elif request.ask in (RequestPurpose.DEEPEN, RequestPurpose.ROUTING):
+        for source, reply in zip(
+            request.sources, replies_in(request.ask, text, len(request.sources)), strict=True
+        ):
+            if reply is not None:
+                yield _made_from(source, reply, request, form)
+    else:
+        origin = (
+            PerspectiveOrigin.RULE
+            if request.ask is RequestPurpose.DECOMPOSE
+            else PerspectiveOrigin.BREADTH
+        )
+        for each in read_questions(text, 1, len(lines)):
+            yield Perspective(each, PerspectiveKind.RESPONSE, origin, form, (), request.round)
+
+
+def _made_from(
+    source: Perspective, text: str, request: OptimizerRequest, form: AnswerFormat
+) -> Perspective:
+    parents = (source.id,)
+    if request.ask is RequestPurpose.ROUTING:
+        kind, origin = PerspectiveKind.QUERY, PerspectiveOrigin.ROUTING
+        return Perspective(
+            text, kind, origin, AnswerFormat.CHOICE, parents, request.round, source.types
+        )
+    origin = PerspectiveOrigin.MIX if source.origin in EXPLORED else PerspectiveOrigin.DEPTH
+    return Perspective(
+        text, PerspectiveKind.RESPONSE, origin, form, parents, request.round, source.types
+    )
+
 
 SHOWN_FAILURES = 3
 
@@ -55,9 +237,9 @@ class Optimizer:
         return cls(config, create_engine(config.optimizer, home), config.optimizer.model)
 
     @property
-    def pulse(self) -> Pulse:
+    def pulse(self) -> EngineStatus:
         """How its engine fares at this moment."""
-        return pulse_of(self._engine)
+        return status_of(self._engine)
 
     async def prepare(self) -> None:
         """Check that the optimizer answers; raises EngineError if it does not."""
@@ -67,10 +249,10 @@ class Optimizer:
         """Close the engine."""
         await self._engine.aclose()
 
-    async def decompose(self, guidelines: str, pool: Pool, desk: Desk) -> Proposals:
+    async def decompose(self, guidelines: str, pool: Pool, desk: AuthorContext) -> Proposals:
         """Return what annotation guidelines ask beyond `pool`, as single questions."""
         gathering = self._gathering(pool)
-        done: Done[Request] = Done()
+        done: StepResults[OptimizerRequest] = StepResults()
         asked = [self._requests.decompose(guidelines)]
         with self._counted(done):
             whole = await self._do(asked, _asking_again(asked, desk), done, gathering)
@@ -78,7 +260,7 @@ class Optimizer:
         return _told(asked, gathering, done, None if whole else _cut_short(desk))
 
     async def propose(
-        self, round: int, failures: Sequence[FailedCase], pool: Pool, desk: Desk
+        self, round: int, failures: Sequence[FailedCase], pool: Pool, desk: AuthorContext
     ) -> Proposals:
         """Return what a round brings to `pool`; ChecklistError when every request failed.
 
@@ -86,7 +268,7 @@ class Optimizer:
         on where it ended, with what was paid for.
         """
         gathering = self._gathering(pool)
-        done: Done[Request] = Done()
+        done: StepResults[OptimizerRequest] = StepResults()
         asked = self._of_round(round, failures, pool)
         with self._counted(done):
             whole = await self._do(asked, _asking_again(asked, desk), done, gathering)
@@ -96,7 +278,9 @@ class Optimizer:
             whole = whole and await self._do(last, desk, done, gathering)
         return _told([*asked, *last], gathering, done, None if whole else _cut_short(desk))
 
-    def _of_round(self, round: int, failures: Sequence[FailedCase], pool: Pool) -> list[Request]:
+    def _of_round(
+        self, round: int, failures: Sequence[FailedCase], pool: Pool
+    ) -> list[OptimizerRequest]:
         config = self._config
         batches = self._requests.of_failures(
             round, failures, pool, batches=config.batches, size=config.batch
@@ -105,17 +289,23 @@ class Optimizer:
         broaden = self._requests.broaden(round, pool, config.broaden)
         return [each for each in (*batches, deepen, broaden) if each is not None]
 
-    def _routing(self, round: int, gathering: Gathering, pool: Pool) -> list[Request]:
+    def _routing(
+        self, round: int, gathering: ProposalCollector, pool: Pool
+    ) -> list[OptimizerRequest]:
         """Return the request for questions about queries, if any are wanted."""
         if not self._queries_wanted:
             return []
-        news = [each for each in gathering.taken if each.kind is Kind.RESPONSE]
-        known, _ = pool.add(each for each in gathering.taken if each.kind is Kind.QUERY)
+        news = [each for each in gathering.taken if each.kind is PerspectiveKind.RESPONSE]
+        known, _ = pool.add(each for each in gathering.taken if each.kind is PerspectiveKind.QUERY)
         request = self._requests.route(round, news, known)
         return [] if request is None else [request]
 
     async def _do(
-        self, asked: Sequence[Request], desk: Desk, done: Done[Request], gathering: Gathering
+        self,
+        asked: Sequence[OptimizerRequest],
+        desk: AuthorContext,
+        done: StepResults[OptimizerRequest],
+        gathering: ProposalCollector,
     ) -> bool:
         """Do some requests and take in what they bring, in their own order."""
         before = self.usage
@@ -138,14 +328,14 @@ class Optimizer:
     def _queries_wanted(self) -> bool:
         return self._config.most_about_queries > 0
 
-    def _gathering(self, pool: Pool) -> Gathering:
-        return Gathering(pool, self._config.answers, queries_wanted=self._queries_wanted)
+    def _gathering(self, pool: Pool) -> ProposalCollector:
+        return ProposalCollector(pool, self._config.answers, queries_wanted=self._queries_wanted)
 
     def _writer(self) -> Writer:
         return Writer(self._engine, self._config.attempts, self._extra_body, who="the optimizer")
 
     @contextmanager
-    def _counted(self, done: Done[Request]) -> Iterator[None]:
+    def _counted(self, done: StepResults[OptimizerRequest]) -> Iterator[None]:
         """Add up what the work costs, also when it ends in an error."""
         try:
             yield
@@ -154,7 +344,7 @@ class Optimizer:
             self.lost += done.lost
 
 
-def _asking_again(asked: Sequence[Request], desk: Desk) -> Desk:
+def _asking_again(asked: Sequence[OptimizerRequest], desk: AuthorContext) -> AuthorContext:
     """Return a desk that has forgotten failed requests if there was nothing else.
 
     A round that went on without some is resumed without them; where all failed, none went on.
@@ -165,11 +355,13 @@ def _asking_again(asked: Sequence[Request], desk: Desk) -> Desk:
     return replace(desk, known={key: desk.known[key] for key in desk.known if key not in keys})
 
 
-def _cut_short(desk: Desk) -> CutShort:
+def _cut_short(desk: AuthorContext) -> CutShort:
     return "stopped" if desk.stop.is_set() else "out of money"
 
 
-def _stop_if_all_failed(asked: Sequence[Request], done: Done[Request]) -> None:
+def _stop_if_all_failed(
+    asked: Sequence[OptimizerRequest], done: StepResults[OptimizerRequest]
+) -> None:
     failed = done.failed
     if not failed or len(failed) < len(asked):
         return
@@ -182,9 +374,9 @@ def _stop_if_all_failed(asked: Sequence[Request], done: Done[Request]) -> None:
 
 
 def _told(
-    asked: Sequence[Request],
-    gathering: Gathering,
-    done: Done[Request],
+    asked: Sequence[OptimizerRequest],
+    gathering: ProposalCollector,
+    done: StepResults[OptimizerRequest],
     cut_short: CutShort | None,
 ) -> Proposals:
     return Proposals(

@@ -1,16 +1,25 @@
-"""Perspectives: questions a judge answers about a response or a query, and where they came from."""
+"""Perspectives: questions a judge answers about a response or a query, and where they came from.
+
+How finely each perspective is answered: the paper's refinement of output granularity.
+What the text of a perspective may be, wherever it is read from.
+Proposals that only say again what a perspective of the pool asks.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
+from typing import Literal
 
 from rocketeval.hashing import content_hash
+from rocketeval.prompts.parse import has_unseen_marks
+from rocketeval.prompts.similar import folded_words, same_words, written_words
 
 
-class Kind(StrEnum):
+class PerspectiveKind(StrEnum):
     """What a perspective is about."""
 
     RESPONSE = "response"
@@ -19,7 +28,7 @@ class Kind(StrEnum):
     """Response-independent: it says what sort of query this is, and so which expert judges it."""
 
 
-class Form(StrEnum):
+class AnswerFormat(StrEnum):
     """How finely a judge answers."""
 
     CHOICE = "choice"
@@ -28,7 +37,7 @@ class Form(StrEnum):
     """A grade: 1 to 5 for a response, -4 to 4 for a pair; the mean over its probabilities."""
 
 
-class Origin(StrEnum):
+class PerspectiveOrigin(StrEnum):
     """Where a perspective came from."""
 
     RULE = "rule"
@@ -51,7 +60,7 @@ class Origin(StrEnum):
     """Somebody added it between two rounds."""
 
 
-EXPLORED = frozenset({Origin.DEPTH, Origin.BREADTH, Origin.MIX})
+EXPLORED = frozenset({PerspectiveOrigin.DEPTH, PerspectiveOrigin.BREADTH, PerspectiveOrigin.MIX})
 """What in-depth and in-breadth exploration bring."""
 
 
@@ -65,9 +74,9 @@ class Perspective:
 
     text: str
     """A yes/no question; about a response, yes is the better answer."""
-    kind: Kind = Kind.RESPONSE
-    origin: Origin = Origin.PERSON
-    form: Form = Form.CHOICE
+    kind: PerspectiveKind = PerspectiveKind.RESPONSE
+    origin: PerspectiveOrigin = PerspectiveOrigin.PERSON
+    form: AnswerFormat = AnswerFormat.CHOICE
     """How it is answered; a question about a query is always a choice."""
     parents: tuple[str, ...] = ()
     """Ids of the perspectives it was made from."""
@@ -108,7 +117,7 @@ class Pool:
     def __getitem__(self, perspective_id: str) -> Perspective:
         return self._by_id[perspective_id]
 
-    def of(self, kind: Kind) -> tuple[Perspective, ...]:
+    def of(self, kind: PerspectiveKind) -> tuple[Perspective, ...]:
         """Return those about responses, or those about queries."""
         return tuple(each for each in self if each.kind is kind)
 
@@ -134,7 +143,159 @@ class Pool:
         )
 
 
-def _words(perspective: Perspective) -> tuple[Kind, Form, tuple[str, ...]]:
+def _words(perspective: Perspective) -> tuple[PerspectiveKind, AnswerFormat, tuple[str, ...]]:
     """What two perspectives share that ask the same: case and punctuation do not count."""
     plain = "".join(char if char.isalnum() else " " for char in perspective.text.casefold())
     return perspective.kind, perspective.form, tuple(plain.split())
+
+
+Answers = Literal["choice", "graded", "both"]
+_FORMS: dict[Answers, tuple[AnswerFormat, ...]] = {
+    "choice": (AnswerFormat.CHOICE,),
+    "graded": (AnswerFormat.GRADED,),
+    "both": (AnswerFormat.CHOICE, AnswerFormat.GRADED),
+}
+
+
+def formats_of(answers: Answers) -> tuple[AnswerFormat, ...]:
+    """Return the forms that a setting stands for, the first one first."""
+    return _FORMS[answers]
+
+
+def with_formats(perspectives: Iterable[Perspective], answers: Answers) -> tuple[Perspective, ...]:
+    """Return the perspectives in the wanted forms; what is there in one of them stays as it is.
+
+    With `both`, the choice comes first and is the parent of its graded twin. A question about a
+    query is always a choice.
+
+    >>> [each.form.value for each in with_formats([Perspective("Is it kind?")], "both")]
+    ['choice', 'graded']
+    """
+    return in_formats(perspectives, formats_of(answers))
+
+
+def in_formats(
+    perspectives: Iterable[Perspective], forms: tuple[AnswerFormat, ...]
+) -> tuple[Perspective, ...]:
+    """Return the perspectives in these forms, each once."""
+    listed = list(perspectives)
+    # Of two the same the first stays: it was there before.
+    there = {each.id: each for each in reversed(listed)}
+    made: dict[str, Perspective] = {}
+    for each in listed:
+        for formed in _formed(each, forms):
+            made.setdefault(formed.id, there.get(formed.id, formed))
+    return tuple(made.values())
+
+
+def _formed(perspective: Perspective, forms: tuple[AnswerFormat, ...]) -> Iterator[Perspective]:
+    if perspective.kind is PerspectiveKind.QUERY:
+        yield _as(perspective, AnswerFormat.CHOICE)
+        return
+    first, *others = forms
+    root = _as(perspective, first)
+    yield root
+    for form in others:
+        yield replace(_as(perspective, form), parents=(root.id,))
+
+
+def _as(perspective: Perspective, form: AnswerFormat) -> Perspective:
+    """Return a perspective in a form; what was learned of it in another does not hold."""
+    if perspective.form is form:
+        return perspective
+    return replace(perspective, form=form, importance=None, stability=None)
+
+
+LONGEST_TEXT = 500
+"""Characters of one perspective."""
+
+
+def one_line(text: str) -> str:
+    """Return a text on one line, with single blanks.
+
+    >>> one_line(" Is it\\n  kind? ")
+    'Is it kind?'
+    """
+    return " ".join(text.split())
+
+
+def check_question(text: str) -> str:
+    """Return the text of a perspective, on one line; ValueError says what is wrong with it."""
+    if not text.strip():
+        raise ValueError("this is empty: write a yes/no question.")
+    if len(text) > LONGEST_TEXT:
+        raise ValueError(
+            f"this has {len(text)} characters; {LONGEST_TEXT} are allowed. Ask one short question."
+        )
+    if has_unseen_marks(text):
+        raise ValueError(
+            "this holds a control character, or another that nobody sees, such as a blank without "
+            "width: delete it."
+        )
+    return text
+
+
+_WITHOUT_SPACES = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")
+"""Scripts that do not part words, so that a whole sentence would count as one."""
+
+
+@dataclass(frozen=True, slots=True)
+class NearDuplicate:
+    """The perspective that a proposal repeats."""
+
+    of: Perspective
+    exact: bool
+    """Whether the words are the same, case and punctuation aside; else almost the same."""
+
+
+@dataclass(frozen=True, slots=True)
+class _KnownQuestion:
+    """What is asked in one or in both forms."""
+
+    first: Perspective
+    words: frozenset[str]
+    ids: set[str] = field(default_factory=set)
+
+
+class KnownQuestions:
+    """What is asked already: tells whether a proposal repeats it, in whatever form.
+
+    >>> asked = KnownQuestions([Perspective("Is the tone polite?")])
+    >>> twin = asked.twin_of(Perspective("Is the tone of the response courteous?"))
+    >>> twin.of.text, twin.exact
+    ('Is the tone polite?', False)
+    """
+
+    def __init__(self, perspectives: Iterable[Perspective] = ()) -> None:
+        self._questions: dict[tuple[PerspectiveKind, tuple[str, ...]], _KnownQuestion] = {}
+        for each in perspectives:
+            self.add(each)
+
+    def add(self, perspective: Perspective) -> None:
+        """Count a perspective among those that are asked."""
+        asked = _KnownQuestion(perspective, _folded(perspective.text))
+        self._questions.setdefault(_key(perspective), asked).ids.add(perspective.id)
+
+    def twin_of(self, proposal: Perspective) -> NearDuplicate | None:
+        """Return the first that asks the same in the same, else in almost the same words.
+
+        A rewording may come near the perspective that it rewords, as long as it is not the same.
+        """
+        same = self._questions.get(_key(proposal))
+        if same is not None:
+            return NearDuplicate(same.first, exact=True)
+        words = _folded(proposal.text)
+        for (kind, _), asked in self._questions.items():
+            may_be = kind is proposal.kind and asked.ids.isdisjoint(proposal.parents)
+            if may_be and same_words(words, asked.words):
+                return NearDuplicate(asked.first, exact=False)
+        return None
+
+
+def _key(perspective: Perspective) -> tuple[PerspectiveKind, tuple[str, ...]]:
+    return perspective.kind, tuple(written_words(perspective.text))
+
+
+def _folded(text: str) -> frozenset[str]:
+    """Return the words to compare; none where a script does not part them."""
+    return frozenset() if _WITHOUT_SPACES.search(text) else folded_words(written_words(text))

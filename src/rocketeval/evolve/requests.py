@@ -1,19 +1,22 @@
-"""What an optimizer is asked in a round: one step a request, each with the reader of its answer."""
+"""What an optimizer is asked in a round: one step a request, each with the reader of its answer.
+
+Cases that were judged wrongly, as an optimizer is shown them.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from rocketeval.checklists.asking import list_tokens
-from rocketeval.checklists.steps import Step
+from rocketeval.checklists.dimension_steps import AuthorStep
+from rocketeval.checklists.instance import list_tokens, shortened
 from rocketeval.errors import ConfigError
-from rocketeval.evolve.failed_case import FailedCase, choose_batches, show_cases
-from rocketeval.evolve.perspective import Kind, Origin, Perspective, Pool
+from rocketeval.evolve.perspective import Perspective, PerspectiveKind, PerspectiveOrigin, Pool
 from rocketeval.hashing import content_hash
-from rocketeval.prompts.neutralise import RULES, neutralise
+from rocketeval.prompts.parse import DROP
 from rocketeval.prompts.read_perspectives import (
     ABOUT_QUERIES,
     ABOUT_RESPONSES,
@@ -22,8 +25,133 @@ from rocketeval.prompts.read_perspectives import (
     read_questions,
     read_replies,
 )
-from rocketeval.prompts.read_rewrites import DROP
-from rocketeval.prompts.render import Template
+from rocketeval.prompts.render import RULES, Template, neutralize
+from rocketeval.records import Query, Response
+
+MOST_SHOWN = 18_000
+"""Bytes of all cases of a batch: some 4,500 tokens of English, beside what else is asked."""
+LEAST_SHOWN = 600
+"""Bytes of a case, however many share a batch."""
+_CASE = """\
+## Case {number}
+{earlier}<<<query>>>
+{query}
+<<<end of query>>>
+{responses}
+People's verdict: {gold}
+The evaluator's verdict: {predicted}{confidence}"""
+_RESPONSE = """\
+{name}
+<<<response>>>
+{text}
+<<<end of response>>>"""
+_EARLIER = """\
+Earlier turns:
+<<<history>>>
+{history}
+<<<end of history>>>
+"""
+
+
+@dataclass(frozen=True)
+class FailedCase:
+    """A case that the evaluator judged otherwise than people."""
+
+    query: Query
+    responses: tuple[Response, ...]
+    """The one response, or both: A and B."""
+    gold: str
+    """What people said, in words, such as `A is better`."""
+    predicted: str
+    """What the evaluator said, likewise."""
+    confidence: float | None = None
+    """How sure it was, from 0 to 1."""
+
+
+def outcome_in_words(value: float, responses: int) -> str:
+    """Return a verdict as an optimizer reads it: who wins of two, or the grade of one.
+
+    >>> outcome_in_words(-1.0, 2), outcome_in_words(0.0, 2), outcome_in_words(3.25, 1)
+    ('B is better', 'neither is better', '3.25')
+    """
+    if responses == 1:
+        return f"{value:.4g}"
+    return "neither is better" if value == 0 else f"{'A' if value > 0 else 'B'} is better"
+
+
+def choose_batches(
+    failures: Sequence[FailedCase], *, turn: int, batches: int, size: int
+) -> list[tuple[FailedCase, ...]]:
+    """Return at most so many batches of at most `size` cases, for the `turn`-th time from 1.
+
+    What the evaluator was surest of comes first, but one case of each query before a second of
+    any. Each turn begins where the one before ended, so that verdicts which nobody can explain do
+    not take up every round.
+    """
+    wanted = batches * size
+    if not failures or not wanted:
+        return []
+    ordered = _in_order(failures)
+    start = (turn - 1) * wanted % len(ordered)
+    chosen = (ordered[start:] + ordered[:start])[:wanted]
+    count = -(-len(chosen) // size)
+    return [tuple(chosen[place::count]) for place in range(count)]
+
+
+def show_cases(cases: Sequence[FailedCase]) -> str:
+    """Return the cases of a batch as text: shortened to fit, and unable to forge a marker."""
+    room = max(LEAST_SHOWN, MOST_SHOWN // max(1, len(cases)))
+    return "\n\n".join(_show(case, number, room) for number, case in enumerate(cases, 1))
+
+
+def _in_order(failures: Sequence[FailedCase]) -> list[FailedCase]:
+    surest = sorted(failures, key=lambda case: -(case.confidence or 0.0))
+    seen: Counter[str] = Counter()
+    turns = []
+    for case in surest:
+        turns.append(seen[case.query.id])
+        seen[case.query.id] += 1
+    return [case for _, case in sorted(zip(turns, surest, strict=True), key=lambda pair: pair[0])]
+
+
+def _show(case: FailedCase, number: int, room: int) -> str:
+    query = _safe(case.query.text, room // 3)
+    earlier = _earlier(case, room // 6)
+    left = room - len(query.encode()) - len(earlier.encode())
+    each = max(LEAST_SHOWN // 4, left // len(case.responses))
+    names = ("Response A:", "Response B:") if len(case.responses) > 1 else ("The response:",)
+    told = case.confidence
+    return _CASE.format(
+        number=number,
+        earlier=earlier,
+        query=query,
+        responses="\n".join(
+            _RESPONSE.format(name=name, text=_safe(response.text, each))
+            for name, response in zip(names, case.responses, strict=True)
+        ),
+        gold=_line(case.gold),
+        predicted=_line(case.predicted),
+        confidence="" if told is None else f" (it was {told:.0%} sure)",
+    )
+
+
+def _earlier(case: FailedCase, room: int) -> str:
+    own = case.responses[0].history
+    turns = case.query.history if own is None else own
+    if not turns:
+        return ""
+    history = "\n".join(f"{turn.role}: {turn.content}" for turn in turns)
+    return _EARLIER.format(history=_safe(history, room))
+
+
+def _safe(text: str, longest: int) -> str:
+    # Shortened first: what is left out could bring two halves of a marker together.
+    return neutralize(shortened(text, longest)).text.strip() or "(empty)"
+
+
+def _line(text: str) -> str:
+    return neutralize(" ".join(text.split())).text
+
 
 ASKED_OF_MISTAKES = (2, 5)
 """Questions about responses that an optimizer is asked for when it sees a batch of mistakes."""
@@ -43,7 +171,7 @@ LONGEST_GUIDELINES = 40_000
 NONE_YET = "(none yet)"
 
 
-class Ask(StrEnum):
+class RequestPurpose(StrEnum):
     """What a request is for; the name of its template."""
 
     DECOMPOSE = "decompose"
@@ -53,21 +181,21 @@ class Ask(StrEnum):
     ROUTING = "routing"
 
 
-NEEDS: Mapping[Ask, tuple[str, ...]] = {
-    Ask.DECOMPOSE: ("request", "guidelines", "least", "most"),
-    Ask.FAILURES: ("request", "pool", "cases", "least", "most", "most_queries"),
-    Ask.DEEPEN: ("request", "questions"),
-    Ask.BROADEN: ("request", "pool", "least", "most"),
-    Ask.ROUTING: ("request", "questions", "known"),
+NEEDS: Mapping[RequestPurpose, tuple[str, ...]] = {
+    RequestPurpose.DECOMPOSE: ("request", "guidelines", "least", "most"),
+    RequestPurpose.FAILURES: ("request", "pool", "cases", "least", "most", "most_queries"),
+    RequestPurpose.DEEPEN: ("request", "questions"),
+    RequestPurpose.BROADEN: ("request", "pool", "least", "most"),
+    RequestPurpose.ROUTING: ("request", "questions", "known"),
 }
 """Placeholders of each template."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Request(Step):
+class OptimizerRequest(AuthorStep):
     """One request to an optimizer."""
 
-    ask: Ask
+    ask: RequestPurpose
     round: int
     sources: tuple[Perspective, ...] = ()
     """What its numbered answers are made from, in their order; empty where they are made anew."""
@@ -79,9 +207,11 @@ class RequestMaker:
     def __init__(self, model: str, settings: Mapping[str, Any]) -> None:
         """`settings` are what else of the optimizer can change what it writes."""
         self._optimizer = (model, dict(settings))
-        self._templates = {ask: Template.load(ask.value, needs=NEEDS[ask]) for ask in Ask}
+        self._templates = {
+            ask: Template.load(ask.value, needs=NEEDS[ask]) for ask in RequestPurpose
+        }
 
-    def decompose(self, guidelines: str) -> Request:
+    def decompose(self, guidelines: str) -> OptimizerRequest:
         """Return the request that takes annotation guidelines apart."""
         length = len(guidelines.encode())
         if not guidelines.strip() or length > LONGEST_GUIDELINES:
@@ -91,28 +221,33 @@ class RequestMaker:
                 hint=f"Give the part that says how to judge, {LONGEST_GUIDELINES:,} bytes at most.",
             )
         least, most = DECOMPOSED
-        values = {"guidelines": neutralise(guidelines).text.strip()}
+        values = {"guidelines": neutralize(guidelines).text.strip()}
         values |= {"least": str(least), "most": str(most)}
         return self._request(
-            Ask.DECOMPOSE, 0, "", values, lines_of_questions(most), tokens=list_tokens(most)
+            RequestPurpose.DECOMPOSE,
+            0,
+            "",
+            values,
+            lines_of_questions(most),
+            tokens=list_tokens(most),
         )
 
     def of_failures(
         self, round: int, failures: Sequence[FailedCase], pool: Pool, *, batches: int, size: int
-    ) -> Iterator[Request]:
+    ) -> Iterator[OptimizerRequest]:
         """Yield a request for each batch of mistakes."""
         least, most = ASKED_OF_MISTAKES
         chosen = choose_batches(failures, turn=max(1, round), batches=batches, size=size)
         for number, cases in enumerate(chosen, 1):
             values = {
-                "pool": show_pool(most_important(pool, Kind.RESPONSE), SHOWN),
+                "pool": show_pool(most_important(pool, PerspectiveKind.RESPONSE), SHOWN),
                 "cases": show_cases(cases),
                 "least": str(least),
                 "most": str(most),
                 "most_queries": str(ASKED_ABOUT_QUERIES),
             }
             yield self._request(
-                Ask.FAILURES,
+                RequestPurpose.FAILURES,
                 round,
                 f", batch {number}",
                 values,
@@ -120,46 +255,54 @@ class RequestMaker:
                 tokens=ANALYSED_TOKENS,
             )
 
-    def deepen(self, round: int, pool: Pool, count: int) -> Request | None:
+    def deepen(self, round: int, pool: Pool, count: int) -> OptimizerRequest | None:
         """Return the request for other wordings of the most important; None without any."""
         sources = to_deepen(pool, count)
         if not sources:
             return None
         values = {"questions": numbered(sources)}
-        return self._replies(Ask.DEEPEN, round, values, sources)
+        return self._replies(RequestPurpose.DEEPEN, round, values, sources)
 
-    def broaden(self, round: int, pool: Pool, count: int) -> Request | None:
+    def broaden(self, round: int, pool: Pool, count: int) -> OptimizerRequest | None:
         """Return the request for what no perspective asks about; None when none is wanted."""
         if not count:
             return None
         values = {
-            "pool": show_pool(most_important(pool, Kind.RESPONSE), SHOWN_WHOLE),
+            "pool": show_pool(most_important(pool, PerspectiveKind.RESPONSE), SHOWN_WHOLE),
             "least": "1",
             "most": str(count),
         }
         reader = lines_of_questions(count)
-        return self._request(Ask.BROADEN, round, "", values, reader, tokens=list_tokens(count))
+        return self._request(
+            RequestPurpose.BROADEN, round, "", values, reader, tokens=list_tokens(count)
+        )
 
-    def route(self, round: int, news: Sequence[Perspective], known: Pool) -> Request | None:
+    def route(
+        self, round: int, news: Sequence[Perspective], known: Pool
+    ) -> OptimizerRequest | None:
         """Return the request for questions about queries, made of new ones about responses."""
         if not news:
             return None
         values = {
             "questions": numbered(news),
-            "known": show_pool(most_important(known, Kind.QUERY), SHOWN_WHOLE),
+            "known": show_pool(most_important(known, PerspectiveKind.QUERY), SHOWN_WHOLE),
         }
-        return self._replies(Ask.ROUTING, round, values, news)
+        return self._replies(RequestPurpose.ROUTING, round, values, news)
 
     def _replies(
-        self, ask: Ask, round: int, values: Mapping[str, str], sources: Sequence[Perspective]
-    ) -> Request:
+        self,
+        ask: RequestPurpose,
+        round: int,
+        values: Mapping[str, str],
+        sources: Sequence[Perspective],
+    ) -> OptimizerRequest:
         reader = lines_of_replies(ask, len(sources))
         tokens = list_tokens(len(sources))
         return self._request(ask, round, "", values, reader, tokens=tokens, sources=sources)
 
     def _request(
         self,
-        ask: Ask,
+        ask: RequestPurpose,
         round: int,
         part: str,
         values: Mapping[str, str],
@@ -167,10 +310,10 @@ class RequestMaker:
         *,
         tokens: int,
         sources: Sequence[Perspective] = (),
-    ) -> Request:
+    ) -> OptimizerRequest:
         name = f"round {round}, {ask.value}{part}"
         asked = self._templates[ask].fill({"request": name, **values})
-        return Request(
+        return OptimizerRequest(
             name=name,
             asked=asked,
             key=content_hash("optimizer step", *self._optimizer, asked, RULES),
@@ -195,7 +338,7 @@ def lines_of_questions(most: int) -> Callable[[str], tuple[str, ...]]:
     )
 
 
-def lines_of_replies(ask: Ask, count: int) -> Callable[[str], tuple[str, ...]]:
+def lines_of_replies(ask: RequestPurpose, count: int) -> Callable[[str], tuple[str, ...]]:
     """Return a reader of a question or DROP for each of `count`, as numbered lines."""
     return lambda text: tuple(
         f"{number}. {question or DROP}"
@@ -203,12 +346,14 @@ def lines_of_replies(ask: Ask, count: int) -> Callable[[str], tuple[str, ...]]:
     )
 
 
-def replies_in(ask: Ask, text: str, count: int) -> tuple[str | None, ...]:
+def replies_in(ask: RequestPurpose, text: str, count: int) -> tuple[str | None, ...]:
     """Return the question for each of `count`, None for one that was dropped."""
-    return read_replies(text, count, ABOUT_QUERIES if ask is Ask.ROUTING else ABOUT_RESPONSES)
+    return read_replies(
+        text, count, ABOUT_QUERIES if ask is RequestPurpose.ROUTING else ABOUT_RESPONSES
+    )
 
 
-def most_important(pool: Pool, kind: Kind) -> list[Perspective]:
+def most_important(pool: Pool, kind: PerspectiveKind) -> list[Perspective]:
     """Return the perspectives of a kind, the most important first, each question in one form."""
     weighed = sorted(pool.of(kind), key=lambda each: -(each.importance or 0.0))
     first: dict[str, Perspective] = {}
@@ -223,12 +368,14 @@ def to_deepen(pool: Pool, count: int) -> tuple[Perspective, ...]:
     reworded = {
         texts[parent]
         for each in pool
-        if each.origin in (Origin.DEPTH, Origin.MIX)
+        if each.origin in (PerspectiveOrigin.DEPTH, PerspectiveOrigin.MIX)
         for parent in each.parents
         # The graded twin of a rewording has that rewording for its parent.
         if parent in texts and texts[parent] != each.text
     }
-    left = [each for each in most_important(pool, Kind.RESPONSE) if each.text not in reworded]
+    left = [
+        each for each in most_important(pool, PerspectiveKind.RESPONSE) if each.text not in reworded
+    ]
     return tuple(left[:count])
 
 
@@ -243,7 +390,3 @@ def show_pool(perspectives: Sequence[Perspective], most: int) -> str:
 def numbered(perspectives: Sequence[Perspective]) -> str:
     """Return perspectives as a numbered list."""
     return "\n".join(f"{number}. {_line(each.text)}" for number, each in enumerate(perspectives, 1))
-
-
-def _line(text: str) -> str:
-    return neutralise(" ".join(text.split())).text

@@ -6,23 +6,117 @@ one type of query and detailed for the other, neither question and no trait gain
 itself. So a trait is worth what it gains on left-out queries to fit its two sides apart, by ridge
 regression, and the surrogate trees see, beside every answer, the answer signed by each of the
 traits that gain most.
+
+
+The router: which expert judges a query, by the traits it has.
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rocketeval.arrays import Floats
 from rocketeval.config import EvolveConfig
 from rocketeval.errors import BenchmarkError
-from rocketeval.evolve.cases import CaseTable, Floats
-from rocketeval.evolve.groups import by_query, group_folds
-from rocketeval.evolve.grow import targets
-from rocketeval.evolve.missing import filled, medians
-from rocketeval.evolve.route import aligned
+from rocketeval.evolve.cases import CaseTable, by_query, filled, group_folds, medians
+from rocketeval.evolve.forest import targets
+
+LEAST_WEIGHT = 0.02
+"""What the farthest case counts at least, so that no expert starves."""
+_REACH = 0.5
+"""Share of the mean distance between centroids at which a case counts 1/e."""
+_RESTARTS = 10
+
+
+@dataclass(frozen=True, eq=False)
+class Router:
+    """Where queries go."""
+
+    perspectives: tuple[str, ...]
+    """Ids of the perspectives about queries, in the order of columns."""
+    weights: Floats
+    """How much each of them counts, from 0 to 1."""
+    centroids: Floats
+    """Shape (experts, perspectives); there can be fewer experts than were asked for."""
+    reach: float
+    """Distance at which a case counts 1/e in an expert's training; 0 with one expert."""
+
+    @classmethod
+    def fit(
+        cls, perspectives: Sequence[str], traits: Floats, weights: Floats, count: int, seed: int
+    ) -> Self:
+        """Return a router to `count` experts, or to as many as there are different vectors."""
+        vectors = weights * aligned(traits)
+        centroids = _centroids(vectors, count, seed)
+        apart = _distances(centroids, centroids)[np.triu_indices(len(centroids), 1)]
+        reach = _REACH * float(apart.mean()) if len(apart) else 0.0
+        return cls(tuple(perspectives), weights, centroids, reach)
+
+    @property
+    def experts(self) -> int:
+        """How many experts there are."""
+        return len(self.centroids)
+
+    def vectors(self, traits: Floats) -> Floats:
+        """Return the weighted traits of each case; a missing trait counts as absent."""
+        return self.weights * aligned(traits)
+
+    def route(self, traits: Floats) -> NDArray[np.int64]:
+        """Return the expert of each case; of two as near, the first."""
+        nearest: NDArray[np.int64] = _distances(self.vectors(traits), self.centroids).argmin(axis=1)
+        return nearest
+
+    def sample_weights(self, traits: Floats) -> Floats:
+        """Return how much each case counts in each expert's training, shape (cases, experts).
+
+        `exp(-(distance / reach)^2)`, but not below `LEAST_WEIGHT`. The reach is half of the mean
+        distance between centroids, so that a case at another expert's centroid counts about 2 %.
+        """
+        if self.experts == 1:
+            return np.ones((len(traits), 1))
+        distances = _distances(self.vectors(traits), self.centroids)
+        return np.maximum(np.exp(-((distances / self.reach) ** 2)), LEAST_WEIGHT)
+
+
+def aligned(traits: Floats) -> Floats:
+    """Return 1 where a query has a trait, 0 where it has not or nobody knows.
+
+    >>> aligned(np.array([[0.9, 0.5, np.nan]])).tolist()
+    [[1.0, 0.0, 0.0]]
+    """
+    # Any comparison with NaN is false.
+    there: Floats = (traits > 0.5).astype(np.float64)
+    return there
+
+
+def _centroids(vectors: Floats, count: int, seed: int) -> Floats:
+    distinct = np.unique(vectors, axis=0)
+    count = min(count, len(distinct))
+    if count <= 1:
+        return np.atleast_2d(vectors.mean(axis=0))
+    if count == len(distinct):
+        return distinct
+    from sklearn.cluster import KMeans
+
+    with warnings.catch_warnings():
+        # It warns when a start finds fewer groups than asked for; duplicates are dropped below.
+        warnings.simplefilter("ignore")
+        found = KMeans(count, n_init=_RESTARTS, random_state=seed % 2**32).fit(vectors)
+    used = np.unique(found.labels_)
+    # In an order that does not hang on which centroid K-Means found first.
+    return np.unique(found.cluster_centers_[used].astype(np.float64), axis=0)
+
+
+def _distances(vectors: Floats, centroids: Floats) -> Floats:
+    apart: Floats = np.sqrt(((vectors[:, None, :] - centroids[None, :, :]) ** 2).sum(axis=2))
+    return apart
+
 
 SIGNING_TRAITS = 4
 """Traits by which answers are signed for the surrogate trees, those that gain most."""
@@ -34,7 +128,7 @@ _COLUMNS = 0.3
 
 
 @dataclass(frozen=True)
-class Standing:
+class PerspectiveWeight:
     """What one perspective is worth."""
 
     importance: float
@@ -44,12 +138,12 @@ class Standing:
 
 
 @dataclass(frozen=True)
-class Standings:
+class PerspectiveWeights:
     """What every perspective of a table is worth."""
 
-    about_responses: Mapping[str, Standing]
+    about_responses: Mapping[str, PerspectiveWeight]
     """By the perspective's id."""
-    about_queries: Mapping[str, Standing]
+    about_queries: Mapping[str, PerspectiveWeight]
 
     def keep(self, most_about_responses: int, most_about_queries: int) -> tuple[str, ...]:
         """Return the ids of the best of each kind; what is worth nothing is not kept.
@@ -67,10 +161,12 @@ class Standings:
         return {name: (found.importance, found.stability) for name, found in both.items()}
 
 
-def weigh_perspectives(table: CaseTable, settings: EvolveConfig) -> Standings:
+def weigh_perspectives(table: CaseTable, settings: EvolveConfig) -> PerspectiveWeights:
     """Return what each perspective is worth, from the cases that have gold."""
     known = with_gold(table)
-    return Standings(weigh_answers(known, settings, gains := weigh_traits(known, settings)), gains)
+    return PerspectiveWeights(
+        weigh_answers(known, settings, gains := weigh_traits(known, settings)), gains
+    )
 
 
 def with_gold(table: CaseTable) -> CaseTable:
@@ -86,14 +182,14 @@ def with_gold(table: CaseTable) -> CaseTable:
     return table if len(known) == len(table) else table.take(known)
 
 
-def trait_weights(standings: Mapping[str, Standing], ids: Sequence[str]) -> Floats:
+def trait_weights(standings: Mapping[str, PerspectiveWeight], ids: Sequence[str]) -> Floats:
     """Return the routing weights of perspectives about queries: 1 for the most important one."""
     found = np.array([standings[name].importance for name in ids], dtype=np.float64)
     most = found.max(initial=0.0)
     return found / most if most > 0.0 else found
 
 
-def weigh_traits(table: CaseTable, settings: EvolveConfig) -> dict[str, Standing]:
+def weigh_traits(table: CaseTable, settings: EvolveConfig) -> dict[str, PerspectiveWeight]:
     """Return what each perspective about queries is worth: what it gains to know it.
 
     A gain counts when it exceeds its standard error over queries.
@@ -113,8 +209,8 @@ def weigh_traits(table: CaseTable, settings: EvolveConfig) -> dict[str, Standing
 
 
 def weigh_answers(
-    table: CaseTable, settings: EvolveConfig, traits: Mapping[str, Standing]
-) -> dict[str, Standing]:
+    table: CaseTable, settings: EvolveConfig, traits: Mapping[str, PerspectiveWeight]
+) -> dict[str, PerspectiveWeight]:
     """Return what each perspective about responses is worth to surrogate trees."""
     names = [each.id for each in table.about_responses]
     signing = set(best(traits, SIGNING_TRAITS))
@@ -187,19 +283,19 @@ def _gini_shares(table: CaseTable, phi: Floats, learned: NDArray[np.bool_], seed
 
 def _standings(
     names: Sequence[str], worth: Floats, by_fold: Floats, most: int
-) -> dict[str, Standing]:
+) -> dict[str, PerspectiveWeight]:
     among = np.zeros(len(names))
     for found in by_fold:
         best = np.argsort(-found, kind="stable")[:most]
         among[best[found[best] > 0.0]] += 1.0
     shares = _shares(worth)
     return {
-        name: Standing(float(share), float(count) / len(by_fold))
+        name: PerspectiveWeight(float(share), float(count) / len(by_fold))
         for name, share, count in zip(names, shares, among, strict=True)
     }
 
 
-def best(standings: Mapping[str, Standing], most: int) -> tuple[str, ...]:
+def best(standings: Mapping[str, PerspectiveWeight], most: int) -> tuple[str, ...]:
     """Return the ids of at most so many that are worth anything, the best first."""
     worthy = [name for name, found in standings.items() if found.importance > 0.0]
     ordered = sorted(

@@ -2,34 +2,309 @@
 
 Queries are cut into folds. For each fold everything is learned from the others alone: which
 perspectives stay, the forests' settings, the number of experts, the router and the forests.
+
+
+How well predictions agree with the gold, each figure with its interval over queries.
+Simpler ways to judge, for an evaluator to be held against: one prompt, or a mean of answers.
+Verdicts from one number a case: between two cut points is a tie.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rocketeval.arrays import Floats
 from rocketeval.config import EvolveConfig
-from rocketeval.evolve.baselines import (
-    COMMONEST,
-    MEAN,
-    commonest_outcome,
-    mean_outcome,
-    single_outcomes,
+from rocketeval.errors import BenchmarkError
+from rocketeval.evolve.cases import (
+    CaseTable,
+    Task,
+    filled,
+    group_folds,
+    medians,
+    query_numbers,
+    stacked,
 )
-from rocketeval.evolve.cases import CaseTable, Floats, Task
-from rocketeval.evolve.choose import Choice
-from rocketeval.evolve.columns import stacked
-from rocketeval.evolve.evaluator import prepare
-from rocketeval.evolve.figures import label_figures, verdict_figures
-from rocketeval.evolve.groups import group_folds
-from rocketeval.evolve.panel import fit_panel, fit_router
+from rocketeval.evolve.evaluator import ExpertChoice, fit_mixture, fit_router, prepare
 from rocketeval.evolve.predictions import Predictions, joined
 from rocketeval.evolve.select import weigh_perspectives, with_gold
 from rocketeval.records import Interval
+from rocketeval.stats.bootstrap import interval, resample_queries
+from rocketeval.stats.correlation import kendall_adds, tau_b
+
+TIMES = 1000
+"""How often queries are drawn anew."""
+LEVEL = 0.95
+_BLOCK_CELLS = 1_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class ResampledFigures:
+    """Figures of the cases as they are, and again for every resample of their queries."""
+
+    figures: Mapping[str, float]
+    draws: Mapping[str, Floats]
+    queries: int
+
+    def intervals(self) -> dict[str, Interval]:
+        """Return each figure with its 95 % interval."""
+        return {name: self._sure(value, self.draws[name]) for name, value in self.figures.items()}
+
+    def less(self, other: ResampledFigures, name: str) -> Interval:
+        """Return by how much one figure is above that of another, on the same resamples."""
+        value = self.figures[name] - other.figures[name]
+        return self._sure(value, self.draws[name] - other.draws[name])
+
+    def _sure(self, value: float, draws: Floats) -> Interval:
+        if np.isnan(draws).any():
+            # Some resamples have one verdict alone: those that are left would flatter it.
+            return Interval(value, np.nan, np.nan)
+        return interval(value, draws, queries=self.queries, level=LEVEL)
+
+
+def verdict_figures(
+    said: Floats, gold: Floats, query_ids: Sequence[str], seed: int, times: int = TIMES
+) -> ResampledFigures:
+    """Return accuracy, macro precision and F1, rho and tau of verdicts (-1, 0, 1).
+
+    All of them are told by how often each verdict met each gold, query by query.
+    """
+    numbers = query_numbers(query_ids)
+    cell = numbers * 9 + (gold + 1.0).astype(np.int64) * 3 + (said + 1.0).astype(np.int64)
+    queries = int(numbers.max()) + 1
+    met = np.bincount(cell, minlength=queries * 9).reshape(queries, 9).astype(np.float64)
+    drawn = np.concatenate([counts @ met for counts in resample_queries(queries, times, seed)])
+    whole = {name: float(value[0]) for name, value in _of_meetings(met.sum(axis=0)[None]).items()}
+    return ResampledFigures(whole, _of_meetings(drawn), queries)
+
+
+def label_figures(
+    said: Floats, gold: Floats, query_ids: Sequence[str], seed: int, times: int = TIMES
+) -> ResampledFigures:
+    """Return rho, tau and mean squared error of labels; tau's draws are right to first order."""
+    numbers = query_numbers(query_ids)
+    queries = int(numbers.max()) + 1
+    varied = min(float(np.ptp(said)), float(np.ptp(gold))) > 0.0
+    tau = tau_b(said, gold) if varied else float("nan")
+    adds = kendall_adds(tau if varied else None, said, gold, numbers.astype(np.intp))
+    squared = (said - gold) ** 2
+    draws: dict[str, list[Floats]] = {"rho": [], "tau": [], "mse": []}
+    for counts in resample_queries(queries, times, seed):
+        draws["rho"].append(_drawn_rho(said, gold, counts, numbers))
+        draws["tau"].append(np.clip(tau + (counts - 1.0) @ adds, -1.0, 1.0))
+        times_drawn = counts[:, numbers]
+        draws["mse"].append(times_drawn @ squared / times_drawn.sum(axis=1))
+    whole = {
+        "rho": float(_drawn_rho(said, gold, np.ones((1, queries)), numbers)[0]),
+        "tau": tau,
+        "mse": float(squared.mean()),
+    }
+    return ResampledFigures(
+        whole, {name: np.concatenate(found) for name, found in draws.items()}, queries
+    )
+
+
+def _of_meetings(met: Floats) -> dict[str, Floats]:
+    """Figures from rows of nine counts: gold b, tie, a by verdict b, tie, a."""
+    table = met.reshape(-1, 3, 3)
+    total = table.sum(axis=(1, 2))
+    right = np.diagonal(table, axis1=1, axis2=2)
+    given, said = table.sum(axis=2), table.sum(axis=1)
+    # An outcome that neither side names is no class; one that was never said has precision 0.
+    classes = np.maximum(((given + said) > 0.0).sum(axis=1), 1)
+    precision = right / np.where(said > 0.0, said, 1.0)
+    f1 = 2.0 * right / np.where(given + said > 0.0, given + said, 1.0)
+    return {
+        "accuracy": right.sum(axis=1) / total,
+        "f1": f1.sum(axis=1) / classes,
+        "precision": precision.sum(axis=1) / classes,
+        "rho": _rho_of_meetings(table, given, said),
+        "tau": _tau_of_meetings(table, given, said),
+    }
+
+
+def _rho_of_meetings(table: Floats, given: Floats, said: Floats) -> Floats:
+    """Spearman's rho: the correlation of ranks, of which there are three a side."""
+    total = table.sum(axis=(1, 2))
+    one, two = (
+        np.cumsum(side, axis=1) - side / 2.0 - total[:, None] / 2.0 for side in (given, said)
+    )
+    together = np.einsum("ni,nij,nj->n", one, table, two)
+    apart = (given * one**2).sum(axis=1) * (said * two**2).sum(axis=1)
+    return _quotient(together, np.sqrt(apart))
+
+
+def _tau_of_meetings(table: Floats, given: Floats, said: Floats) -> Floats:
+    """Kendall's tau-b: cases in the same order less those in the other."""
+    surplus = np.zeros(len(table))
+    for row in range(3):
+        for column in range(3):
+            later = table[:, row + 1 :, column + 1 :].sum(axis=(1, 2))
+            other = table[:, row + 1 :, :column].sum(axis=(1, 2))
+            surplus += table[:, row, column] * (later - other)
+    total = table.sum(axis=(1, 2))
+    apart = [(total**2 - (side**2).sum(axis=1)) / 2.0 for side in (given, said)]
+    return _quotient(surplus, np.sqrt(apart[0] * apart[1]))
+
+
+def _drawn_rho(said: Floats, gold: Floats, counts: Floats, numbers: NDArray[np.int64]) -> Floats:
+    """Spearman's rho of each resample: ranks among the cases as often as they were drawn."""
+    found, block = [], max(1, _BLOCK_CELLS // len(said))
+    for start in range(0, len(counts), block):
+        drawn = counts[start : start + block][:, numbers]
+        one, two = (_drawn_ranks(side, drawn) for side in (said, gold))
+        together = (drawn * one * two).sum(axis=1)
+        apart = (drawn * one**2).sum(axis=1) * (drawn * two**2).sum(axis=1)
+        found.append(_quotient(together, np.sqrt(apart)))
+    return np.concatenate(found)
+
+
+def _drawn_ranks(values: Floats, drawn: Floats) -> Floats:
+    """Each case's rank, less the mean rank, when it is there as often as it was drawn."""
+    _, place = np.unique(values, return_inverse=True)
+    order = np.argsort(place, kind="stable")
+    starts = np.flatnonzero(np.diff(place[order], prepend=-1))
+    alike = np.add.reduceat(drawn[:, order], starts, axis=1)
+    middle = np.cumsum(alike, axis=1) - alike / 2.0 - drawn.sum(axis=1, keepdims=True) / 2.0
+    ranks: Floats = middle[:, place]
+    return ranks
+
+
+def _quotient(above: Floats, below: Floats) -> Floats:
+    found = np.full(len(above), np.nan)
+    np.divide(above, below, out=found, where=below > 0.0)
+    return found
+
+
+@dataclass(frozen=True)
+class Thresholds:
+    """Two cut points."""
+
+    low: float
+    """Below it b wins."""
+    high: float
+    """Above it a wins."""
+
+    @classmethod
+    def learn(cls, numbers: Floats, gold: Floats) -> Self:
+        """Return the cut points with the most right verdicts; of equals the lowest.
+
+        >>> Thresholds.learn(np.array([-0.8, -0.1, 0.1, 0.9]), np.array([-1.0, 0.0, 0.0, 1.0]))
+        Thresholds(low=-0.45, high=0.5)
+        """
+        levels, place = np.unique(numbers, return_inverse=True)
+        between = (levels[:-1] + levels[1:]) / 2.0
+        ends = np.concatenate([[levels[0] - 1.0], between, [levels[-1] + 1.0]])
+        lost, tied, won = (
+            np.concatenate(
+                [[0], np.cumsum(np.bincount(place[gold == side], minlength=len(levels)))]
+            )
+            for side in (-1.0, 0.0, 1.0)
+        )
+        # Right verdicts: losses below `low`, ties from there to `high`, wins above it.
+        below, above = lost - tied, tied + won[-1] - won
+        best_below = np.maximum.accumulate(below)
+        high = int(np.argmax(best_below + above))
+        low = int(np.argmax(below[: high + 1]))
+        return cls(float(ends[low]), float(ends[high]))
+
+    def verdicts(self, numbers: Floats) -> Floats:
+        """Return 1, 0 or -1 for each case; 0 where there is no number."""
+        wins, loses = numbers > self.high, numbers < self.low
+        return wins.astype(np.float64) - loses.astype(np.float64)
+
+
+@dataclass(frozen=True)
+class LinearFit:
+    """A straight line from an answer to a label."""
+
+    slope: float
+    start: float
+
+    @classmethod
+    def learn(cls, numbers: Floats, labels: Floats) -> Self:
+        """Return the line of least squares; level where all numbers are alike."""
+        centred = numbers - numbers.mean()
+        spread = float(centred @ centred)
+        slope = float(centred @ labels) / spread if spread > 0.0 else 0.0
+        return cls(slope, float(labels.mean()) - slope * float(numbers.mean()))
+
+    @classmethod
+    def across(cls, labels: Floats) -> Self:
+        """Return the line from 0 and 1 to the least and the largest label."""
+        low, high = float(labels.min()), float(labels.max())
+        return cls(high - low, low)
+
+    def labels(self, numbers: Floats) -> Floats:
+        """Return the label of each case."""
+        return self.start + self.slope * numbers
+
+
+SINGLE = "single prompt"
+SINGLE_FITTED = {
+    "pairs": "single prompt, cut points learned",
+    "scores": "single prompt, line fitted",
+}
+"""What is learned of one prompt: two cut points between verdicts, or a line to the labels."""
+SINGLE_PROMPTS = (SINGLE, *SINGLE_FITTED.values())
+MEAN = "mean of perspectives"
+COMMONEST = "always the commonest verdict"
+
+
+def single_outcomes(seen: CaseTable, new: CaseTable, overall: str) -> dict[str, Floats]:
+    """Return what one prompt says about new cases, as it is and with what the cases seen teach.
+
+    A missing answer is filled with the median of the cases seen.
+    """
+    place = _place(seen, overall)
+    before, now = _filled(seen, new)
+    one, asked = before[:, place], now[:, place]
+    fitted = SINGLE_FITTED[seen.task]
+    return {SINGLE: _unlearned(asked, seen), fitted: _fitted(one, asked, seen)}
+
+
+def commonest_outcome(seen: CaseTable, new: CaseTable) -> Floats:
+    """Return the verdict that most of the pairs seen have, for every new case."""
+    verdicts, counts = np.unique(seen.gold, return_counts=True)
+    return np.full(len(new), verdicts[counts.argmax()])
+
+
+def mean_outcome(seen: CaseTable, new: CaseTable) -> Floats:
+    """Return what the mean of all answers says about new cases, gaps filled likewise."""
+    before, now = _filled(seen, new)
+    return _fitted(before.mean(axis=1), now.mean(axis=1), seen)
+
+
+def _filled(seen: CaseTable, new: CaseTable) -> tuple[Floats, Floats]:
+    fill = medians(seen.answers)
+    return filled(seen.answers, fill), filled(new.answers, fill)
+
+
+def _unlearned(asked: Floats, seen: CaseTable) -> Floats:
+    """The sign of the answer; of labels, the answer stretched to the labels seen."""
+    return np.sign(asked) if seen.pairs else LinearFit.across(seen.gold).labels(asked)
+
+
+def _fitted(numbers: Floats, asked: Floats, seen: CaseTable) -> Floats:
+    if seen.pairs:
+        return Thresholds.learn(numbers, seen.gold).verdicts(asked)
+    return LinearFit.learn(numbers, seen.gold).labels(asked)
+
+
+def _place(table: CaseTable, overall: str) -> int:
+    ids = [each.id for each in table.about_responses]
+    if overall not in ids:
+        raise BenchmarkError(
+            f"The overall perspective {overall!r} is not among the {len(ids)} about responses.",
+            hint="Ask the judge about it too, or leave the single prompt out of the comparison.",
+        )
+    return ids.index(overall)
+
 
 WITHOUT = "without experts"
 WITH = "with experts"
@@ -37,7 +312,7 @@ Parts = list[tuple[NDArray[np.intp], Predictions]]
 
 
 @dataclass(frozen=True, eq=False)
-class Arm:
+class EvaluatorArm:
     """One way to judge, and how it did on queries it did not learn from."""
 
     name: str
@@ -66,7 +341,7 @@ class Validation:
     """The fold in which each case was left out."""
     experts: tuple[int, ...]
     """How many experts each fold chose."""
-    arms: Mapping[str, Arm]
+    arms: Mapping[str, EvaluatorArm]
     without_gold: int
     """Cases that count for nothing because nobody judged them."""
     learned_also: int
@@ -151,7 +426,7 @@ def out_of_fold(table: CaseTable, settings: EvolveConfig) -> Predictions:
         kept = standings.keep(settings.most_about_responses, settings.most_about_queries)
         seen, new = seen.narrow(kept), table.take(asked).narrow(kept)
         router = fit_router(seen, standings.about_queries, count, settings)
-        panel = fit_panel(
+        panel = fit_mixture(
             seen, router, lambda *_: course.forest, settings.seed, mirrored=course.mirrored
         )
         parts.append((asked, panel.predict(new.answers, new.traits)))
@@ -168,7 +443,7 @@ def _learned(
 ) -> tuple[dict[str, Predictions], int]:
     """What evaluators without and with experts say about new cases, and how many experts."""
     course = prepare(seen, settings)
-    one = course.finish(Choice(1, {}, {}))
+    one = course.finish(ExpertChoice(1, {}, {}))
     choice = course.choose()
     many = one if choice.count == 1 else course.finish(choice)
     said = {WITHOUT: one.predict_table(new), WITH: many.predict_table(new)}
@@ -181,14 +456,14 @@ def _arms(
     said: Mapping[str, Predictions],
     known: CaseTable,
     seed: int,
-) -> dict[str, Arm]:
+) -> dict[str, EvaluatorArm]:
     figures = verdict_figures if task == "pairs" else label_figures
     drawn = {
         name: figures(outcome, known.gold, known.query_ids, seed)
         for name, outcome in outcomes.items()
     }
     return {
-        name: Arm(
+        name: EvaluatorArm(
             name,
             found.intervals(),
             found.less(drawn[WITHOUT], measure_of(task)),

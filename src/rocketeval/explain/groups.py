@@ -18,13 +18,12 @@ from itertools import islice
 import numpy as np
 from numpy.typing import NDArray
 
-from rocketeval.ranking.bootstrap import Resamples, interval, ratios
+from rocketeval.arrays import Floats, Ints
 from rocketeval.records import Checklist, Interval
 from rocketeval.scoring.answers import AnswerTable
-from rocketeval.threads import one_blas_thread
+from rocketeval.stats.bootstrap import Resamples, interval, ratios
+from rocketeval.workers import one_blas_thread
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 Codes = NDArray[np.int32]
 
 MOST_GROUPS = 40

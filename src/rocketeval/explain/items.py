@@ -1,4 +1,7 @@
-"""What each item of a checklist adds: its weight, its answers, and whom it tells apart."""
+"""What each item of a checklist adds: its weight, its answers, and whom it tells apart.
+
+Which items of a checklist decide, which say nothing, and which say it twice.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from rocketeval.arrays import Floats
 
 SURE_YES, SURE_NO = 0.9, 0.1
 """An item that all responses pass, or all fail, as surely as this says nothing about them."""
@@ -109,3 +112,130 @@ def _correlation(answers: Floats, scores: Floats) -> float | None:
         return None
     x, y = x - x.mean(), y - y.mean()
     return float(np.clip((x @ y) / np.sqrt((x @ x) * (y @ y)), -1.0, 1.0))
+
+
+SAME_ANSWER = 0.95
+"""An item that correlates so with an earlier one says it again."""
+FEWEST_FOR_SAME = 10
+"""Responses that two items need in common before that is said of them: of fewer, two items that
+both follow how good a response is often agree so by luck."""
+DECISIVE_SHARES = 2.0
+"""A decisive item makes so many times an equal share of the differences in scores."""
+DECISIVE_CORRELATION = 0.7
+"""And its answers go with the score at least so well."""
+
+DEAD, REDUNDANT, DECISIVE, ORDINARY = "dead", "redundant", "decisive", ""
+
+_STILL = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class ItemVerdict:
+    """One item of a checklist over all responses to its query."""
+
+    mean: float | None
+    """Mean `p_yes`; None without answers."""
+    spread: float | None
+    """Standard deviation of `p_yes`."""
+    correlation: float | None
+    """With the response's score; None where either does not vary."""
+    influence: float | None
+    """Its weight without its sign times spread, as a share of the whole checklist's; None where
+    nothing varies, or weights are not known."""
+    verdict: str
+    """`dead`, `redundant`, `decisive` or nothing."""
+    why: str
+
+
+def item_verdicts(p_yes: Floats, scores: Floats, weights: Floats | None) -> list[ItemVerdict]:
+    """What each item does; `p_yes` has a row a response, as `scores`, and a column an item.
+
+    `weights` is None for a scorer that has none per item: no item is called decisive then.
+
+    >>> answers = np.array([[0.1, 0.1, 0.99], [0.5, 0.5, 0.98], [0.9, 0.9, 0.97],
+    ...                     [0.4, 0.4, 0.99], [0.2, 0.2, 0.96]])
+    >>> answers = np.tile(answers, (2, 1))
+    >>> found = item_verdicts(answers, answers.mean(axis=1), np.full(3, 1 / 3))
+    >>> [(item.verdict, item.why) for item in found]
+    [('', ''), ('redundant', 'says the same as item 1 (1.00)'), ('dead', 'yes to all')]
+    """
+    items = p_yes.shape[1]
+    known = ~np.isnan(p_yes)
+    counts = known.sum(axis=0)
+    means = np.where(known, p_yes, 0.0).sum(axis=0) / np.maximum(counts, 1)
+    centred = np.where(known, p_yes - means, 0.0)
+    spreads = np.sqrt((centred**2).sum(axis=0) / np.maximum(counts, 1))
+    with_score = _correlations(centred, known, *_column(scores), FEWEST_FOR_CORRELATION)[:, 0]
+    with_items = _correlations(centred, known, centred, known, FEWEST_FOR_SAME)
+    # An item whose yes lowers the score decides as much as one whose yes raises it.
+    parts = np.full(items, np.nan) if weights is None else np.abs(weights) * spreads
+    total = float(parts.sum())
+    influence = parts / total if total > _STILL else np.full(items, np.nan)
+    dead = [why_dead(p_yes[known[:, item], item]) for item in range(items)]
+    found = []
+    for item in range(items):
+        verdict, why = _verdict(item, dead, with_items, influence[item], with_score[item])
+        given = counts[item] > 0
+        found.append(
+            ItemVerdict(
+                mean=float(means[item]) if given else None,
+                spread=float(spreads[item]) if given else None,
+                correlation=_number(with_score[item]),
+                influence=_number(influence[item]) if given else None,
+                verdict=verdict,
+                why=why,
+            )
+        )
+    return found
+
+
+def _verdict(
+    item: int,
+    dead: Sequence[str | None],
+    with_items: Floats,
+    influence: float,
+    correlation: float,
+) -> tuple[str, str]:
+    why = dead[item]
+    if why is not None:
+        return DEAD, why
+    for earlier in range(item):
+        alike = float(with_items[item, earlier])
+        if dead[earlier] is None and abs(alike) >= SAME_ANSWER:
+            says = "says the same as" if alike > 0 else "says the opposite of"
+            return REDUNDANT, f"{says} item {earlier + 1} ({alike:.2f})"
+    if influence * len(dead) >= DECISIVE_SHARES and correlation >= DECISIVE_CORRELATION:
+        return DECISIVE, (
+            f"makes {influence:.0%} of the differences in scores, and goes with the score "
+            f"({correlation:.2f})"
+        )
+    return ORDINARY, ""
+
+
+def _column(scores: Floats) -> tuple[Floats, NDArray[np.bool_]]:
+    known = ~np.isnan(scores)
+    mean = scores[known].mean() if known.any() else 0.0
+    return np.where(known, scores - mean, 0.0)[:, None], known[:, None]
+
+
+def _correlations(
+    x: Floats, x_known: NDArray[np.bool_], y: Floats, y_known: NDArray[np.bool_], fewest: int
+) -> Floats:
+    """Pearson of each column of `x` with each of `y`, on the rows where both are known.
+
+    Unknown values are 0. NaN on fewer than `fewest` rows, or where either does not vary.
+    """
+    here, there = x_known.astype(np.float64), y_known.astype(np.float64)
+    count = here.T @ there
+    x_sum, y_sum = x.T @ there, here.T @ y
+    least = np.maximum(count, 1.0)
+    both = x.T @ y - x_sum * y_sum / least
+    x_square = (x**2).T @ there - x_sum**2 / least
+    y_square = here.T @ (y**2) - y_sum**2 / least
+    moving = (x_square > _STILL * least) & (y_square > _STILL * least) & (count >= fewest)
+    size = np.sqrt(np.where(moving, x_square * y_square, 1.0))
+    return np.where(moving, np.clip(both / size, -1.0, 1.0), np.nan)
+
+
+def _number(value: float) -> float | None:
+    return None if np.isnan(value) else float(value)

@@ -1,16 +1,21 @@
-"""Tables for people: the ranking, the win matrix and the main figures of an audit, rounded."""
+"""Tables for people: the ranking, the win matrix and the main figures of an audit, rounded.
+
+A table as GitHub's Markdown; what is in a name stays text.
+A table for a paper: LaTeX with booktabs, in which a name can do nothing.
+"""
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from rocketeval.errors import ExportError
-from rocketeval.names import counted, listed
 from rocketeval.ranking.rank import Ranking
 from rocketeval.records import Interval
+from rocketeval.text import count_of, join_words
 
 MOST_COLUMNS = 30
 """Candidates of a win matrix that still fits a page."""
@@ -23,7 +28,7 @@ _RESTING = {
 
 
 @dataclass(frozen=True, slots=True)
-class Display:
+class TextTable:
     """A table of texts that a format has yet to escape."""
 
     title: str
@@ -36,7 +41,7 @@ class Display:
     notes: tuple[str, ...]
 
 
-def show_ranking(ranking: Ranking, judge: str) -> Display:
+def show_ranking(ranking: Ranking, judge: str) -> TextTable:
     """Return the leaderboard with intervals, rank ranges, groups and gaps."""
     percent = f"{100 * ranking.level:g} %"
     rows = tuple(
@@ -53,8 +58,8 @@ def show_ranking(ranking: Ranking, judge: str) -> Display:
         )
         for row in ranking.rows
     )
-    return Display(
-        title=f"Ranking over {counted(ranking.queries, 'query', 'queries')}, judged by {judge}",
+    return TextTable(
+        title=f"Ranking over {count_of(ranking.queries, 'query', 'queries')}, judged by {judge}",
         label="ranking",
         heads=("Rank", "Group", "Candidate", "Rating", "Mean score", "Queries", "Missing"),
         numeric=(True, True, False, True, True, True, True),
@@ -77,10 +82,10 @@ def _ranking_notes(ranking: Ranking, percent: str) -> Iterator[str]:
             "their ratings do not compare with each other."
         )
     if ranking.unranked:
-        yield f"Not ranked, without a score: {listed(ranking.unranked, most=20)}."
+        yield f"Not ranked, without a score: {join_words(ranking.unranked, most=20)}."
 
 
-def show_wins(ranking: Ranking, judge: str) -> Display:
+def show_wins(ranking: Ranking, judge: str) -> TextTable:
     """Return the win matrix in per cent; ExportError when it is too wide for a page."""
     if ranking.wins is None or len(ranking.wins.candidates) > MOST_COLUMNS:
         raise ExportError(
@@ -89,7 +94,7 @@ def show_wins(ranking: Ranking, judge: str) -> Display:
             hint="Export --to csv --what wins, or --to matches.",
         )
     names = ranking.wins.candidates
-    return Display(
+    return TextTable(
         title=f"Queries won, in per cent, judged by {judge}",
         label="wins",
         heads=("", "Row beats column", *(str(n) for n in range(1, len(names) + 1))),
@@ -104,7 +109,7 @@ def show_wins(ranking: Ranking, judge: str) -> Display:
     )
 
 
-def show_audit(audit: Mapping[str, Any], judge: str) -> Display:
+def show_audit(audit: Mapping[str, Any], judge: str) -> TextTable:
     """Return the agreement with votes, and the correlations with ratings and labels."""
     rows = tuple(_audit_rows(audit))
     if not rows:
@@ -112,7 +117,7 @@ def show_audit(audit: Mapping[str, Any], judge: str) -> Display:
             "The audit has no figures to show: the run has neither votes, labels nor ratings.",
             hint="Give the benchmark gold of some kind, then run `rocketeval audit` again.",
         )
-    return Display(
+    return TextTable(
         title=f"Audit of the judge {judge}",
         label="audit",
         heads=("Figure", "Method", "Value", "Resting on"),
@@ -133,10 +138,10 @@ def _audit_rows(audit: Mapping[str, Any]) -> Iterator[tuple[str, str, str, str]]
     ):
         for method, found in audit["agreement"].items():
             if found[name] is not None:
-                some = counted(found[count], "vote", "votes")
+                some = count_of(found[count], "vote", "votes")
                 yield shown, method, _read(found[name]), some
         if voters and voters[name] is not None:
-            some = counted(voters[pairs], "pair of votes", "pairs of votes")
+            some = count_of(voters[pairs], "pair of votes", "pairs of votes")
             yield shown, "another voter", _read(voters[name]), some
     ratings = audit["ratings"] or {}
     for coefficient in ("spearman", "kendall"):
@@ -146,7 +151,7 @@ def _audit_rows(audit: Mapping[str, Any]) -> Iterator[tuple[str, str, str, str]]
                 f"Reference ratings, {coefficient.capitalize()}",
                 "judge",
                 _coefficient(found),
-                counted(ratings["n"], "candidate", "candidates"),
+                count_of(ratings["n"], "candidate", "candidates"),
             )
     for part, methods in audit["labels"].items():
         yield from _label_rows(part, methods)
@@ -159,7 +164,7 @@ def _label_rows(
         for level, own in found["levels"].items():
             if own["spearman"] is not None:
                 name = f"{part.capitalize()}, Spearman, {level}"
-                resting = counted(own["n"], *_RESTING[level])
+                resting = count_of(own["n"], *_RESTING[level])
                 yield name, method, _read(own["spearman"]), resting
 
 
@@ -192,3 +197,144 @@ def _unsigned_zero(shown: str) -> str:
 
 def _percent(share: float | None) -> str:
     return "\N{EN DASH}" if share is None else f"{100 * share:.0f}"
+
+
+_SPECIAL = re.compile(r"[\\`*_\[\]|~$]")
+_ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
+_LINK = re.compile(r"(?i)@|\bwww(?=\.)|\b(?:https?|ftp|mailto)(?=:)")
+# Web addresses and @names become links unless something stands in them.
+
+
+def markdown(table: TextTable) -> str:
+    """Return the table with its title above and its notes below."""
+    rules = ["---:" if numeric else "---" for numeric in table.numeric]
+    rows = [
+        [
+            cell if numeric else escape_markdown(cell)
+            for cell, numeric in zip(row, table.numeric, strict=True)
+        ]
+        for row in table.rows
+    ]
+    lines = [
+        _line([escape_markdown(head) for head in table.heads]),
+        _line(rules),
+        *map(_line, rows),
+    ]
+    notes = [escape_markdown(note) for note in table.notes]
+    return "\n\n".join([f"**{escape_markdown(table.title)}**", "\n".join(lines), *notes]) + "\n"
+
+
+def escape_markdown(text: str) -> str:
+    r"""Return the text such that it is shown as it is, on one line.
+
+    >>> escape_markdown("a|b <i>"), escape_markdown("x_1")
+    ('a\\|b &lt;i&gt;', 'x\\_1')
+    """
+    line = "".join(mark if mark.isprintable() else _unprinted(mark) for mark in text)
+    safe = "".join(_ENTITIES.get(mark, mark) for mark in _SPECIAL.sub(_escaped, line))
+    return _LINK.sub(r"\g<0><!-- -->", safe)
+
+
+def _escaped(found: re.Match[str]) -> str:
+    return "\\" + found[0]
+
+
+def _unprinted(mark: str) -> str:
+    return " " if mark.isspace() else "\N{REPLACEMENT CHARACTER}"
+
+
+def _line(cells: list[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+_LATEX_SPECIAL = {
+    "\\": r"\textbackslash{}",
+    "{": r"\{",
+    "}": r"\}",
+    "$": r"\$",
+    "&": r"\&",
+    "#": r"\#",
+    "%": r"\%",
+    "_": r"\_",
+    "^": r"\textasciicircum{}",
+    "~": r"\textasciitilde{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    "`": r"\textasciigrave{}",
+    # The end of a row would take a bracket or a star after it for its own.
+    "[": "{[}",
+    "]": "{]}",
+    "*": "{*}",
+    '"': r"\symbol{34}",
+    "\N{EN DASH}": "--",
+    "\N{EM DASH}": "---",
+    "\0": "{}",
+}
+_LIGATURE = re.compile(r"([-',])(?=\1)")
+# Two of these side by side would become another sign.
+
+
+def latex(table: TextTable) -> str:
+    """Return a `table` with its caption above and its notes below; needs the package booktabs."""
+    columns = "".join("r" if numeric else "l" for numeric in table.numeric)
+    rows = [
+        [
+            _latex_figure(cell) if numeric else escape_latex(cell)
+            for cell, numeric in _cells(table, row)
+        ]
+        for row in table.rows
+    ]
+    notes = [rf"\\[2pt]{{\footnotesize {escape_latex(note)}}}" for note in table.notes]
+    lines = [
+        r"% \usepackage{booktabs}",
+        r"\begin{table}",
+        r"\centering",
+        rf"\caption{{{escape_latex(table.title)}}}",
+        rf"\label{{tab:{table.label}}}",
+        rf"\begin{{tabular}}{{{columns}}}",
+        r"\toprule",
+        _latex_line([escape_latex(head) for head in table.heads]),
+        r"\midrule",
+        *map(_latex_line, rows),
+        r"\bottomrule",
+        r"\end{tabular}",
+        *notes,
+        r"\end{table}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def escape_latex(text: str) -> str:
+    r"""Return the text such that it is set as it is.
+
+    >>> escape_latex("50% of_{x}")
+    '50\\% of\\_\\{x\\}'
+    """
+    apart = _LIGATURE.sub("\\1\0", text.replace("\0", "?"))
+    return "".join(map(_set, apart))
+
+
+def beyond_ascii(source: str) -> bool:
+    """Whether it has signs that pdfLaTeX may not know, and XeLaTeX or LuaLaTeX do."""
+    return not source.isascii()
+
+
+def _cells(table: TextTable, row: tuple[str, ...]) -> list[tuple[str, bool]]:
+    return list(zip(row, table.numeric, strict=True))
+
+
+def _latex_figure(text: str) -> str:
+    """Return a figure, its minus a minus."""
+    dashed = text.replace("\N{EN DASH}", "--")
+    return re.sub(r"(?<!-)-(?=[\d.])", "$-$", dashed)
+
+
+def _set(mark: str) -> str:
+    if mark in _LATEX_SPECIAL or mark.isprintable():
+        return _LATEX_SPECIAL.get(mark, mark)
+    return " " if mark.isspace() else "?"
+
+
+def _latex_line(cells: list[str]) -> str:
+    return " & ".join(cells) + r" \\"

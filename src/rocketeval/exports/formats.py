@@ -1,13 +1,18 @@
-"""Which formats there are, what each can hold, and which one a request means."""
+"""Which formats there are, what each can hold, and which one a request means.
+
+File names for candidates: nobody's name leads out of a folder, and no two share a file.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import unicodedata
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from rocketeval.errors import ExportError
-from rocketeval.names import did_you_mean
+from rocketeval.hashing import content_hash
+from rocketeval.text import did_you_mean
 
 WHATS: Mapping[str, str] = {
     "ranking": "one row a candidate: rank, rating, mean score, intervals, group",
@@ -66,7 +71,7 @@ _BY_ENDING = {
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class ExportRequest:
     """What to export, checked."""
 
     form: Format
@@ -85,7 +90,7 @@ def make_request(
     *,
     raw: bool = False,
     bom: bool = False,
-) -> Request:
+) -> ExportRequest:
     """Return the request; ExportError names what does not fit together.
 
     >>> make_request(None, path=Path("ranking.md")).form.name
@@ -97,7 +102,7 @@ def make_request(
     if (raw or bom) and form.name != "csv":
         option = "--raw" if raw else "--bom"
         raise ExportError(f"{option} is for csv only, not for {form.name}.", hint="Leave it out.")
-    return Request(form, _choose(form, what), raw, bom)
+    return ExportRequest(form, _choose(form, what), raw, bom)
 
 
 def _find(to: str | None, path: Path | None) -> Format:
@@ -122,3 +127,58 @@ def _choose(form: Format, what: str | None) -> str:
     raise ExportError(
         f"The format {form.name} cannot hold {what}.", hint=f"{own}{what.capitalize()}: {others}."
     )
+
+
+MOST_BYTES = 120
+_MARKS = frozenset("._-+@= ")
+_RESERVED = {"con", "prn", "aux", "nul"} | {f"{w}{n}" for w in ("com", "lpt") for n in range(1, 10)}
+
+
+def file_stems(names: Iterable[str]) -> dict[str, str]:
+    """Return a file name without ending for each name, the same for the same names.
+
+    A plain name is its own file name; of `organisation/name` the last part is, as both RocketEval
+    and WildBench have it. Whatever else cannot be a file name everywhere, or is one already, gets
+    look-alikes and a hash of the whole name.
+
+    >>> file_stems(["gpt-4", "google/gemma-2b-it"])
+    {'google/gemma-2b-it': 'gemma-2b-it', 'gpt-4': 'gpt-4'}
+    >>> file_stems(["../../etc/pass wd?"])
+    {'../../etc/pass wd?': 'pass wd_-29c64fba'}
+    """
+    stems: dict[str, str] = {}
+    taken: set[str] = set()
+    # Plain names first: they keep their own, whoever else would like it.
+    for name in sorted(names, key=lambda name: ("/" in name, name)):
+        last = name.rpartition("/")[2]
+        wishes = [last] if _is_plain(last) else []
+        wishes += [_made(name, last, digits) for digits in (8, 16, 32)]
+        stem = next(wish for wish in wishes if _folded(wish) not in taken)
+        taken.add(_folded(stem))
+        stems[name] = stem
+    return dict(sorted(stems.items()))
+
+
+def _is_plain(name: str) -> bool:
+    return (
+        0 < len(name.encode()) <= MOST_BYTES
+        and name == unicodedata.normalize("NFC", name)
+        and all(mark.isalnum() or mark in _MARKS for mark in name)
+        and name[0] not in ". -"
+        and name[-1] not in ". "
+        and name.partition(".")[0].lower() not in _RESERVED
+    )
+
+
+def _made(name: str, last: str, digits: int) -> str:
+    kept = "".join(mark if mark.isalnum() or mark in _MARKS else "_" for mark in last)
+    whole = unicodedata.normalize("NFC", kept).strip(". -").encode()
+    stem = whole[: MOST_BYTES - 40].decode(errors="ignore").rstrip(". ")
+    if not stem or stem.partition(".")[0].lower() in _RESERVED:
+        stem = f"candidate_{stem}".rstrip("_")
+    return f"{stem}-{content_hash('file name', name).hex()[:digits]}"
+
+
+def _folded(stem: str) -> str:
+    """Return what a file system that ignores case would see."""
+    return unicodedata.normalize("NFKC", stem).casefold()

@@ -5,14 +5,21 @@ response/<candidate>.jsonl           session_id, chat_history, output, generator
 checklist/checklist.jsonl            session_id, checklist
 judgment/<judge>/<candidate>.jsonl   session_id, model_test, judge, norm_probability, judgment
 score/<judge>/<candidate>.json       an array of session_id, model_test, score, ...
+
+
+Entries of WildBench's score files, `score.v2/eval=<judge>/<candidate>.json`.
+Battles as arenas keep them: two candidates, one query, who wins.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+import numpy as np
+
+from rocketeval.grid import ScoreGrid, compare
 from rocketeval.records import Checklist, Query, Response, Turn
 
 REFERENCE = "gpt-4"
@@ -80,3 +87,68 @@ def _said(p_yes: float | None) -> str:
     if p_yes is None or p_yes == 0.5:
         return "Unsure"
     return f"{'Yes' if p_yes > 0.5 else 'No'} ({100 * p_yes:.1f})%"
+
+
+def score_entry(
+    response: Response, score: float, items: Sequence[str], p_yes: Sequence[float | None]
+) -> dict[str, Any]:
+    """Return an entry: the score as text, and what the items say as strengths and weaknesses.
+
+    >>> entry = score_entry(Response("q", "c", "Hi."), 5.5, ["Is it short?"], [0.9])
+    >>> entry["score"], entry["parsed_result"]["strengths"]
+    ('5.5', 'Is it short? (yes 0.90)')
+    """
+    told = list(zip(items, p_yes, strict=False))
+    strengths = [f"{item} (yes {p:.2f})" for item, p in told if p is not None and p >= 0.5]
+    weaknesses = [f"{item} (yes {p:.2f})" for item, p in told if p is not None and p < 0.5]
+    return {
+        "session_id": response.query_id,
+        "parsed_result": {
+            "strengths": "\n".join(strengths),
+            "weaknesses": "\n".join(weaknesses),
+            "score": str(score),
+        },
+        "meta_data": {"error": None},
+        "model_test": response.candidate,
+        "score": str(score),
+        "model_output": response.text,
+    }
+
+
+_WINNER = {1: "model_a", 0: "tie", -1: "model_b"}
+
+
+def match_rows(
+    grid: ScoreGrid, tie_margin: float, judge: str, turns: Mapping[str, int]
+) -> Iterator[dict[str, Any]]:
+    """Yield every pair of scored responses to one query, in the shape of MT-Bench's votes.
+
+    A difference below the tie margin is a tie: the comparisons are those the ranking rests on.
+
+    >>> grid = ScoreGrid.from_columns(["q", "q"], ["a", "b"], [7.0, 3.5])
+    >>> next(match_rows(grid, 0.1, "judge", {"q": 1}))["winner"]
+    'model_a'
+    """
+    for query_id, scores in zip(grid.query_ids, grid.scores, strict=True):
+        present = np.flatnonzero(~np.isnan(scores))
+        firsts, seconds = (present[places] for places in np.triu_indices(len(present), k=1))
+        winners = compare(scores[firsts], scores[seconds], tie_margin).tolist()
+        for first, second, winner in zip(firsts.tolist(), seconds.tolist(), winners, strict=True):
+            yield {
+                "question_id": query_id,
+                "model_a": grid.candidates[first],
+                "model_b": grid.candidates[second],
+                "winner": _WINNER[winner],
+                "judge": judge,
+                "turn": turns.get(query_id, 1),
+                "score_a": float(scores[first]),
+                "score_b": float(scores[second]),
+            }
+
+
+def unmade_pairs(grid: ScoreGrid) -> int:
+    """Return how many pairs have no match because a score is missing."""
+    candidates = len(grid.candidates)
+    present = (~np.isnan(grid.scores)).sum(axis=1)
+    possible = len(grid.query_ids) * candidates * (candidates - 1) // 2
+    return int(possible - (present * (present - 1) // 2).sum())

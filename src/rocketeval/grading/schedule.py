@@ -14,11 +14,11 @@ from rocketeval.hashing import combine, combine_each
 from rocketeval.prompts.render import Prompt
 from rocketeval.records import Checklist, GradingTask, Query
 from rocketeval.store.inputs import Inputs
-from rocketeval.store.keys import hex_to_bytes
+from rocketeval.store.ledger_index import hex_to_bytes
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class ScheduledResponse:
     """One response to be judged, by the identity its judgment will have."""
 
     query_id: str
@@ -62,12 +62,12 @@ class Identities:
         return None if head is None else combine_each(head[0], response_hashes, head[1])
 
 
-def cells(inputs: Inputs, judge: bytes) -> Iterator[Cell]:
+def cells(inputs: Inputs, judge: bytes) -> Iterator[ScheduledResponse]:
     """Yield every response of the run in query order, with its judgment's identity."""
     identities = Identities(judge, inputs.queries, inputs.checklists())
     for head in inputs.heads():
         key = identities.key(head.query_id, head.hash)
-        yield Cell(head.query_id, head.candidate, key)
+        yield ScheduledResponse(head.query_id, head.candidate, key)
 
 
 def cell_blocks(

@@ -1,4 +1,7 @@
-"""An item as the checks read it: its own words, without what it quotes or puts in brackets."""
+"""An item as the checks read it: its own words, without what it quotes or puts in brackets.
+
+Sets of words, written as people write words.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +10,17 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cached_property
 
-from rocketeval.lint.word_set import word_set
-from rocketeval.prompts.same_words import WORD, written_words
+from rocketeval.prompts.similar import WORD, written_words
+
+
+def word_set(text: str) -> frozenset[str]:
+    """Return the words of a text.
+
+    >>> sorted(word_set("yes no"))
+    ['no', 'yes']
+    """
+    return frozenset(text.split())
+
 
 _QUOTED = re.compile(r"\"[^\"]*\"|\u201c[^\u201d]*\u201d|`[^`]*`|\u00ab[^\u00bb]*\u00bb")
 _SINGLE = re.compile(r"(?<!\w)['\u2018](?=\S)[^'\u2018\u2019]*['\u2019](?!\w)")

@@ -6,14 +6,13 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from rocketeval.checklists.base import is_shared
 from rocketeval.errors import ConfigError
-from rocketeval.lint.behaviour import ItemBehaviour
-from rocketeval.lint.finding import KINDS, ORDER, Finding, Severity
-from rocketeval.lint.influence import ItemInfluence, Without
-from rocketeval.lint.shared import is_shared, merge_shared
-from rocketeval.lint.static import StaticFindings
-from rocketeval.names import did_you_mean
+from rocketeval.lint.answer_checks import ItemBehavior, ItemInfluence, RankingWithout
+from rocketeval.lint.findings import KINDS, ORDER, ItemFinding, Severity
+from rocketeval.lint.static import StaticFindings, merge_shared
 from rocketeval.records import Checklist
+from rocketeval.text import did_you_mean
 
 SAYS_NOTHING = ("always_yes", "never_yes", "same_for_all", "redundant")
 """Kinds of items whose loss should cost a ranking nothing."""
@@ -32,7 +31,7 @@ class KindCount:
 
 
 @dataclass(frozen=True, slots=True)
-class Behaviour:
+class AnswerBehavior:
     """What the judge's answers show."""
 
     judge: str
@@ -41,11 +40,11 @@ class Behaviour:
     """Items with an answer to any response."""
     labels: int
     """Responses with a label."""
-    figures: tuple[ItemBehaviour, ...]
+    figures: tuple[ItemBehavior, ...]
     influences: tuple[ItemInfluence, ...]
-    without_dead_and_redundant: Without
+    without_dead_and_redundant: RankingWithout
     """The ranking without the items that tell nobody apart, or say it twice."""
-    without_flagged: Without
+    without_flagged: RankingWithout
     """The ranking without every item that has a finding."""
 
 
@@ -69,9 +68,9 @@ class Lint:
     """Items that checks which know English alone passed over."""
     kinds: tuple[KindCount, ...]
     """Those that were found, most frequent first."""
-    findings: tuple[Finding, ...]
+    findings: tuple[ItemFinding, ...]
     """Worst first: items with errors, then those with most findings."""
-    behaviour: Behaviour | None
+    behaviour: AnswerBehavior | None
     """None where there are no judgments."""
     no_behaviour: str | None
     """Why there is none."""
@@ -84,8 +83,8 @@ def make_lint(
     source: str,
     checklists: Sequence[Checklist],
     static: StaticFindings,
-    behavioural: Sequence[Finding] = (),
-    behaviour: Behaviour | None = None,
+    behavioural: Sequence[ItemFinding] = (),
+    behaviour: AnswerBehavior | None = None,
     no_behaviour: str | None = None,
 ) -> Lint:
     """Return the findings in order, with their counts; those of a shared checklist once."""
@@ -130,17 +129,17 @@ def narrow(found: Lint, query_id: str | None, kinds: Collection[str]) -> Lint:
     return replace(found, findings=findings, errors=len(errors))
 
 
-def flagged_items(findings: Iterable[Finding]) -> set[tuple[str, int]]:
+def flagged_items(findings: Iterable[ItemFinding]) -> set[tuple[str, int]]:
     """Return the items that findings are about."""
     return {(found.query_id, found.item) for found in findings}
 
 
-def answers_to(findings: Iterable[Finding]) -> set[tuple[str, int]]:
+def answers_to(findings: Iterable[ItemFinding]) -> set[tuple[str, int]]:
     """Return the same once for every query in which it was found: which answers to leave out."""
     return {(query_id, found.item) for found in findings for query_id in found.query_ids}
 
 
-def worst_first(findings: Iterable[Finding]) -> list[Finding]:
+def worst_first(findings: Iterable[ItemFinding]) -> list[ItemFinding]:
     """Return findings by item, items with most errors first, then those with most findings."""
     every = list(findings)
     errors: Counter[tuple[str, int]] = Counter()
@@ -161,11 +160,11 @@ def worst_first(findings: Iterable[Finding]) -> list[Finding]:
     )
 
 
-def _item(found: Finding) -> tuple[str, int]:
+def _item(found: ItemFinding) -> tuple[str, int]:
     return found.query_id, found.item
 
 
-def _counts(findings: Sequence[Finding], items: int, answered: int) -> tuple[KindCount, ...]:
+def _counts(findings: Sequence[ItemFinding], items: int, answered: int) -> tuple[KindCount, ...]:
     count = Counter(found.kind for found in findings)
     rows = (
         KindCount(

@@ -1,19 +1,36 @@
-"""What an item's own words show: no judge is needed."""
+"""What an item's own words show: no judge is needed.
+
+Findings in one checklist that all queries share: each is told once, not once a query.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
-from rocketeval.lint.double import double_barrelled
-from rocketeval.lint.finding import KINDS, Finding, make_finding
+from rocketeval.lint.findings import KINDS, ItemFinding, make_finding
 from rocketeval.lint.item_text import Context, ItemText
-from rocketeval.lint.outside import about_query, candidate, other_item, reference
-from rocketeval.lint.polarity import yes_is_worse
-from rocketeval.lint.shape import cut_off, empty, no_question_mark, residue, too_long, too_short
-from rocketeval.lint.twins import find_twins
-from rocketeval.lint.vague import dangling, vague
-from rocketeval.lint.yes_no import not_yes_no, scale
+from rocketeval.lint.scope_checks import (
+    about_query,
+    candidate,
+    cut_off,
+    empty,
+    find_near_duplicates,
+    no_question_mark,
+    other_item,
+    reference,
+    residue,
+    too_long,
+    too_short,
+)
+from rocketeval.lint.wording_checks import (
+    dangling,
+    double_barrelled,
+    not_yes_no,
+    scale,
+    vague,
+    yes_is_worse,
+)
 from rocketeval.records import Checklist, Query
 
 Check = Callable[[ItemText, Context], str | None]
@@ -53,7 +70,7 @@ _EXPLAINED_BY = {
 class StaticFindings:
     """What the words of some checklists show."""
 
-    findings: tuple[Finding, ...]
+    findings: tuple[ItemFinding, ...]
     items: int
     not_english: int
     """Items that the checks which know English alone passed over."""
@@ -70,7 +87,7 @@ def check_checklists(
     >>> [(found.item, found.kind) for found in check_checklists([bad]).findings]
     [(1, 'scale')]
     """
-    found: list[Finding] = []
+    found: list[ItemFinding] = []
     items = not_english = 0
     for checklist in checklists:
         context = context_of((queries or {}).get(checklist.query_id), candidates)
@@ -103,8 +120,8 @@ def check_item(item: ItemText, context: Context) -> dict[str, str]:
 
 def _of_checklist(
     checklist: Checklist, texts: list[ItemText], context: Context
-) -> Iterable[Finding]:
-    twins = {place: (first, exactly) for place, first, exactly in find_twins(texts)}
+) -> Iterable[ItemFinding]:
+    twins = {place: (first, exactly) for place, first, exactly in find_near_duplicates(texts)}
     for place, text in enumerate(texts):
         reasons = check_item(text, context)
         if place in twins and "empty" not in reasons:
@@ -124,3 +141,44 @@ def context_of(query: Query | None, candidates: Collection[str] = ()) -> Context
     if query is None:
         return Context("", candidates)
     return Context("\n".join([*(turn.content for turn in query.history), query.text]), candidates)
+
+
+MOST_QUERIES = 0.5
+"""Share of the queries in which a shared item must behave so before it is a finding."""
+
+
+def merge_shared(
+    findings: Iterable[ItemFinding], query_ids: Sequence[str]
+) -> tuple[list[ItemFinding], int]:
+    """Return one finding for each kind and item of a shared checklist, and how many were left out.
+
+    What words show counts wherever it is found. How the judge takes an item differs from query to
+    query: it is told where it holds in half of them or more, and left out where it holds in fewer.
+    """
+    by_kind: dict[tuple[int, str], list[ItemFinding]] = {}
+    for found in findings:
+        by_kind.setdefault((found.item, found.kind), []).append(found)
+    merged, left_out = [], 0
+    for (_, kind), same in by_kind.items():
+        behavioural = KINDS[kind].behavioural
+        if behavioural and len(same) < MOST_QUERIES * len(query_ids):
+            left_out += len(same)
+            continue
+        merged.append(_as_one(same, query_ids, behavioural=behavioural))
+    return merged, left_out
+
+
+def _as_one(
+    same: Sequence[ItemFinding], query_ids: Sequence[str], *, behavioural: bool
+) -> ItemFinding:
+    first = same[0]
+    why = first.why
+    if behavioural:
+        # The figures are one query's: the others have their own.
+        why = f"In {len(same):,} of {len(query_ids):,} queries; in {first.query_id!r}: {why}"
+    return replace(
+        first,
+        query_id=query_ids[0],
+        why=why,
+        query_ids=tuple(found.query_id for found in same),
+    )

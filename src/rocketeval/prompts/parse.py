@@ -1,10 +1,53 @@
-"""Read what an author wrote, strictly: anything unexpected is a named failure, never a guess."""
+"""Read what an author wrote, strictly: anything unexpected is a named failure, never a guess.
+
+What is wrong with a text that an author wrote: told to the author, and counted by its kind.
+Characters that nobody sees: a question that holds one is not the question that people read.
+Read an author's verdicts on questions, strictly: one for each, in order, or a named mistake.
+Read what an author writes in place of items, strictly: a line for each, or a named mistake.
+The prompt that asks an author to rewrite some items of a checklist.
+"""
 
 from __future__ import annotations
 
 import re
+import unicodedata
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
-from rocketeval.prompts.unreadable import Unreadable, quoted
+import orjson
+
+from rocketeval.errors import ChecklistError
+from rocketeval.prompts.render import (
+    NO_REFERENCE,
+    Template,
+    definition_of,
+    neutralize,
+    render_history,
+)
+from rocketeval.records import Checklist, Query
+
+LONGEST_QUOTE = 60
+"""Characters of the author's own text in a reason."""
+
+
+class Unreadable(ChecklistError):
+    """An author's text cannot be used; it is asked again, so that no user meets this error."""
+
+    def __init__(self, mistake: str, message: str) -> None:
+        super().__init__(message)
+        self.mistake = mistake
+        """The kind of mistake, in words that are the same for all of its kind."""
+
+
+def quoted(text: str) -> str:
+    """Return the beginning of a text, as a reason quotes it.
+
+    >>> quoted("Sorry."), len(quoted("x" * 1000))
+    ("'Sorry.'", 62)
+    """
+    return repr(text[:LONGEST_QUOTE])
+
 
 NUMBERED = re.compile(r"(\d{1,9})[.)]\s+(.*\S)")
 """A line of a list, for the whole of it: its number and its text."""
@@ -92,3 +135,186 @@ def _check_distinct(items: list[str]) -> None:
                 f"items {seen[folded]} and {number} are the same: {quoted(item)}.",
             )
         seen[folded] = number
+
+
+_UNSEEN = {"Cc", "Cf", "Cs", "Zl", "Zp"}
+"""Unicode's names of control characters, of marks without width or that turn the direction of
+writing, of half characters, and of what separates lines."""
+
+
+def has_unseen_marks(text: str) -> bool:
+    """Whether a text is more than one line of what people see.
+
+    >>> has_unseen_marks("Is it kind?"), has_unseen_marks("Is it \\u202ekind?")
+    (False, True)
+    """
+    return any(unicodedata.category(mark) in _UNSEEN for mark in text)
+
+
+_FENCED = re.compile(r"```\w*\n(.*)\n```", re.DOTALL)
+_FIELDS = ("question", "yes_is_better", "fits", "repeats")
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionVerdict:
+    """What an author says of one question."""
+
+    yes_is_better: bool
+    """Whether the answer yes speaks for the text that is judged."""
+    fits: bool
+    """Whether it asks about the dimension it stands under, as that is defined."""
+    repeats: int | None
+    """The number of an earlier question that asks the same; None when it is new."""
+
+
+def read_verdicts(text: str, count: int) -> tuple[QuestionVerdict, ...]:
+    """Return the verdicts on `count` questions; ChecklistError says what is wrong.
+
+    >>> told = '[{"question": 1, "yes_is_better": true, "fits": false, "repeats": null}]'
+    >>> read_verdicts(told, 1)
+    (QuestionVerdict(yes_is_better=True, fits=False, repeats=None),)
+    """
+    fenced = _FENCED.fullmatch(text.strip())
+    try:
+        rows = orjson.loads(fenced[1] if fenced else text)
+    except orjson.JSONDecodeError as error:
+        raise Unreadable("not JSON", f"it is not JSON ({error}): {quoted(text.strip())}.") from None
+    if not isinstance(rows, list):
+        raise Unreadable("not a JSON list", "it is not a JSON list of objects.")
+    if len(rows) != count:
+        raise Unreadable(
+            "too few verdicts" if len(rows) < count else "too many verdicts",
+            f"there are {len(rows)} verdicts; {count} questions were given.",
+        )
+    return tuple(_verdict(row, number) for number, row in enumerate(rows, 1))
+
+
+def _verdict(row: Any, number: int) -> QuestionVerdict:
+    if not isinstance(row, dict) or set(row) != set(_FIELDS):
+        raise Unreadable(
+            "a verdict with other fields",
+            f"verdict {number} is not an object with exactly {', '.join(_FIELDS)}: "
+            f"{quoted(str(row))}.",
+        )
+    if row["question"] is True or row["question"] != number:
+        raise Unreadable(
+            "verdicts out of order",
+            f"the verdict on question {quoted(str(row['question']))} stands where {number} should.",
+        )
+    for name in ("yes_is_better", "fits"):
+        if not isinstance(row[name], bool):
+            raise _wrong_value(f"{name} of question {number} is neither true nor false", row[name])
+    earlier = row["repeats"]
+    if earlier is not None and not (type(earlier) is int and 1 <= earlier < number):
+        raise _wrong_value(
+            f"repeats of question {number} is neither null nor the number of an earlier question",
+            earlier,
+        )
+    return QuestionVerdict(row["yes_is_better"], row["fits"], earlier)
+
+
+def _wrong_value(told: str, value: Any) -> Unreadable:
+    return Unreadable("a wrong value in a verdict", f"{told}: {quoted(str(value))}.")
+
+
+DROP = "DROP"
+"""What an author writes for an item that is to go."""
+
+
+def read_rewrites(text: str, numbers: Sequence[int]) -> tuple[str | None, ...]:
+    """Return the new question for each item of `numbers`, None where it is to be dropped.
+
+    Unreadable, a ChecklistError, says what is wrong with the text.
+
+    >>> read_rewrites("2. Is it short?\\n5. DROP", [2, 5])
+    ('Is it short?', None)
+    """
+    lines = [line for line in map(str.strip, text.strip().splitlines()) if line]
+    lines = [line for line in lines if not FENCE.fullmatch(line)]
+    read = [_line(line, number) for line, number in zip(lines, numbers, strict=False)]
+    if len(lines) != len(numbers):
+        raise Unreadable(
+            "too few lines" if len(lines) < len(numbers) else "too many lines",
+            f"there are {len(lines)} lines; one is wanted for each of {_listed(numbers)}.",
+        )
+    return tuple(read)
+
+
+def _line(line: str, expected: int) -> str | None:
+    numbered = NUMBERED.fullmatch(line)
+    if numbered is None:
+        raise Unreadable(
+            "a line is not a numbered question",
+            f"{quoted(line)} is neither a numbered question nor {DROP} behind a number.",
+        )
+    if int(numbered[1]) != expected:
+        raise Unreadable(
+            "numbers out of order",
+            f"number {numbered[1]} stands where {expected} should: {quoted(line)}.",
+        )
+    question = numbered[2]
+    if question.casefold() == DROP.casefold():
+        return None
+    if not is_question(question):
+        raise Unreadable(
+            "an item is not a question",
+            f"what stands for item {expected} is neither a question nor {DROP}: "
+            f"{quoted(question)}.",
+        )
+    if any(unicodedata.category(mark) == "Cc" for mark in question):
+        raise Unreadable("a control character", f"there is a control character in item {expected}.")
+    return question
+
+
+def _listed(numbers: Sequence[int]) -> str:
+    return ", ".join(map(str, numbers))
+
+
+NEEDS = ("history", "query", "reference", "about", "checklist", "flagged", "numbers")
+"""Placeholders of the template."""
+EVERY_QUERY = "(none: the checklist is used for many queries, and every question must fit them all)"
+NOT_TOLD = "(what decides the quality of a response)"
+
+
+def render_rewrite_request(
+    template: Template,
+    query: Query | None,
+    checklist: Checklist,
+    wrong: Mapping[int, Sequence[str]],
+) -> str:
+    """Return the prompt; `wrong` says what is wrong with items, by their number from 1.
+
+    Without a query, the checklist is one that all queries share.
+    """
+    history, _ = render_history(query.history if query else ())
+    reference = query.reference if query else None
+    return template.fill(
+        {
+            "history": history,
+            "query": neutralize(query.text).text if query else EVERY_QUERY,
+            "reference": NO_REFERENCE if reference is None else neutralize(reference).text,
+            "about": NOT_TOLD if checklist.about is None else definition_of(checklist.about).text,
+            "checklist": "\n".join(
+                _numbered(checklist, number) for number in range(1, len(checklist.items) + 1)
+            ),
+            "flagged": "\n".join(
+                "\n".join(
+                    [
+                        _numbered(checklist, number),
+                        *(f"   - {_rewrite_request_line(why)}" for why in whys),
+                    ]
+                )
+                for number, whys in wrong.items()
+            ),
+            "numbers": ", ".join(map(str, wrong)),
+        }
+    )
+
+
+def _numbered(checklist: Checklist, number: int) -> str:
+    return f"{number}. {_rewrite_request_line(checklist.items[number - 1])}"
+
+
+def _rewrite_request_line(text: str) -> str:
+    """Return a text as one line: none can forge the number of another."""
+    return neutralize(" ".join(text.split())).text

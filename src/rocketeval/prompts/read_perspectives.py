@@ -9,11 +9,16 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rocketeval.prompts.neutralise import neutralise
-from rocketeval.prompts.parse import FENCE, is_open, parse_checklist
-from rocketeval.prompts.read_rewrites import read_rewrites
-from rocketeval.prompts.unreadable import Unreadable, quoted
-from rocketeval.prompts.unseen_marks import has_unseen_marks
+from rocketeval.prompts.parse import (
+    FENCE,
+    Unreadable,
+    has_unseen_marks,
+    is_open,
+    parse_checklist,
+    quoted,
+    read_rewrites,
+)
+from rocketeval.prompts.render import neutralize
 
 LONGEST_QUESTION = 300
 """Characters of one question."""
@@ -163,7 +168,7 @@ def _check(question: str, number: int, about: str) -> None:
         raise Unreadable(
             "an item asks twice", f"{where} has more than one question mark: {quoted(question)}."
         )
-    if neutralise(question).count or has_unseen_marks(question):
+    if neutralize(question).count or has_unseen_marks(question):
         raise Unreadable(
             "a control character",
             f"{where} holds a marker, or a control character or another that nobody sees.",

@@ -1,13 +1,17 @@
-"""Grading prompts that show or ask something else than one item of a checklist at a time."""
+"""Grading prompts that show or ask something else than one item of a checklist at a time.
+
+Prompts about two responses side by side, and about a query without any response.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+import orjson
+
 from rocketeval.errors import BenchmarkError
 from rocketeval.hashing import content_hash
-from rocketeval.prompts.neutralise import RULES, neutralise, neutralise_name
-from rocketeval.prompts.render import GradingPrompt, Template
+from rocketeval.prompts.render import RULES, GradingPrompt, Template, neutralize, neutralize_name
 from rocketeval.records import Checklist, GradingTask, Query, Response, Turn
 
 LINK = "\n\n# Next question about the response\n"
@@ -143,7 +147,7 @@ class BarePrompt:
     ) -> GradingTask:
         """Return the conversation as prefix and the response as its one ending."""
         prefix, forged = _conversation(query, response)
-        said = neutralise(response.text)
+        said = neutralize(response.text)
         return GradingTask(
             key=key,
             query_id=query.id,
@@ -159,8 +163,57 @@ def _conversation(query: Query, response: Response) -> tuple[str, int]:
     """Return the conversation as plain text, and how many forged marks were disarmed in it."""
     history = query.history if response.history is None else response.history
     said = [*((turn.role, turn.content) for turn in history), ("user", query.text)]
-    turns = [(neutralise_name(role), neutralise(content)) for role, content in said]
+    turns = [(neutralize_name(role), neutralize(content)) for role, content in said]
     count = sum(role.count + content.count for role, content in turns)
     if len(turns) == 1:
         return turns[0][1].text, count
     return "\n\n".join(f"{role.text}: {content.text}" for role, content in turns), count
+
+
+QUERY_ALONE = "(the query)"
+"""Stands for a candidate where no response is shown."""
+
+
+class PairPrompt(GradingPrompt):
+    """Shows the two responses that `pair_up` made one of."""
+
+    shows = ("history", "query")
+    own = ("first", "second")
+
+    def own_values(self, query: Query, response: Response) -> Mapping[str, str]:
+        """Return the texts of both responses."""
+        first, second = orjson.loads(response.text)
+        return {"first": first, "second": second}
+
+
+class QueryPrompt(GradingPrompt):
+    """Shows the query and no response; `query_alone` stands for one."""
+
+    shows = ("history", "query")
+
+
+def pair_up(first: Response, second: Response) -> Response:
+    """Return two responses to a query as one that a judge is shown, with an identity of its own.
+
+    >>> pair_up(Response("q", "x", "Hi."), Response("q", "y", "Ho.")).candidate
+    '["x","y"]'
+    """
+    if first.history != second.history:
+        raise BenchmarkError(
+            f"{first.candidate!r} and {second.candidate!r} had different conversations before "
+            f"query {first.query_id!r}, which cannot be shown side by side.",
+            hint="Set `evolve.asking: each`, or leave later turns out of the benchmark.",
+        )
+    both = orjson.dumps([first.text, second.text]).decode()
+    name = pair_name(first.candidate, second.candidate)
+    return Response(first.query_id, name, both, first.history)
+
+
+def pair_name(first: str, second: str) -> str:
+    """Return what a pair of candidates is called: no other pair is called the same."""
+    return orjson.dumps([first, second]).decode()
+
+
+def query_alone(query: Query) -> Response:
+    """Return what stands for a response where only the query is asked about."""
+    return Response(query.id, QUERY_ALONE, "")

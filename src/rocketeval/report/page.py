@@ -2,6 +2,9 @@
 
 The policy in the page lets exactly its own script and style sheet run, by their hashes: text of a
 run that became markup by mistake would still be inert.
+
+
+What a page says where scripts do not run: plain tables, every string of the run escaped.
 """
 
 from __future__ import annotations
@@ -12,15 +15,75 @@ from base64 import b64encode
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from hashlib import sha256
+from html import escape
 from importlib import resources
+from math import isfinite
 from typing import Literal
 
 from rocketeval.errors import RocketEvalError
-from rocketeval.report.budget import MOST_BYTES, fit
-from rocketeval.report.data import ReportHead, RunsHead
-from rocketeval.report.fallback import leaderboard, runs, text
-from rocketeval.report.plain import encodable, json_bytes, plain
-from rocketeval.report.source import ReportSource
+from rocketeval.records import Interval
+from rocketeval.report.blocks import MOST_BYTES, ReportSource, encodable, fit, json_bytes, plain
+from rocketeval.report.model import Candidate, ReportHead, RunsHead
+
+_OFF = "<p>Scripts are off: queries, responses and their answers cannot be opened.</p>"
+
+
+def text(value: object) -> str:
+    """Return `value` as HTML text that is safe inside elements and quoted attributes."""
+    return escape(encodable(str(value)))
+
+
+def leaderboard(head: ReportHead) -> str:
+    """Return the ranking as a table."""
+    title = f"<h1><bdi>{text(head.run)}</bdi></h1>"
+    provisional = f"<p>{text(head.provisional)}</p>" if head.provisional else ""
+    losses = "".join(f"<li>{loss.count:,} {text(loss.what)}</li>" for loss in head.losses)
+    missing = f"<h2>Not complete</h2><ul>{losses}</ul>" if losses else ""
+    if not head.candidates:
+        return f"{title}{provisional}<p>No candidate has been ranked.</p>{missing}{_OFF}"
+    names = ("Rank", "Candidate", "Rating", "Mean score", "Missing")
+    rows = (_cells(candidate) for candidate in head.candidates)
+    return f"{title}{provisional}{_table(names, rows)}{missing}{_OFF}"
+
+
+def runs(head: RunsHead) -> str:
+    """Return the list of runs as a table."""
+    names = ("Run", "Judge", "State", "Queries", "Candidates")
+    rows = (
+        (run.name, run.judge, run.why or run.state, run.queries, run.candidates)
+        for run in head.runs
+    )
+    return f"<h1><bdi>{text(head.folder)}</bdi></h1>{_table(names, rows)}{_OFF}"
+
+
+def with_bounds(figure: Interval | None, digits: int) -> str:
+    """Return a figure with its interval in one line.
+
+    >>> with_bounds(Interval(7.812, 7.5, float("inf")), 2), with_bounds(None, 0)
+    ('7.81 (7.50 to ?)', 'missing')
+    """
+    if figure is None:
+        return "missing"
+    low, high = (
+        f"{end:z.{digits}f}" if isfinite(end) else "?" for end in (figure.low, figure.high)
+    )
+    return f"{figure.value:z.{digits}f} ({low} to {high})"
+
+
+def _cells(row: Candidate) -> tuple[object, ...]:
+    rank = "not ranked" if row.rank is None else f"{row.rank} ({row.rank_low} to {row.rank_high})"
+    missing = f"{row.missing:,} of {row.queries + row.missing:,}"
+    return rank, row.name, with_bounds(row.rating, 0), with_bounds(row.score, 2), missing
+
+
+def _table(names: Iterable[str], rows: Iterable[tuple[object, ...]]) -> str:
+    head = "".join(f'<th scope="col">{name}</th>' for name in names)
+    lines = (
+        "<tr>" + "".join(f"<td><bdi>{text(cell)}</bdi></td>" for cell in row) + "</tr>"
+        for row in rows
+    )
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(lines)}</tbody></table>"
+
 
 _PLACEHOLDER = re.compile(r"\{\{(\w+)\}\}")
 _UNSAFE_IN_SCRIPT = re.compile("[<>&\u2028\u2029\ud800-\udfff]")

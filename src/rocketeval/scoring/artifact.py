@@ -4,14 +4,17 @@ The file is sealed (`sealed`): `header` is JSON (schema, settings, judge, checkl
 time), `fitted_on` the keys of the judgments learned from, `state.*` what the scorer learned,
 `digest` a hash of all of these. The hash finds damage. It is no signature: whoever can write the
 file can change its scores.
+
+
+What a saved scorer was fitted to, so that it is not used where its scores mean nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,9 +24,73 @@ from rocketeval.errors import ArtifactError, ConfigError
 from rocketeval.records import JudgeFingerprint
 from rocketeval.registry import nearest
 from rocketeval.scoring.base import SCORERS, Saveable, Scorer, State
-from rocketeval.scoring.provenance import KEY_BYTES, Provenance
-from rocketeval.scoring.sealed import FOREIGN, Schema
+from rocketeval.scoring.npz import FOREIGN, Schema
 from rocketeval.store.files import write_bytes
+
+KEY_BYTES = 16
+"""Length of a judgment's key."""
+
+
+@dataclass(frozen=True, eq=False)
+class Provenance:
+    """Whose answers a scorer learned from, and which."""
+
+    judge: JudgeFingerprint
+    """The judge whose answers it learned from; another one's are not comparable."""
+    fitted_on: NDArray[np.uint8]
+    """Keys of the judgments whose gold was learned from, one a row of 16 bytes, sorted."""
+    checklists: Mapping[str, str]
+    """Hash (hex) of the checklist of every query learned from; its weights mean no other one."""
+    created: str
+    """When it was fitted, in the caller's words."""
+
+    @classmethod
+    def from_keys(
+        cls,
+        judge: JudgeFingerprint,
+        keys: Iterable[str],
+        checklists: Mapping[str, str],
+        created: str,
+    ) -> Self:
+        """Return the provenance of a fit to the judgments with these keys (in hex)."""
+        rows = b"".join(sorted({bytes.fromhex(key) for key in keys}))
+        fitted_on = np.frombuffer(rows, np.uint8).reshape(-1, KEY_BYTES)
+        return cls(judge, fitted_on, dict(checklists), created)
+
+    def learned_from(self, keys: Sequence[str | None]) -> NDArray[np.bool_]:
+        """Return for each judgment (its key in hex; None is not judged) whether its gold was used.
+
+        The same text to the same query counts, whichever candidate wrote it.
+        """
+        seen = {row.tobytes().hex() for row in self.fitted_on}
+        return np.array([key in seen for key in keys], dtype=bool)
+
+    def check_judge(self, judge: JudgeFingerprint) -> None:
+        """Raise ArtifactError unless the scorer learned from this judge's answers."""
+        fitted = asdict(self.judge)
+        changed = [
+            f"{n} {fitted[n]!r} -> {v!r}" for n, v in asdict(judge).items() if fitted[n] != v
+        ]
+        if changed:
+            raise ArtifactError(
+                f"The saved scorer was fitted to another judge's answers ({', '.join(changed)}).",
+                hint="Two judges' answers do not compare: fit a scorer to this judge's.",
+            )
+
+    def check_checklists(self, checklists: Mapping[str, str]) -> None:
+        """Raise ArtifactError if a query learned from has another checklist now."""
+        changed = [
+            query_id
+            for query_id, learned in self.checklists.items()
+            if checklists.get(query_id, learned) != learned
+        ]
+        if changed:
+            raise ArtifactError(
+                f"{len(changed)} queries have another checklist than the saved scorer was fitted "
+                f"to, the first of them {changed[0]!r}.",
+                hint="What it learned about the items does not carry over: fit a scorer again.",
+            )
+
 
 SCHEMA = Schema(
     "rocketeval.scorer",
@@ -37,7 +104,7 @@ _STATE = "state."
 
 
 @dataclass(frozen=True)
-class Loaded:
+class LoadedScorer:
     """A scorer that was read from a file."""
 
     scorer: Scorer
@@ -73,7 +140,7 @@ def save_scorer(
     write_bytes(path, content)
 
 
-def load_scorer(path: Path) -> Loaded:
+def load_scorer(path: Path) -> LoadedScorer:
     """Return the scorer saved at `path`; ArtifactError says why it cannot be used."""
     try:
         return _loaded(*SCHEMA.unseal(path))
@@ -83,7 +150,7 @@ def load_scorer(path: Path) -> Loaded:
         raise SCHEMA.foreign(path, error) from None
 
 
-def _loaded(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Loaded:
+def _loaded(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> LoadedScorer:
     expected = {"header", "digest", "fitted_on", *(_STATE + name for name in header["arrays"])}
     if arrays.keys() != expected:
         raise ValueError(f"its arrays are not those it lists: {sorted(arrays.keys() ^ expected)}")
@@ -103,4 +170,4 @@ def _loaded(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Lo
     checklists = {str(query): str(digest) for query, digest in header["checklists"].items()}
     judge = JudgeFingerprint(**header["judge"])
     provenance = Provenance(judge, keys, checklists, header["created"])
-    return Loaded(kind.restore(config, state), config, provenance)
+    return LoadedScorer(kind.restore(config, state), config, provenance)

@@ -3,25 +3,83 @@
 A learning scorer is fitted once to all the gold it may learn from, for whatever it has not seen.
 What it has seen is cut into folds, and each fold is scored by a fit to the other folds: folds of
 candidates when it learns from labels, folds of queries when it learns from votes.
+
+
+Scores of learned-from responses, each by a fit that saw nothing of its fold.
+The score stage: every response of a run gets its score, or a visible gap.
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import compress
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from rocketeval.arrays import Floats
 from rocketeval.config import ScorerConfig
 from rocketeval.records import Basis, Gold
 from rocketeval.scoring.answers import AnswerTable
 from rocketeval.scoring.base import Learner, Scorer, create_scorer
-from rocketeval.scoring.held_out import held_out_scores
-from rocketeval.scoring.split import Split, split_gold
+from rocketeval.scoring.split import GoldSplit, candidate_folds, query_folds, split_gold
+from rocketeval.store.schema import no_judgments
 
-Floats = NDArray[np.float64]
+
+@dataclass(frozen=True, eq=False)
+class HeldOut:
+    """What cross-validation gives."""
+
+    scores: Floats
+    """One per response; NaN where there is no gold to cut into folds, or no answer."""
+    rows: NDArray[np.bool_]
+    """Which responses were cut into folds: those whose candidate (or query) is learned from."""
+    scorers: tuple[Scorer, ...]
+    """The fit of each fold."""
+
+
+def held_out_scores(config: ScorerConfig, answers: AnswerTable, gold: Gold) -> HeldOut:
+    """Return scores by fits that left out the response's candidate (labels) or query (votes)."""
+    folds = row_folds(answers, gold_about(answers, gold, config.learn_from), config)
+    scores = np.full(len(answers), np.nan)
+    scorers = []
+    for fold in range(int(folds.max()) + 1):
+        inside, outside = (
+            np.flatnonzero(rows) for rows in (folds == fold, (folds >= 0) & (folds != fold))
+        )
+        seen = answers.take(outside)
+        scorer = create_scorer(config).fit(seen, gold_about(seen, gold, config.learn_from))
+        scores[inside] = scorer.predict(answers.take(inside))
+        scorers.append(scorer)
+    return HeldOut(scores, folds >= 0, tuple(scorers))
+
+
+def row_folds(answers: AnswerTable, gold: Gold, config: ScorerConfig) -> NDArray[np.int64]:
+    """Return the fold of each response, -1 without gold; BenchmarkError when there are not two."""
+    if config.learn_from == "votes":
+        names = answers.query_ids
+        places = query_folds((vote.query_id for vote in gold.votes), config.folds, config.seed)
+    else:
+        names = answers.candidates
+        places = candidate_folds(gold.labels, config.folds, config.seed)
+    return np.array([places.get(name, -1) for name in names], dtype=np.int64)
+
+
+def gold_about(answers: AnswerTable, gold: Gold, learn_from: str) -> Gold:
+    """Return the labels, or the votes, that speak of responses in the table alone."""
+    here = set(zip(answers.query_ids, answers.candidates, strict=True))
+    if learn_from == "labels":
+        return Gold(labels=[x for x in gold.labels if (x.query_id, x.candidate) in here])
+    votes = [
+        vote
+        for vote in gold.votes
+        if (vote.query_id, vote.candidate_a) in here and (vote.query_id, vote.candidate_b) in here
+    ]
+    return Gold(votes=votes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +95,7 @@ class Scored:
     scorer: Scorer | None
     """Fitted to all the gold it may learn from, for responses it has not seen; None where an
     evaluator decided."""
-    split: Split | None
+    split: GoldSplit | None
     """None when the scorer learns nothing."""
     fold_fallbacks: int = 0
     """Queries that a fit to some of the folds leaves to the mean, and the whole fit does not."""
@@ -79,3 +137,73 @@ def score_answers(answers: AnswerTable, gold: Gold, config: ScorerConfig) -> Sco
     }
     fold_fallbacks = len(in_folds - set(scorer.fallbacks()))
     return Scored(scores, basis, config.kind, scorer, split, fold_fallbacks)
+
+
+_READ = ("key", "p_yes")
+
+
+def align_answers(
+    query_ids: Sequence[str],
+    candidates: Sequence[str],
+    keys: Sequence[str | None],
+    judgments: Iterable[pa.Table],
+) -> AnswerTable:
+    """Return the answers of the given cells, in their order, from tables with `key`, `p_yes`.
+
+    Whatever order the ledger is in, the same judgments give the same table.
+    """
+    tables = (table.select(_READ) for table in judgments)
+    ledger = pa.concat_tables([no_judgments(_READ), *tables])
+    ledger = ledger.combine_chunks()
+    rows = pc.index_in(pa.array(keys, pa.string()), value_set=ledger["key"])
+    lists = ledger["p_yes"].combine_chunks().take(rows)
+    if isinstance(lists, pa.ChunkedArray):
+        lists = lists.combine_chunks()
+    return table_of_lists(query_ids, candidates, lists)
+
+
+def table_of_lists(
+    query_ids: Sequence[str], candidates: Sequence[str], lists: pa.ListArray
+) -> AnswerTable:
+    """Return the answers of cells that have one list each; null is no judgment, or no answer."""
+    lengths = pc.fill_null(pc.list_value_length(lists), 0).to_numpy(zero_copy_only=False)
+    offsets = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
+    p_yes = pc.list_flatten(lists).to_numpy(zero_copy_only=False).astype(np.float64)
+    return AnswerTable(query_ids, candidates, p_yes, offsets)
+
+
+def count_statuses(
+    keys: Sequence[str | None], ledger_keys: Iterable[pa.Table], ledger_statuses: Iterable[pa.Table]
+) -> dict[str, int]:
+    """Return how many answers of the given judgments have each status.
+
+    The ledger is read twice, so that the given keys are hashed once and not for every part.
+    """
+    parts = [no_judgments(_READ)["key"], *(table["key"] for table in ledger_keys)]
+    stored = pa.chunked_array([chunk for part in parts for chunk in part.chunks], pa.string())
+    wanted = pc.is_in(stored, value_set=pa.array(keys, pa.string()))
+    counts: Counter[str] = Counter()
+    start = 0
+    for table in ledger_statuses:
+        chosen = table["status"].filter(wanted.slice(start, table.num_rows))
+        start += table.num_rows
+        for entry in pc.value_counts(pc.list_flatten(chosen)).to_pylist():
+            counts[entry["values"]] += entry["counts"]
+    return dict(sorted(counts.items()))
+
+
+def score_table(
+    answers: AnswerTable, scored: Scored, keys: Sequence[str | None] | pa.StringArray
+) -> pa.Table:
+    """Return the scores as the table that is written to disk."""
+    return pa.table(
+        {
+            "query_id": pa.array(answers.query_ids, pa.string()),
+            "candidate": pa.array(answers.candidates, pa.string()),
+            "score": pa.array(scored.scores, from_pandas=True),
+            "basis": pa.array(scored.basis, pa.string()),
+            "items": pa.array(answers.items, pa.int32()),
+            "answered": pa.array(answers.answered, pa.int32()),
+            "judgment": pa.array(keys, pa.string()),
+        }
+    )

@@ -14,15 +14,15 @@ from typing import Self
 
 import numpy as np
 
+from rocketeval.arrays import Floats
 from rocketeval.config import ScorerConfig
 from rocketeval.records import Gold
 from rocketeval.scoring.answers import AnswerTable
 from rocketeval.scoring.base import State
-from rocketeval.scoring.features import Floats
-from rocketeval.scoring.labelled import label_column
 from rocketeval.scoring.learning import (
     LabelScorer,
     everywhere,
+    label_column,
     read_reasons,
     reading_state,
     split_numbers,

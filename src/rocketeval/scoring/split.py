@@ -1,24 +1,28 @@
-"""Which gold a scorer learns from, and which is kept from it to test it on."""
+"""Which gold a scorer learns from, and which is kept from it to test it on.
+
+Folds of candidates or of queries: what is scored is never what was learned from.
+Gold that scores may honestly be held against: nothing that their own fit has learned from.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from rocketeval.config import ScorerConfig
-from rocketeval.errors import ConfigError
-from rocketeval.names import did_you_mean
-from rocketeval.records import Gold, Vote
-from rocketeval.scoring.labelled import mean_by_candidate
+from rocketeval.errors import BenchmarkError, ConfigError
+from rocketeval.records import Basis, Gold, Label, Vote
+from rocketeval.scoring.learning import mean_by_candidate
+from rocketeval.text import did_you_mean
 
 FEWEST_CANDIDATES = 2
 """Labelled candidates without which nothing can be learned and tested."""
 
 
 @dataclass(frozen=True, slots=True)
-class Split:
+class GoldSplit:
     """The gold of a run, cut in two."""
 
     learned: Gold
@@ -29,7 +33,7 @@ class Split:
     """Labelled candidates that are kept from the scorer, sorted."""
 
 
-def split_gold(gold: Gold, candidates: Collection[str], config: ScorerConfig) -> Split:
+def split_gold(gold: Gold, candidates: Collection[str], config: ScorerConfig) -> GoldSplit:
     """Return what the scorer learns from: labels of some candidates, or votes.
 
     Labels are held out by candidate. Votes are not held out: every query's scores come from a fit
@@ -40,13 +44,13 @@ def split_gold(gold: Gold, candidates: Collection[str], config: ScorerConfig) ->
         votes = [vote for vote in gold.votes if _votes_within(vote, config.fit_on, candidates)]
         voted = {name for vote in votes for name in (vote.candidate_a, vote.candidate_b)}
         _refuse_too_few({vote.query_id for vote in votes}, "queries with votes", "votes", config)
-        return Split(Gold(votes=votes), tuple(sorted(voted)), ())
+        return GoldSplit(Gold(votes=votes), tuple(sorted(voted)), ())
     labels = [label for label in gold.labels if label.candidate in candidates]
     means = mean_by_candidate(labels)
     fitted = _fitted(means, config)
     held_out = tuple(sorted(set(means) - fitted))
     learned = Gold(labels=[label for label in labels if label.candidate in fitted])
-    return Split(learned, tuple(sorted(fitted)), held_out)
+    return GoldSplit(learned, tuple(sorted(fitted)), held_out)
 
 
 def _fitted(means: dict[str, float], config: ScorerConfig) -> set[str]:
@@ -103,3 +107,120 @@ def _refuse_too_few(found: Collection[str], what: str, kind: str, config: Scorer
         f"{FEWEST_CANDIDATES} are needed.",
         hint=f"Add {kind} to the benchmark, or take the scorer `mean`, which learns nothing.",
     )
+
+
+def candidate_folds(labels: Iterable[Label], folds: int, seed: int) -> dict[str, int]:
+    """Return the fold of each labelled candidate, every fold with good, middling and bad ones.
+
+    Candidates are sorted by their mean label and dealt out a hand at a time, one to each fold in a
+    fresh random order. With fewer candidates than folds there are as many folds as candidates.
+
+    >>> candidate_folds([Label("q", name, value) for name, value in zip("abcd", range(4))], 2, 0)
+    {'a': 0, 'b': 1, 'c': 0, 'd': 1}
+    """
+    means = mean_by_candidate(labels)
+    ordered = sorted(means, key=lambda name: (means[name], name))
+    return _deal(ordered, folds, np.random.default_rng(seed), "labelled candidates")
+
+
+def query_folds(query_ids: Iterable[str], folds: int, seed: int) -> dict[str, int]:
+    """Return the fold of each query, at random; with few queries, as many folds as queries.
+
+    >>> query_folds(["q1", "q2", "q3", "q1"], 2, 0)
+    {'q1': 0, 'q2': 0, 'q3': 1}
+    """
+    names = sorted(set(query_ids))
+    random = np.random.default_rng(seed)
+    shuffled = [names[place] for place in random.permutation(len(names))]
+    dealt = _deal(shuffled, folds, random, "queries with gold")
+    return {name: dealt[name] for name in names}
+
+
+def _deal(
+    names: Sequence[str], folds: int, random: np.random.Generator, what: str
+) -> dict[str, int]:
+    """Deal names to folds, in their order, whose sizes differ by one at most."""
+    if folds < 2:
+        raise ConfigError(f"The gold cannot be cut into {folds} fold.", hint="Use at least 2.")
+    if len(names) < 2:
+        raise BenchmarkError(
+            f"Cross-validation needs at least 2 {what}; there are {len(names)}.",
+            hint="Add labels or votes, or take the scorer `mean`, which learns nothing.",
+        )
+    hand = min(folds, len(names))
+    dealt = [fold for _ in range(0, len(names), hand) for fold in random.permutation(hand).tolist()]
+    return dict(zip(names, dealt, strict=False))
+
+
+Cell = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedGold:
+    """Gold that was not used, because the fit that made the scores has learned from it."""
+
+    labels: int = 0
+    votes: int = 0
+
+
+def honest_gold(gold: Gold, basis: Mapping[Cell, Basis]) -> tuple[Gold, RefusedGold]:
+    """Return the gold to evaluate on, and how much of it is refused.
+
+    >>> gold = Gold(labels=[Label("q", "old", 7.0), Label("q", "new", 5.0)])
+    >>> honest, refused = honest_gold(gold, {("q", "old"): Basis.FITTED})
+    >>> [label.candidate for label in honest.labels], refused.labels
+    (['new'], 1)
+    """
+
+    def fitted(query_id: str, candidate: str) -> bool:
+        return basis.get((query_id, candidate)) is Basis.FITTED
+
+    labels = [label for label in gold.labels if not fitted(label.query_id, label.candidate)]
+    votes = [
+        vote
+        for vote in gold.votes
+        if not (fitted(vote.query_id, vote.candidate_a) or fitted(vote.query_id, vote.candidate_b))
+    ]
+    refused = RefusedGold(len(gold.labels) - len(labels), len(gold.votes) - len(votes))
+    return Gold(labels, votes, gold.ratings), refused
+
+
+def labels_by_basis(labels: Sequence[Label], basis: Mapping[Cell, Basis]) -> dict[str, list[Label]]:
+    """Return the labels in parts that answer different questions, named for people.
+
+    Labels of candidates that the scorer never learned from test it on strangers; labels it learned
+    from elsewhere than in the scoring fit test it on candidates whose like it knows. Labels of
+    responses that the run does not have stand with the first part, to be counted there.
+    """
+    parts: dict[str, list[Label]] = {}
+    strangers = []
+    for label in labels:
+        found = basis.get((label.query_id, label.candidate))
+        if found is None:
+            strangers.append(label)
+        else:
+            parts.setdefault(_PARTS[found], []).append(label)
+    if strangers:
+        first = next(iter(parts), _PARTS[Basis.UNSUPERVISED])
+        parts.setdefault(first, []).extend(strangers)
+    return parts
+
+
+def gold_cells(gold: Gold) -> set[Cell]:
+    """Return the responses that labels or votes speak about."""
+    cells = {(label.query_id, label.candidate) for label in gold.labels}
+    for vote in gold.votes:
+        cells |= _sides(vote)
+    return cells
+
+
+def _sides(vote: Vote) -> set[Cell]:
+    return {(vote.query_id, vote.candidate_a), (vote.query_id, vote.candidate_b)}
+
+
+_PARTS = {
+    Basis.UNSUPERVISED: "all labels",
+    Basis.UNSEEN: "held-out labels",
+    Basis.OUT_OF_FOLD: "labels out of fold",
+    Basis.FITTED: "labels learned from",
+}

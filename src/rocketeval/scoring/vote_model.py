@@ -22,9 +22,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from rocketeval.scoring.features import Floats
-from rocketeval.scoring.folds import query_folds
-from rocketeval.threads import one_blas_thread
+from rocketeval.arrays import Floats
+from rocketeval.scoring.split import query_folds
+from rocketeval.workers import one_blas_thread
 
 PENALTIES = (0.001, 0.01, 0.1, 1.0, 10.0)
 """On the weights of all features but the first, per vote."""
@@ -36,7 +36,7 @@ _WEAK = 1e-3
 
 
 @dataclass(frozen=True, eq=False)
-class Ballots:
+class VoteColumns:
     """Votes as columns."""
 
     differences: Floats
@@ -45,10 +45,10 @@ class Ballots:
     """1 when a won, -1 when b won, 0 for a tie."""
     query_ids: Sequence[str]
 
-    def take(self, rows: NDArray[np.bool_]) -> Ballots:
+    def take(self, rows: NDArray[np.bool_]) -> VoteColumns:
         """Return the votes of some rows."""
         kept = [query_id for query_id, keep in zip(self.query_ids, rows, strict=True) if keep]
-        return Ballots(self.differences[rows], self.outcomes[rows], kept)
+        return VoteColumns(self.differences[rows], self.outcomes[rows], kept)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,14 +69,14 @@ class TieCurve:
         return found
 
 
-def fit_weights(ballots: Ballots, seed: int) -> tuple[Floats, float]:
+def fit_weights(ballots: VoteColumns, seed: int) -> tuple[Floats, float]:
     """Return the features' weights, and the penalty that predicts left-out queries best."""
     with one_blas_thread():
         penalty = _best_penalty(ballots, seed)
         return _minimise(ballots, penalty)[:-1], penalty
 
 
-def davidson_loss(parameters: Floats, ballots: Ballots, held: Floats) -> tuple[float, Floats]:
+def davidson_loss(parameters: Floats, ballots: VoteColumns, held: Floats) -> tuple[float, Floats]:
     """Return the mean negative log-likelihood with its penalty, and the gradient of both.
 
     The parameters are the weights, then the log-odds of a tie.
@@ -114,7 +114,7 @@ def fit_ties(difference: Floats, level: Floats, outcomes: NDArray[np.int8]) -> T
     return TieCurve(*(float(value) for value in found.x))
 
 
-def _best_penalty(ballots: Ballots, seed: int) -> float:
+def _best_penalty(ballots: VoteColumns, seed: int) -> float:
     folds = query_folds(ballots.query_ids, FOLDS, seed)
     fold = np.array([folds[query_id] for query_id in ballots.query_ids])
     losses = np.zeros(len(PENALTIES))
@@ -127,7 +127,7 @@ def _best_penalty(ballots: Ballots, seed: int) -> float:
     return PENALTIES[int(losses.argmin())]
 
 
-def _minimise(ballots: Ballots, penalty: float) -> Floats:
+def _minimise(ballots: VoteColumns, penalty: float) -> Floats:
     from scipy.optimize import minimize
 
     size = ballots.differences.shape[1]

@@ -12,7 +12,7 @@ import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from rocketeval.errors import StoreError
+from rocketeval.errors import ExportError, StoreError
 
 ROW_GROUP = 1 << 20
 """Rows that Parquet files hold together."""
@@ -102,3 +102,18 @@ def write_parquet_parts(path: Path, parts: Iterable[pa.Table]) -> None:
                 writer.write_table(waiting.slice(0, ROW_GROUP).combine_chunks())
                 waiting = waiting.slice(ROW_GROUP)
         writer.write_table(waiting.combine_chunks(), ROW_GROUP)
+
+
+def refuse_inside_run(path: Path, run: Path | None = None) -> None:
+    """Raise ExportError for a place inside of `run`, or of any other run."""
+    whole, own = path.resolve(), run.resolve() if run else None
+    for folder in (whole, *whole.parents):
+        if folder == own or is_run(folder):
+            raise ExportError(
+                f"{path} is inside the run {folder}, whose files only its own stages write.",
+                hint="Choose a place outside of it.",
+            )
+
+
+def is_run(folder: Path) -> bool:
+    return all((folder / name).is_file() for name in ("run.yaml", "manifest.json"))

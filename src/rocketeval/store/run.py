@@ -15,11 +15,15 @@ methods.json     grading methods side by side; methods/ holds a run of each
 reliability.json, item_gold.json   other judges, and gold answers to items, beside this judge's
 evaluator.npz    what `rocketeval evolve` learned; evolve/ holds its pool (pool.yaml), rounds, bill,
                  figures (evolution.json) and a run of each of its sheets
+
+
+Which files of a run folder may be handed to a browser: a list of names, and nothing else.
 """
 
 from __future__ import annotations
 
 import platform
+import re
 import secrets
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
@@ -39,7 +43,7 @@ from rocketeval._version import __version__
 from rocketeval.config import RunConfig, dump_config
 from rocketeval.errors import RunLocked, RunMismatch, StageMissing, StoreError
 from rocketeval.records import NO_ANSWER, Answer, Failure, JudgeFingerprint, Judgment, Usage
-from rocketeval.store.authored import AuthoredJournal
+from rocketeval.store.codec import Finding, FindingT, decode_finding, encode_finding
 from rocketeval.store.files import (
     read_json,
     read_jsonl,
@@ -50,6 +54,7 @@ from rocketeval.store.files import (
     write_parquet_parts,
 )
 from rocketeval.store.inputs import Inputs
+from rocketeval.store.journal import AuthoredJournal
 from rocketeval.store.ledger import Ledger, Mirror, count_rows, read_tables
 from rocketeval.store.schema import (
     JUDGMENTS,
@@ -96,7 +101,7 @@ _TOLD = {"template": "prompt or grading method"}
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class JudgePace:
     """How long judgments took."""
 
     judgments: int
@@ -281,7 +286,7 @@ class RunStore:
         folder = self.shared_ledger(judge, cache)
         return set() if folder is None else _keys(folder)
 
-    def pace(self, judge: bytes, cache: Path | None) -> Pace:
+    def pace(self, judge: bytes, cache: Path | None) -> JudgePace:
         """Return how long this judge took for what the cache holds, or else for this run."""
         judgments, items, seconds = 0, 0, 0.0
         for folder in (self.shared_ledger(judge, cache), self.ledger_folder):
@@ -291,7 +296,7 @@ class RunStore:
                 judgments += table.num_rows
                 items += pc.sum(pc.list_value_length(table["status"])).as_py() or 0
                 seconds += pc.sum(table["seconds"]).as_py() or 0.0
-        return Pace(judgments, items, seconds)
+        return JudgePace(judgments, items, seconds)
 
     def save_plan(self, plan: Mapping[str, Any]) -> Path:
         """Write plan.json and return its path."""
@@ -418,6 +423,23 @@ class RunStore:
         """The pool of perspectives, which people may add to."""
         return self.evolve_folder / "pool.yaml"
 
+    def save(self, finding: Finding) -> bool:
+        """Write a finding to its file; return whether it differs from what was there."""
+        path = self.path / f"{finding.FILE}.json"
+        before = path.read_bytes() if path.exists() else None
+        write_json(path, encode_finding(finding))
+        return path.read_bytes() != before
+
+    def read(self, kind: type[FindingT]) -> FindingT:
+        """Return a finding of the run; StageMissing before the stage that makes it."""
+        path = self._stage_file(f"{kind.FILE}.json", kind.STAGE)
+        return decode_finding(kind, read_json(path), path)
+
+    def read_if_made(self, kind: type[FindingT]) -> FindingT | None:
+        """Return a finding of the run; None when no stage made it."""
+        path = self.path / f"{kind.FILE}.json"
+        return decode_finding(kind, read_json(path), path) if path.exists() else None
+
     def save_json(self, name: str, content: Any) -> None:
         """Write `<name>.json`."""
         write_json(self.path / f"{name}.json", content)
@@ -462,3 +484,37 @@ def _keys(folder: Path) -> set[bytes]:
 
 def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+_SHOWN = re.compile(
+    r"""
+    (?: run\.yaml | manifest\.json | plan\.json | failures\.jsonl
+      | scores\.(?:parquet|jsonl) | scorer\.npz | item_weights\.json
+      | ranking\.(?:json|csv) | audit\.json | explain\.json
+      | methods\.json | reliability\.json | item_gold\.json | report\.html
+      | inputs/summary\.json
+      | inputs/(?:queries|checklists|labels|votes|ratings)\.jsonl
+      | inputs/responses/part-\d{1,9}\.parquet
+      | ledger/part-\d{1,9}\.parquet | ledger/journal-\d{1,9}\.jsonl
+    )
+    """,
+    re.VERBOSE | re.ASCII,
+)
+
+
+def public_file(run: Path, name: str) -> Path | None:
+    """Return the file of that name in the run's folder; None unless it is one to show.
+
+    A link is never followed, wherever it leads: neither the file nor a folder on the way to it.
+
+    >>> public_file(Path("runs/demo"), "../other/run.yaml") is None
+    True
+    """
+    if not _SHOWN.fullmatch(name):
+        return None
+    path = run / name
+    try:
+        real = path.resolve(strict=True)
+    except (OSError, RuntimeError):
+        return None
+    return real if real == run.resolve() / name and real.is_file() else None

@@ -1,9 +1,13 @@
-"""A run seen from outside, while another process may write it: nothing here takes its lock."""
+"""A run seen from outside, while another process may write it: nothing here takes its lock.
+
+What a run's own files weigh, for plans of larger runs.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import orjson
@@ -146,3 +150,33 @@ READ_ERRORS = (
     pa.ArrowException,
 )
 """What reading a damaged, foreign or just changing run folder can raise, beside our own errors."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredSize:
+    """Rows in Parquet files, and the bytes they take."""
+
+    rows: int
+    size: int
+
+
+def ledger_size(store: RunStore) -> StoredSize:
+    """Return what the finished parts of the ledger weigh; a journal that grows is no part yet."""
+    return _weigh([path for path in live_files(store.ledger_folder) if path.suffix == ".parquet"])
+
+
+def score_size(store: RunStore) -> StoredSize:
+    """Return what the scores weigh."""
+    return _weigh([store.path / "scores.parquet"])
+
+
+def _weigh(paths: Sequence[Path]) -> StoredSize:
+    rows = size = 0
+    for path in paths:
+        try:
+            rows += pq.read_metadata(path).num_rows
+            size += path.stat().st_size
+        except (FileNotFoundError, pa.ArrowInvalid):
+            # Not made yet, or replaced or damaged by now: the stage that reads it says so.
+            continue
+    return StoredSize(rows, size)

@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 import rocketeval
-from rocketeval import Run, ScriptedEngine
 from rocketeval.config import RunConfig
+from rocketeval.engines.scripted import ScriptedEngine
 from rocketeval.errors import BenchmarkError, ConfigError, StageMissing
-from rocketeval.grading.methods.analyses import AnalysisOptions, analysis_prompt
+from rocketeval.grading.ask import AnalysisOptions, analysis_prompt
+from rocketeval.pipeline import Run
 from rocketeval.prompts.render import Template
 from rocketeval.records import Checklist, Query, Response
 from support.make import make_config, write_benchmark

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from rocketeval.grading.methods.base import Method, each_item_alone
-from rocketeval.grading.methods.sequential import one_after_the_other
-from rocketeval.grading.methods.written import writes_score
+from rocketeval.grading.ask import Method, each_item_alone, one_after_the_other, writes_score
 from rocketeval.prompts.render import GradingPrompt, Template
 from rocketeval.prompts.variants import ForcedPrompt, TranscriptPrompt
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from rocketeval import ScriptedEngine
-from rocketeval.engines.base import Graded
-from rocketeval.engines.scripted import exact_answer
-from rocketeval.grading.methods.sequential import one_after_the_other
+from rocketeval.engines.base import EngineAnswers
+from rocketeval.engines.scripted import ScriptedEngine, exact_answer
+from rocketeval.grading.ask import one_after_the_other
 from rocketeval.prompts.variants import LINK, TranscriptPrompt
 from rocketeval.records import Answer, Checklist, GradingTask, Query, Response, Status, Usage
 
@@ -33,9 +32,9 @@ class Listening(ScriptedEngine):
         self.prompts.append(prefix + suffix)
         return next(p for word, p in SAID.items() if suffix.startswith(f"Is it {word}?"))
 
-    async def grade(self, task: GradingTask, known: Mapping[int, Answer]) -> Graded:
+    async def grade(self, task: GradingTask, known: Mapping[int, Answer]) -> EngineAnswers:
         if self.silent_on and task.suffixes[0].startswith(self.silent_on):
-            return Graded((Answer(Status.LOW_MASS),), Usage(requests=1))
+            return EngineAnswers((Answer(Status.LOW_MASS),), Usage(requests=1))
         return await super().grade(task, known)
 
 
@@ -86,9 +85,9 @@ async def test_an_unavailable_judge_is_told_as_such() -> None:
     """So that the loop gives up on it, as with checklists."""
 
     class Gone(ScriptedEngine):
-        async def grade(self, task: GradingTask, known: Mapping[int, Answer]) -> Graded:
+        async def grade(self, task: GradingTask, known: Mapping[int, Answer]) -> EngineAnswers:
             error = (Answer(Status.ERROR),)
-            return Graded(error, Usage(requests=2), "item 1: no route", unavailable=True)
+            return EngineAnswers(error, Usage(requests=2), "item 1: no route", unavailable=True)
 
     graded = await one_after_the_other(Gone())(make_task(), {})
     assert graded.unavailable

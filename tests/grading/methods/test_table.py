@@ -10,8 +10,7 @@ import pytest
 from rocketeval.config import RunConfig, parse_config
 from rocketeval.criteria import criteria
 from rocketeval.errors import ConfigError
-from rocketeval.grading.methods.kinds import DIGITS, LIKERT, YES_NO
-from rocketeval.grading.methods.table import KINDS, create_method, with_method
+from rocketeval.grading.methods import DIGITS, KINDS, LIKERT, YES_NO, create_method, with_method
 
 OPTIONS = {"criterion": {"criterion": "fluency"}, "rubric": {"criterion": "fluency"}}
 ALONE = sorted(set(KINDS) - {"analysis"})

@@ -6,11 +6,10 @@ import math
 
 import pytest
 
-from rocketeval import ScriptedEngine
-from rocketeval.engines.base import Likelihood, Written
+from rocketeval.engines.base import Likelihood, WrittenText
+from rocketeval.engines.scripted import ScriptedEngine
 from rocketeval.errors import EngineError, EngineRefused, EngineUnavailable, RequestRejected
-from rocketeval.grading.methods.base import Ask
-from rocketeval.grading.methods.written import how_likely, writes_answers, writes_score
+from rocketeval.grading.ask import Ask, how_likely, writes_answers, writes_score
 from rocketeval.records import GradingTask, Status, Usage
 
 TASK = GradingTask(b"k", "q", "c", "Judge this. ", ("Q1. Right?\nQ2. Short?",), items=2)
@@ -28,12 +27,12 @@ class Writer(ScriptedEngine):
 
     async def write(
         self, prompt: str, *, max_tokens: int, temperature: float = 0.0, seed: int | None = None
-    ) -> Written:
+    ) -> WrittenText:
         self.asked.append((prompt, max_tokens))
         assert temperature == 0.0
         if isinstance(self.told, EngineError):
             raise self.told
-        return Written(self.told, Usage(1, 20, 5, 7), self.finished)
+        return WrittenText(self.told, Usage(1, 20, 5, 7), self.finished)
 
     async def likelihood(self, prompt: str, text: str) -> Likelihood:
         self.asked.append((prompt + text, 0))

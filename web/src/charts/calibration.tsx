@@ -1,7 +1,7 @@
 // Whether the judge's numbers mean what they say.
 
 import * as Plot from "@observablehq/plot";
-import type { CalibrationCurve } from "../contract";
+import type { ReportCurve } from "../contract";
 import { useReport } from "../context";
 import { Chart } from "../parts/chart";
 import { FileLink } from "../parts/files";
@@ -12,7 +12,7 @@ export function CalibrationCharts({ most }: { most?: number }) {
   return <>{head.calibration.slice(0, most).map((curve) => <Curve key={curve.title} curve={curve} />)}</>;
 }
 
-function Curve({ curve }: { curve: CalibrationCurve }) {
+function Curve({ curve }: { curve: ReportCurve }) {
   const { head } = useReport();
   return (
     <Chart
@@ -30,7 +30,7 @@ function Curve({ curve }: { curve: CalibrationCurve }) {
   );
 }
 
-function drawn(width: number, { bins, diagonal, x_label, y_label }: CalibrationCurve) {
+function drawn(width: number, { bins, diagonal, x_label, y_label }: ReportCurve) {
   const xs = bins.map(({ x }) => x);
   const ends = [{ x: Math.min(...xs) }, { x: Math.max(...xs) }];
   const bounded = bins.filter(({ y }) => y.low !== null && y.high !== null);

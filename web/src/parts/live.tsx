@@ -1,7 +1,7 @@
 // How far a run is that is still being judged, in pages that `rocketeval view` serves.
 
 import { useEffect, useRef, useState } from "preact/hooks";
-import type { Head, Live as LiveState } from "../contract";
+import type { Head, LiveProgress as LiveState } from "../contract";
 import { count, duration } from "../format";
 import { ProgressBar } from "./progress_bar";
 import { fetched, usePulse } from "./pulse";

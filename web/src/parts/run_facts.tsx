@@ -1,6 +1,6 @@
 // What is missing, and what the run was and cost.
 
-import type { Head, Loss } from "../contract";
+import type { Head, MissingNote } from "../contract";
 import { capital, count, large, share } from "../format";
 import { cost, time, total } from "./bill";
 import { Name } from "./words";
@@ -32,9 +32,9 @@ export function Missing({ head }: { head: Head }) {
 const TITLES = { none: "Nothing is missing", little: "Little is missing", some: "What is missing" };
 
 /** Under one per cent of what it was counted among. */
-const isLittle = ({ count: lost, of }: Loss) => of !== null && of > 0 && lost / of < 0.01;
+const isLittle = ({ count: lost, of }: MissingNote) => of !== null && of > 0 && lost / of < 0.01;
 
-function Line({ loss }: { loss: Loss }) {
+function Line({ loss }: { loss: MissingNote }) {
   return (
     <li>
       <span>{capital(loss.what)}</span> <b>{count(loss.count)}</b>

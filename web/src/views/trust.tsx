@@ -1,6 +1,6 @@
 // The whole audit: what it means in words, then every figure beside its baselines.
 
-import type { Figure, FigureTable, Head } from "../contract";
+import type { ReportFigure, FigureTable, Head } from "../contract";
 import { CalibrationCharts } from "../charts/calibration";
 import { LabelChart } from "../charts/labels";
 import { ReferenceChart } from "../charts/reference";
@@ -53,7 +53,7 @@ function Figures({ head }: { head: Head }) {
   );
 }
 
-function Line({ figure }: { figure: Figure }) {
+function Line({ figure }: { figure: ReportFigure }) {
   const axis = axisAround([figure.value], [0, 1]);
   return (
     <tr class={figure.baseline ? "baseline" : "own"}>

@@ -1,4 +1,7 @@
-"""What every request form is given, and what it gives."""
+"""What every request form is given, and what it gives.
+
+Prompts as the tokens the judge reads, cut into what they share and what each has of its own.
+"""
 
 from __future__ import annotations
 
@@ -8,19 +11,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from rocketeval.engines.chat_frame import CHAT_SETTINGS, ChatFrame
-from rocketeval.engines.http import HttpClient
-from rocketeval.engines.labels import LabelTokens
-from rocketeval.engines.meter import Meter
+from rocketeval.engines.http import HttpClient, UsageMeter
+from rocketeval.engines.label_tokens import LabelTokens
 from rocketeval.engines.readout import YES_NO, called
 from rocketeval.engines.scale_readout import AnyReadout
-from rocketeval.engines.server import Server, Tokenizer
+from rocketeval.engines.server import CHAT_SETTINGS, ChatFrame, Server, Tokenizer
 from rocketeval.errors import RequestRejected
 from rocketeval.records import Answer
 
 
 @dataclass(frozen=True)
-class Wire:
+class ServerConnection:
     """One server, one model, and all that is known about how to ask it."""
 
     http: HttpClient
@@ -68,7 +69,7 @@ class Transport(ABC):
     asks_once: ClassVar[bool] = True
     """Whether every prompt is read once, so that its tokens are counted once."""
 
-    def __init__(self, wire: Wire) -> None:
+    def __init__(self, wire: ServerConnection) -> None:
         self.wire = wire
 
     def missing(self) -> str | None:
@@ -81,7 +82,7 @@ class Transport(ABC):
 
     @abstractmethod
     async def ask(
-        self, prompts: Sequence[str], headers: Mapping[str, str], meter: Meter
+        self, prompts: Sequence[str], headers: Mapping[str, str], meter: UsageMeter
     ) -> list[Answer]:
         """Return one answer per prompt, in order. A form that is not `several` gets one prompt.
 
@@ -113,3 +114,45 @@ def expected_shape(what: str) -> Iterator[None]:
         raise RequestRejected(
             f"the server's answer is not {what} ({type(error).__name__}: {error})."
         ) from None
+
+
+@dataclass(frozen=True, slots=True)
+class TokenPrompts:
+    """Prompts inside the chat template; sent as tokens, nothing is added to them or cut in two."""
+
+    shared: list[int]
+    own: list[list[int]]
+    """What follows `shared` in each prompt: at least one token."""
+
+    @property
+    def count(self) -> int:
+        """Tokens of all prompts together."""
+        return sum(len(self.shared) + len(own) for own in self.own)
+
+
+async def token_prompts(wire: ServerConnection, prompts: Sequence[str]) -> TokenPrompts:
+    """Return the prompts by the server's own tokenizer; RequestRejected if one is too long."""
+    encoded = [await _encode(wire, prompt) for prompt in prompts]
+    shared = _shared_length(encoded)
+    return TokenPrompts(encoded[0][:shared], [tokens[shared:] for tokens in encoded])
+
+
+async def _encode(wire: ServerConnection, prompt: str) -> list[int]:
+    assert wire.frame is not None
+    tokens = await wire.tokenizer.encode(wire.frame.around(prompt))
+    if not tokens:
+        raise RequestRejected("the server could not tokenise the prompt.")
+    limit = wire.server.context
+    if limit is not None and len(tokens) >= limit:
+        # Scoring endpoints would cut it without a word.
+        raise RequestRejected(f"the prompt has {len(tokens)} tokens, the model reads {limit}.")
+    return tokens
+
+
+def _shared_length(prompts: Sequence[Sequence[int]]) -> int:
+    """Return how many tokens all prompts begin with, leaving each at least one of its own."""
+    shortest = min(len(prompt) for prompt in prompts)
+    for position in range(shortest - 1):
+        if len({prompt[position] for prompt in prompts}) > 1:
+            return position
+    return shortest - 1

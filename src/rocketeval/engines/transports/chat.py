@@ -1,13 +1,16 @@
-"""Chat completions: one item a call (any server), or all items of a response a call (vLLM)."""
+"""Chat completions: one item a call (any server), or all items of a response a call (vLLM).
+
+`/completions` with a list of prompts: all items of a response a call, the template ours.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rocketeval.engines.meter import Meter
+from rocketeval.engines.http import UsageMeter
 from rocketeval.engines.scale_readout import AnyReadout
-from rocketeval.engines.transports.base import Transport, Wire, expected_shape, items_of
+from rocketeval.engines.transports.base import ServerConnection, Transport, expected_shape, items_of
 from rocketeval.records import Answer
 
 Message = Mapping[str, str]
@@ -21,7 +24,7 @@ class Chat(Transport):
     exact = False
 
     async def ask(
-        self, prompts: Sequence[str], headers: Mapping[str, str], meter: Meter
+        self, prompts: Sequence[str], headers: Mapping[str, str], meter: UsageMeter
     ) -> list[Answer]:
         """Return the answer to the one prompt."""
         (prompt,) = prompts
@@ -38,7 +41,7 @@ class ChatExact(Transport):
     exact = True
 
     async def ask(
-        self, prompts: Sequence[str], headers: Mapping[str, str], meter: Meter
+        self, prompts: Sequence[str], headers: Mapping[str, str], meter: UsageMeter
     ) -> list[Answer]:
         """Return the answer to the one prompt."""
         (prompt,) = prompts
@@ -56,7 +59,7 @@ class ChatBatch(Transport):
     exact = True
 
     async def ask(
-        self, prompts: Sequence[str], headers: Mapping[str, str], meter: Meter
+        self, prompts: Sequence[str], headers: Mapping[str, str], meter: UsageMeter
     ) -> list[Answer]:
         """Return the answers to all prompts, from one call."""
         messages = [user(prompt) for prompt in prompts]
@@ -69,11 +72,11 @@ class ChatBatch(Transport):
 
 
 async def complete_chat(
-    wire: Wire,
+    wire: ServerConnection,
     messages: Sequence[Message],
     settings: Mapping[str, Any],
     headers: Mapping[str, str],
-    meter: Meter,
+    meter: UsageMeter,
 ) -> dict[str, Any]:
     """Return the one choice of a chat completion."""
     body = wire_body(wire, messages, settings)
@@ -83,7 +86,9 @@ async def complete_chat(
     return choice
 
 
-def wire_body(wire: Wire, messages: Sequence[Any], settings: Mapping[str, Any]) -> dict[str, Any]:
+def wire_body(
+    wire: ServerConnection, messages: Sequence[Any], settings: Mapping[str, Any]
+) -> dict[str, Any]:
     """Return the body of a chat request to this server."""
     return chat_body(wire.model, messages, settings, wire.extra_body, wire.temperature)
 
@@ -115,7 +120,7 @@ def writing_settings(max_tokens: int, seed: int | None) -> dict[str, Any]:
     return {"max_tokens": max_tokens} if seed is None else {"max_tokens": max_tokens, "seed": seed}
 
 
-def exact_settings(wire: Wire) -> dict[str, Any]:
+def exact_settings(wire: ServerConnection) -> dict[str, Any]:
     """Return what asks vLLM for one token and the log-probabilities of the label tokens."""
     assert wire.labels is not None
     return {
@@ -126,7 +131,7 @@ def exact_settings(wire: Wire) -> dict[str, Any]:
     }
 
 
-def read_exact_choice(wire: Wire, choice: Mapping[str, Any]) -> Answer:
+def read_exact_choice(wire: ServerConnection, choice: Mapping[str, Any]) -> Answer:
     """Return the answer in a choice whose tokens are named by id."""
     assert wire.labels is not None
     wrote = (choice.get("message") or {}).get("content")
@@ -170,3 +175,45 @@ def ranked_tokens(choice: Mapping[str, Any]) -> list[tuple[str, float]]:
 def user(prompt: str) -> list[dict[str, str]]:
     """Return the conversation that is one message of a user."""
     return [{"role": "user", "content": prompt}]
+
+
+class Completions(Transport):
+    """Raw prompts with the chat template applied here, and exact label tokens (vLLM)."""
+
+    name = "completions"
+    several = True
+    exact = True
+    framed = True
+
+    async def ask(
+        self, prompts: Sequence[str], headers: Mapping[str, str], meter: UsageMeter
+    ) -> list[Answer]:
+        """Return the answers to all prompts, from one call."""
+        wire = self.wire
+        assert wire.frame is not None
+        assert wire.labels is not None
+        body = {
+            "model": wire.model,
+            "prompt": [wire.frame.around(prompt) for prompt in prompts],
+            # The frame already begins with the model's first token: a second one is a known trap.
+            "add_special_tokens": False,
+            "temperature": wire.temperature,
+            "max_tokens": 1,
+            "logprobs": 1,
+            "logprob_token_ids": wire.labels.ids,
+            "return_tokens_as_token_ids": True,
+            **wire.raw_extra,
+        }
+        reply = await wire.http.post("/completions", body, meter, headers=headers)
+        # vLLM tells the cached tokens of the last prompt alone.
+        meter.answered(reply, cached_told=len(prompts) == 1)
+        choices = items_of(reply, "choices", len(prompts))
+        with expected_shape("a completion"):
+            return [self._read(choice) for choice in choices]
+
+    def _read(self, choice: Mapping[str, Any]) -> Answer:
+        assert self.wire.labels is not None
+        positions = (choice.get("logprobs") or {}).get("top_logprobs") or [{}]
+        return self.wire.labels.named.read(
+            self.wire.readout, positions[0] or {}, choice.get("text")
+        )

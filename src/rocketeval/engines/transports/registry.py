@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from rocketeval.engines.server import Kind
 from rocketeval.engines.transports.base import Transport
-from rocketeval.engines.transports.chat import Chat, ChatBatch, ChatExact
-from rocketeval.engines.transports.completions import Completions
-from rocketeval.engines.transports.generative_scoring import GenerativeScoring
-from rocketeval.engines.transports.sglang import SGLangGenerate, SGLangScore
+from rocketeval.engines.transports.chat import Chat, ChatBatch, ChatExact, Completions
+from rocketeval.engines.transports.native import GenerativeScoring, SGLangGenerate, SGLangScore
 from rocketeval.errors import ConfigError
 from rocketeval.registry import nearest
 

@@ -1,0 +1,296 @@
+"""Correlation of scores with labels, at three levels that answer different questions.
+
+Over all responses: does a higher score mean a better response? Per query: of the responses to one
+query, are the better ones scored higher? Over candidates: do mean scores order candidates as mean
+labels do? Means hide the misses of single responses, so the third can be high where the others are
+not.
+
+
+Scores against labels query by query, and candidate by candidate.
+The labelled responses of a grid as columns, and their correlation on resampled queries.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rocketeval.arrays import Floats
+from rocketeval.audit.figures import MeasuredFigure
+from rocketeval.grid import ScoreGrid
+from rocketeval.records import Interval, Label, Rating
+from rocketeval.scoring.learning import label_cells
+from rocketeval.stats.bootstrap import interval, ratio_draws, sum_draws
+from rocketeval.stats.correlation import (
+    FEWEST_FOR_INTERVAL,
+    Coefficient,
+    Correlation,
+    correlate,
+    kendall_adds,
+    pearson,
+    ranks,
+    tau_b,
+    why_no_coefficient,
+    within_queries,
+)
+
+Places = NDArray[np.intp]
+
+_ROUNDING = 1e-12
+"""A spread that is a smaller part of what it is the difference of is the error of subtracting."""
+
+
+@dataclass(frozen=True, slots=True)
+class LabelledCells:
+    """The labelled responses that have a score, as columns in the order of queries."""
+
+    rows: Places
+    columns: Places
+    scores: Floats
+    labels: Floats
+
+
+def cells_of(grid: ScoreGrid, laid_out: Floats, unknown: int) -> tuple[LabelledCells, int]:
+    """The cells with a label and a score, and how many have a label only.
+
+    `laid_out` and `unknown` are what `label_cells` makes of the labels.
+    """
+    labelled = ~np.isnan(laid_out)
+    rows, columns = np.nonzero(labelled & ~np.isnan(grid.scores))
+    cells = LabelledCells(rows, columns, grid.scores[rows, columns], laid_out[rows, columns])
+    return cells, unknown + int(labelled.sum()) - len(rows)
+
+
+def ranked(cells: LabelledCells) -> LabelledCells:
+    """Ranks in the place of scores and labels."""
+    return LabelledCells(cells.rows, cells.columns, ranks(cells.scores), ranks(cells.labels))
+
+
+def moments(cells: LabelledCells, places: Places) -> Floats:
+    """Six sums per query, from which Pearson follows."""
+    x = cells.scores - cells.scores.mean()
+    y = cells.labels - cells.labels.mean()
+    summed = (np.ones_like(x), x, y, x * x, y * y, x * y)
+    return np.stack([np.bincount(places, weights=each) for each in summed], axis=1)
+
+
+def pearson_of(sums: Floats) -> Floats:
+    """Pearson from the six sums of each row; NaN where a side does not vary."""
+    n, sx, sy, sxx, syy, sxy = sums.T
+    x_spread, y_spread = n * sxx - sx * sx, n * syy - sy * sy
+    found = np.full(len(n), np.nan)
+    varies = (x_spread > _ROUNDING * n * sxx) & (y_spread > _ROUNDING * n * syy)
+    scale = np.sqrt(x_spread[varies]) * np.sqrt(y_spread[varies])
+    found[varies] = np.clip((n * sxy - sx * sy)[varies] / scale, -1.0, 1.0)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class LevelCorrelation:
+    """How closely scores follow labels at one level; bounds are NaN where they are unknown."""
+
+    pearson: Interval | None
+    spearman: Interval | None
+    kendall: Interval | None
+    """Tau-b."""
+    n: int
+    """Responses, queries or candidates that the coefficients rest on."""
+    left_out: int
+    """Per query: labelled queries whose scores or labels are all the same; otherwise 0."""
+    reason: str | None
+    """Why there is no coefficient, if there is none."""
+
+
+def candidate_level(
+    candidates: Sequence[str], cells: LabelledCells, seed: int, level: float
+) -> tuple[Correlation, LevelCorrelation]:
+    """Means of candidates over their labelled responses, against each other."""
+    found, places = np.unique(cells.columns, return_inverse=True)
+    counts = np.maximum(np.bincount(places), 1)
+    scores, labels = (
+        np.bincount(places, weights=side) / counts for side in (cells.scores, cells.labels)
+    )
+    names = [candidates[column] for column in found.tolist()]
+    theirs = [Rating(name, mean) for name, mean in zip(names, labels.tolist(), strict=True)]
+    ours = dict(zip(names, scores.tolist(), strict=True))
+    correlation = correlate(ours, theirs, seed=seed, level=level)
+    r = None if correlation.reason else _fisher_pearson(scores, labels, level)
+    rho, tau = (_bounded(each) for each in (correlation.spearman, correlation.kendall))
+    return correlation, LevelCorrelation(r, rho, tau, correlation.n, 0, correlation.reason)
+
+
+def _bounded(found: Coefficient | None) -> Interval | None:
+    if found is None:
+        return None
+    return found.interval or Interval(found.value, math.nan, math.nan)
+
+
+def _fisher_pearson(x: Floats, y: Floats, level: float) -> Interval:
+    from scipy.special import ndtri
+
+    value = pearson(x, y)
+    if len(x) < FEWEST_FOR_INTERVAL or abs(value) > 1.0 - 1e-12:
+        return Interval(value, math.nan, math.nan)
+    reach = float(ndtri(0.5 + level / 2.0)) / math.sqrt(len(x) - 3)
+    middle = math.atanh(value)
+    return Interval(value, math.tanh(middle - reach), math.tanh(middle + reach))
+
+
+def query_level(
+    cells: LabelledCells, places: Places, times: int, seed: int, level: float
+) -> LevelCorrelation:
+    """The mean over queries of the coefficients within each."""
+    labelled = len(np.unique(places))
+    found = within_queries(cells.scores, cells.labels, places)
+    varying = found[~np.isnan(found[:, 0])]
+    n = len(varying)
+    if not n:
+        reason = "in no query do both scores and labels differ" if labelled else "no labels"
+        return LevelCorrelation(None, None, None, 0, labelled, reason)
+    draws = ratio_draws(varying, np.ones_like(varying), times=times, seed=seed)
+    means = varying.mean(axis=0).tolist()
+    r, rho, tau = (
+        interval(mean, draws[:, place], queries=n, level=level) for place, mean in enumerate(means)
+    )
+    return LevelCorrelation(r, rho, tau, n, labelled - n, None)
+
+
+RESPONSES, PER_QUERY, CANDIDATES = "responses", "per query", "candidates"
+"""The three levels."""
+
+
+@dataclass(frozen=True, slots=True)
+class LabelCorrelation:
+    """How closely scores follow labels. Response-level intervals resample queries."""
+
+    pearson: Interval | None
+    spearman: Interval | None
+    """Its interval keeps each response's rank among all."""
+    kendall: Interval | None
+    """Tau-b, its interval to first order; bounds are NaN above
+    `kendall.MOST_FOR_KENDALL_INTERVAL` responses."""
+    rmse: Interval | None
+    """Root of the mean squared difference, on the label scale; None without responses, and for
+    scores on another scale."""
+    responses: int
+    """Labelled responses that have a score; several labels of one response are averaged."""
+    unusable: int
+    """Labelled responses without a score."""
+    reason: str | None
+    """Why there is no response-level coefficient, if there is none."""
+    candidates: Correlation
+    """The same for candidate means over those responses."""
+    levels: Mapping[str, LevelCorrelation] = field(default_factory=dict)
+    """All three levels alike: `responses`, `per query` (the mean over queries of the coefficient
+    within each; intervals resample queries) and `candidates` (intervals by Fisher's z, for other
+    candidates)."""
+
+
+def label_correlation(
+    grid: ScoreGrid,
+    labels: Sequence[Label],
+    *,
+    bootstrap: int = 1000,
+    seed: int = 0,
+    level: float = 0.95,
+) -> LabelCorrelation:
+    """How closely the grid's scores follow the labels."""
+    laid_out, unknown = label_cells(grid, labels)
+    return correlate_with_cells(
+        grid, laid_out, unknown, bootstrap=bootstrap, seed=seed, level=level
+    )
+
+
+def correlate_with_cells(
+    grid: ScoreGrid,
+    laid_out: Floats,
+    unknown: int,
+    *,
+    bootstrap: int = 1000,
+    seed: int = 0,
+    level: float = 0.95,
+) -> LabelCorrelation:
+    """The same for labels that `label_cells` has laid out like the grid, once for many grids."""
+    cells, unusable = cells_of(grid, laid_out, unknown)
+    responses = len(cells.scores)
+    by_candidate, candidates = candidate_level(grid.candidates, cells, seed, level)
+    reason = why_no_coefficient(cells.scores, cells.labels, "labelled responses")
+    _, places = np.unique(cells.rows, return_inverse=True)
+
+    per_query = query_level(cells, places, bootstrap, seed, level)
+    r = rho = tau = rmse = None
+    if responses:
+        squared = (cells.scores - cells.labels) ** 2
+        in_ranks = ranked(cells)
+        value = None if reason else tau_b(cells.scores, cells.labels)
+        sums = sum_draws(
+            np.column_stack(
+                [
+                    moments(cells, places),
+                    moments(in_ranks, places),
+                    np.bincount(places, weights=squared),
+                    kendall_adds(value, cells.scores, cells.labels, places),
+                ]
+            ),
+            bootstrap,
+            seed,
+        )
+
+        def sure(value: float, draws: Floats) -> Interval:
+            return interval(value, draws, queries=int(places.max()) + 1, level=level)
+
+        rmse = sure(math.sqrt(float(squared.mean())), np.sqrt(sums[:, 12] / sums[:, 0]))
+        if value is not None:
+            r = sure(pearson(cells.scores, cells.labels), pearson_of(sums[:, :6]))
+            rho = sure(pearson(in_ranks.scores, in_ranks.labels), pearson_of(sums[:, 6:12]))
+            tau = sure(value, np.clip(value + sums[:, 13], -1.0, 1.0))
+    whole = LevelCorrelation(r, rho, tau, responses, 0, reason)
+    return LabelCorrelation(
+        pearson=r,
+        spearman=rho,
+        kendall=tau,
+        rmse=rmse,
+        responses=responses,
+        unusable=unusable,
+        reason=reason,
+        candidates=by_candidate,
+        levels={RESPONSES: whole, PER_QUERY: per_query, CANDIDATES: candidates},
+    )
+
+
+def spearman_difference(
+    grid: ScoreGrid,
+    other: ScoreGrid,
+    laid_out: Floats,
+    *,
+    bootstrap: int = 1000,
+    seed: int = 0,
+    level: float = 0.95,
+) -> MeasuredFigure | None:
+    """How much more closely `grid` than `other` follows the labels, over all responses.
+
+    On responses that both score; None where either has no coefficient.
+    """
+    shared = np.where(np.isnan(grid.scores + other.scores), np.nan, laid_out)
+    ours, theirs = (cells_of(each, shared, 0)[0] for each in (grid, other))
+    for cells in (ours, theirs):
+        if why_no_coefficient(cells.scores, cells.labels, "labelled responses") is not None:
+            return None
+    _, places = np.unique(ours.rows, return_inverse=True)
+    queries = int(places.max()) + 1
+    one, two = ranked(ours), ranked(theirs)
+    value = pearson(one.scores, one.labels) - pearson(two.scores, two.labels)
+    both = np.column_stack([moments(one, places), moments(two, places)])
+    sums = sum_draws(both, bootstrap, seed)
+    draws = pearson_of(sums[:, :6]) - pearson_of(sums[:, 6:])
+    known = draws[~np.isnan(draws)]
+    return MeasuredFigure(
+        value=interval(value, draws, queries=queries, level=level),
+        queries=queries,
+        gold=len(ours.scores),
+        spread=float(known.std()) * math.sqrt(queries) if known.size else math.nan,
+    )

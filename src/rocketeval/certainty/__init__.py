@@ -1,1 +1,0 @@
-"""How sure a difference is, what few labels say of many scores, and which labels to get next."""

@@ -1,0 +1,197 @@
+"""Write a run's checklists for people to edit; `author.kind: file` reads them back.
+
+Where checklists may be written: never in place of a file that the run is made from.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from rocketeval.checklists.base import is_shared
+from rocketeval.checklists.checklist_file import COLUMNS
+from rocketeval.config import RunConfig
+from rocketeval.csv_text import csv_cell, csv_line, disarm
+from rocketeval.errors import ConfigError, ExportError
+from rocketeval.records import Checklist, Query
+from rocketeval.store.files import refuse_inside_run, write_bytes
+from rocketeval.store.run import RunStore
+from rocketeval.text import count_of
+
+
+def check_export_path(
+    path: Path, *, force: bool, config: RunConfig | None = None, config_file: Path | None = None
+) -> None:
+    """Raise ExportError unless checklists can be written to `path`, which is outside of runs.
+
+    The config, and what it names, is refused with a ConfigError, also with `force`.
+    """
+    if path.suffix not in (".yaml", ".yml", ".csv"):
+        raise ExportError(f"{path} ends in neither .yaml nor .csv.", hint="Name it so.")
+    if config_file is not None and _is_same(path, config_file):
+        raise ConfigError(
+            f"{path} is the config itself: checklists must not take its place.",
+            hint="Give another path.",
+        )
+    for setting, own in _named_files(config) if config else ():
+        if _is_same(path, own):
+            raise ConfigError(
+                f"{path} is a file of this run ({setting}): checklists must not take its place.",
+                hint="Give another path, and compare the two.",
+            )
+    refuse_inside_run(path, config.run_path if config else None)
+    _check_folder(path)
+    if path.is_dir():
+        raise ExportError(f"{path} is a folder.", hint="Give the path of a file.")
+    # A link that leads nowhere is there, too.
+    if os.path.lexists(path) and not force:
+        raise ExportError(f"{path} exists already.", hint="Give another path, or --force.")
+
+
+def _named_files(config: RunConfig) -> Iterator[tuple[str, Path]]:
+    """Yield every file that a config names, and the run's own copy of the config."""
+    author = config.author
+    templates = author.options.get("templates")
+    named = {
+        "author.options.file": author.options.get("file"),
+        "author.template": author.template,
+        "judge.template": config.judge.template,
+        "evaluator": config.evaluator,
+        "prices": config.prices,
+        "scorer.fitted": config.scorer.fitted,
+        "run.yaml": config.run_path / "run.yaml",
+    }
+    if isinstance(templates, dict):
+        named |= {f"author.options.templates.{step}": own for step, own in templates.items()}
+    for setting, own in named.items():
+        if isinstance(own, str | Path):
+            yield setting, Path(own)
+
+
+def _is_same(path: Path, own: Path) -> bool:
+    """Whether both are one file, also by a link or another spelling."""
+    try:
+        return path.samefile(own)
+    except OSError:
+        return os.path.realpath(path) == os.path.realpath(own)
+
+
+def _check_folder(path: Path) -> None:
+    """Raise ExportError unless the folder is there, or can be made, and can be written to."""
+    folder = path.absolute().parent
+    while not os.path.lexists(folder) and folder != folder.parent:
+        folder = folder.parent
+    if not folder.is_dir():
+        raise ExportError(
+            f"{path} cannot be written: {folder} is not a folder.", hint="Give another path."
+        )
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise ExportError(
+            f"{path} cannot be written: the folder {folder} is not open to you.",
+            hint="Give another path, or change the folder's rights.",
+        )
+
+
+CHECKLIST_FILE_HEAD = """\
+# Checklists to edit: change, add, remove or reorder items; yes is the better answer.
+# `query` is there to be read, and not taken over. To grade with this file, set in the config:
+#   author: {kind: file, options: {file: THIS FILE}}
+# Only items that are new are asked again, where items are asked alone (`method.kind: checklist`).
+"""
+NEVER_FOLD = 1 << 30
+
+
+def export_checklists(store: RunStore, path: Path, *, force: bool = False) -> int:
+    """Write the run's checklists to `path` (.yaml, .yml or .csv); return how many are in it.
+
+    A checklist that all queries share is written once.
+    """
+    check_export_path(path, force=force)
+    checklists, queries = store.inputs.checklists(), store.inputs.queries
+    shown = checklists
+    if is_for_all(checklists, queries):
+        shown = {"": next(iter(checklists.values()))}
+    made = csv_checklists(shown, queries) if path.suffix == ".csv" else _yaml(shown, queries)
+    write_bytes(path, made.encode())
+    return len(shown)
+
+
+def is_for_all(checklists: Mapping[str, Checklist], queries: Mapping[str, Query]) -> bool:
+    """Whether one and the same checklist is every query's, so that it is written once."""
+    return is_shared(checklists.values()) and len(checklists) == len(queries)
+
+
+def without_about(path: Path, checklists: Collection[Checklist]) -> str | None:
+    """Return in words what a sheet at `path` has no place for; None if nothing is lost."""
+    lost = sum(checklist.about is not None for checklist in checklists)
+    if path.suffix != ".csv" or not lost:
+        return None
+    have = count_of(lost, "checklist has", "checklists have")
+    return (
+        f"A sheet has no place for `about`, which {have}: it is not in {path}. Write a .yaml file "
+        "to keep it."
+    )
+
+
+def _yaml(checklists: Mapping[str, Checklist], queries: Mapping[str, Query]) -> str:
+    entries = {
+        query_id: _entry(made, queries.get(query_id)) for query_id, made in checklists.items()
+    }
+    content = {"for_all": entries[""]} if "" in entries else {"queries": entries}
+    return CHECKLIST_FILE_HEAD + dump_yaml(content)
+
+
+def _entry(checklist: Checklist, query: Query | None) -> dict[str, Any]:
+    told = {} if query is None else {"query": query.text}
+    told |= {} if checklist.about is None else {"about": checklist.about}
+    if checklist.groups is None:
+        return {**told, "items": list(checklist.items)}
+    groups: dict[str, list[str]] = {}
+    for group, item in zip(checklist.groups, checklist.items, strict=True):
+        groups.setdefault(group, []).append(item)
+    return {**told, "groups": groups}
+
+
+def csv_checklists(checklists: Mapping[str, Checklist], queries: Mapping[str, Query]) -> str:
+    """Return checklists as a sheet, one row an item."""
+    return csv_line(COLUMNS) + "".join(
+        csv_line(map(_cell, row)) for row in _rows(checklists, queries)
+    )
+
+
+def _rows(
+    checklists: Mapping[str, Checklist], queries: Mapping[str, Query]
+) -> Iterator[tuple[str, str, str, str]]:
+    for query_id, made in checklists.items():
+        text = queries[query_id].text if query_id in queries else ""
+        for place, item in enumerate(made.items):
+            # The query stands beside its first item alone: a sheet of repeats cannot be read.
+            yield query_id, "" if place else text, made.groups[place] if made.groups else "", item
+
+
+def _cell(text: str) -> str:
+    """Return a cell that is not computed, and from which `checklists.sheet` gets the text back."""
+    safe = disarm(text)
+    return csv_cell(f"'{text}" if safe == text and text.startswith("'") else safe, raw=True)
+
+
+class _Dumper(yaml.SafeDumper):
+    """Writes line ends of other kinds than ours as escapes, which come back as they were."""
+
+
+def _text(dumper: _Dumper, text: str) -> yaml.ScalarNode:
+    style = '"' if _OTHER_ENDS & set(text) else None
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style)
+
+
+_Dumper.add_representer(str, _text)
+_OTHER_ENDS = frozenset("\r\x85\u2028\u2029")
+
+
+def dump_yaml(content: object) -> str:
+    """Return YAML that gives every text back as it was, also one with line ends of other kinds."""
+    return yaml.dump(content, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=NEVER_FOLD)

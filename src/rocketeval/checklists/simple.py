@@ -1,0 +1,198 @@
+"""Checklists that come with the benchmark.
+
+The same items for every query.
+Checklists from a file that a person edits.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Annotated, Protocol, runtime_checkable
+
+from pydantic import Field
+
+from rocketeval.checklists.checklist_file import ChecklistFile, read_checklist_file
+from rocketeval.config import AuthorConfig, NoOptions, Section, parse_options
+from rocketeval.errors import ChecklistError, ConfigError
+from rocketeval.hashing import content_hash
+from rocketeval.records import Checklist, Query, Usage
+
+
+class ImportedAuthor:
+    """Hands out the benchmark's own checklists."""
+
+    costly = False
+    in_flight = 1
+    durable = False
+    lost = 0
+
+    def __init__(self, checklists: Mapping[str, Checklist]) -> None:
+        self.digest = content_hash("imported")
+        self.usage = Usage()
+        self._checklists = checklists
+
+    @classmethod
+    def create(
+        cls, config: AuthorConfig, imported: Mapping[str, Checklist], home: Path | None = None
+    ) -> ImportedAuthor:
+        """Return an author of the `imported` checklists."""
+        parse_options(config.options, NoOptions, "author.options")
+        return cls(imported)
+
+    async def prepare(self) -> None:
+        """Fail when the benchmark came without any checklist."""
+        if not self._checklists:
+            raise ChecklistError(
+                "The benchmark has no checklists.",
+                hint="Add them, or set `author.kind: instance` so that an LLM writes them.",
+            )
+
+    def most(self, query: Query) -> Usage:
+        """Return nothing: these checklists are there."""
+        return Usage()
+
+    async def write(self, query: Query) -> Checklist:
+        """Return the checklist of `query`."""
+        found = self._checklists.get(query.id)
+        if found is None:
+            raise ChecklistError("the benchmark has no checklist for it.")
+        if not found.items or not all(item.strip() for item in found.items):
+            raise ChecklistError("its checklist is empty or holds an empty item.")
+        return found
+
+    async def aclose(self) -> None:
+        """Do nothing."""
+
+
+REFERENCE = "A response that is known to be good, to compare it with:"
+"""What introduces the reference."""
+
+
+class FixedOptions(Section):
+    """Settings of the fixed author."""
+
+    items: Annotated[tuple[str, ...], Field(min_length=1)]
+    """The items, in order."""
+    reference: bool = False
+    """Put the query's reference response behind every item; a query without one gets none."""
+
+
+class FixedAuthor:
+    """Gives every query one and the same checklist, with the query's reference if wanted."""
+
+    costly = False
+    in_flight = 1
+    durable = False
+    lost = 0
+
+    def __init__(self, items: tuple[str, ...], *, reference: bool = False) -> None:
+        self.digest = content_hash("fixed", list(items), reference)
+        self.usage = Usage()
+        self._items = items
+        self._reference = reference
+
+    @classmethod
+    def create(
+        cls, config: AuthorConfig, imported: Mapping[str, Checklist], home: Path | None = None
+    ) -> FixedAuthor:
+        """Return an author of the items in the config's `options`."""
+        options = parse_options(config.options, FixedOptions, "author.options")
+        if not all(item.strip() for item in options.items):
+            raise ConfigError("author.options.items holds an empty item.")
+        return cls(options.items, reference=options.reference)
+
+    async def prepare(self) -> None:
+        """Do nothing: the items are there."""
+
+    def most(self, query: Query) -> Usage:
+        """Return nothing: these items cost nothing."""
+        return Usage()
+
+    async def write(self, query: Query) -> Checklist:
+        """Return the items for `query`."""
+        behind = ""
+        if self._reference and query.reference is not None:
+            behind = f"\n\n{REFERENCE}\n{query.reference}"
+        return Checklist(query.id, tuple(item + behind for item in self._items), "fixed")
+
+    async def aclose(self) -> None:
+        """Do nothing."""
+
+
+MOST_GUESSED = 20
+"""Unknown ids for which the nearest known one is looked for."""
+MOST_COMPARED = 2000
+"""Queries without a checklist among which it is looked for; among more it would take minutes."""
+
+
+@runtime_checkable
+class FiledAuthor(Protocol):
+    """An author whose checklists lie ready under the ids of their queries."""
+
+    def unknown(self, query_ids: Collection[str]) -> Mapping[str, str | None]:
+        """Return the ids of no query, each with the id that may have been meant."""
+        ...
+
+
+class FileOptions(Section):
+    """Settings of the file author."""
+
+    file: Path
+    """A .yaml or .csv file, as `rocketeval checklist --export` writes it."""
+
+
+class FileAuthor:
+    """Hands out the checklists of a file."""
+
+    costly = False
+    in_flight = 1
+    durable = False
+    lost = 0
+
+    def __init__(self, sheet: ChecklistFile) -> None:
+        self.digest = content_hash("file", sheet.model_dump(mode="json"))
+        self.usage = Usage()
+        self._sheet = sheet
+
+    @classmethod
+    def create(
+        cls, config: AuthorConfig, imported: Mapping[str, Checklist], home: Path | None = None
+    ) -> FileAuthor:
+        """Return an author of the file in the config's `options`."""
+        options = parse_options(config.options, FileOptions, "author.options")
+        return cls(read_checklist_file(options.file))
+
+    async def prepare(self) -> None:
+        """Do nothing: the file was read."""
+
+    def most(self, query: Query) -> Usage:
+        """Return nothing: these checklists are there."""
+        return Usage()
+
+    async def write(self, query: Query) -> Checklist:
+        """Return the query's own checklist, or the one for all."""
+        entry = self._sheet.queries.get(query.id, self._sheet.for_all)
+        if entry is None:
+            raise ChecklistError("the file has no checklist for it.")
+        return entry.checklist(query.id)
+
+    def unknown(self, query_ids: Collection[str]) -> dict[str, str | None]:
+        """Return the file's ids of no query, each with the id that may have been meant.
+
+        What is meant has no checklist, and is looked for by the first ids and among few queries
+        only. Where there is a checklist for all, nothing is guessed: no query lacks one.
+        """
+        known = set(query_ids)
+        strange = [name for name in self._sheet.queries if name not in known]
+        without = [name for name in query_ids if name not in self._sheet.queries]
+        guessed: dict[str, str | None] = dict.fromkeys(strange)
+        if self._sheet.for_all is not None or len(without) > MOST_COMPARED:
+            return guessed
+        for name in strange[:MOST_GUESSED]:
+            guessed[name] = next(iter(difflib.get_close_matches(name, without, n=1)), None)
+        return guessed
+
+    async def aclose(self) -> None:
+        """Do nothing."""

@@ -1,0 +1,177 @@
+"""checklist: every query gets its checklist."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from functools import partial
+from itertools import islice
+from typing import Any
+
+from rocketeval.benchmarks.base import open_benchmark
+from rocketeval.benchmarks.load import imported_checklists
+from rocketeval.budget import Budget, PricedBudget
+from rocketeval.checklists.base import (
+    Author,
+    AuthorContext,
+    SharedAuthor,
+    TracedAuthor,
+    count_refusals,
+    create_author,
+)
+from rocketeval.checklists.simple import FiledAuthor
+from rocketeval.checklists.write import (
+    AuthoredChecklists,
+    authoring_key,
+    share_checklist,
+    write_checklists,
+)
+from rocketeval.config import PriceConfig, RunConfig
+from rocketeval.engines.base import status_of
+from rocketeval.errors import ChecklistError
+from rocketeval.observer import Expected, Observer
+from rocketeval.prices import same_price, usage_facts
+from rocketeval.records import Query
+from rocketeval.store.run import RunStore
+
+SHOWN_FAILURES = 3
+"""Queries whose failure is told when no query has a checklist."""
+MOST_UNKNOWN = 20
+"""Ids of no query that are named; all are counted."""
+
+
+async def make_checklists(
+    store: RunStore,
+    config: RunConfig,
+    observer: Observer,
+    stop: asyncio.Event,
+    budget: Budget | None = None,
+) -> dict[str, Any]:
+    """Write the run's checklists; return counts, cost and every query that has none, named."""
+    price = config.author.price
+    queries = store.inputs.queries
+    observer.stage_began("checklist", len(queries))
+    benchmark = open_benchmark(config.benchmark)
+    author = create_author(
+        config.author, imported_checklists(benchmark), store.engine_home("author")
+    )
+    journal = store.authored(config.cache)
+    run = store.manifest()["run_id"]
+    record = partial(journal.append, run=run)
+    known = journal.known() if author.costly else {}
+    observer.watched(partial(status_of, author))
+    shared = author if isinstance(author, SharedAuthor) else None
+    if shared:
+        there = len(queries) if author.costly and shared.foresee(known) is None else 0
+    else:
+        there = sum(authoring_key(author, query) in known for query in queries.values())
+    observer.reused(there, 0)
+    expected = _expected(store.plan(), len(queries) - there, price) if author.costly else None
+    if expected is not None:
+        observer.expected(expected)
+
+    def advance() -> None:
+        observer.advanced()
+        observer.spent(author.usage)
+
+    purse = PricedBudget(budget, price) if budget and price else None
+    try:
+        if shared:
+            desk = AuthorContext(
+                known, record, observer.unwritten, observer.spent, stop, purse, run
+            )
+            authoring = await share_checklist(shared, list(queries.values()), desk, advance=advance)
+        else:
+            authoring = await write_checklists(
+                author,
+                queries.values(),
+                known=known,
+                record=record if author.costly else None,
+                advance=advance,
+                failed=observer.unwritten,
+                concurrency=author.in_flight,
+                stop=stop,
+                purse=purse,
+                run=run,
+            )
+    finally:
+        await author.aclose()
+    left = len(queries) - len(authoring.checklists) - len(authoring.failures)
+    if not left:
+        _save(store, queries, authoring)
+        store.inputs.save_provenance(_provenance(author, queries, authoring))
+    composed = {"composition": shared.summary()} if shared and not left else {}
+    return {
+        **composed,
+        **_refusals(author, authoring),
+        **_unknown(author, queries, config),
+        "checklists": len(authoring.checklists),
+        "items": sum(len(made.items) for made in authoring.checklists.values()),
+        "reused": authoring.reused,
+        "failures": authoring.failures,
+        "unwritten": left,
+        "usage": usage_facts(authoring.usage, price),
+    }
+
+
+def _unknown(author: Author, queries: Mapping[str, Query], config: RunConfig) -> dict[str, Any]:
+    """Return how many ids of an author's file are no queries, and the first of them.
+
+    Under a limit nothing is said: an id may be of a query that was cut off.
+    """
+    if not isinstance(author, FiledAuthor) or config.benchmark.limit is not None:
+        return {}
+    found = author.unknown(queries)
+    return {"unknown": dict(islice(found.items(), MOST_UNKNOWN)), "unknown_count": len(found)}
+
+
+def _expected(
+    plan: Mapping[str, Any] | None, to_write: int, price: PriceConfig | None
+) -> Expected | None:
+    """Return the most that the plan lets the author cost; None if it was made for other work."""
+    if plan is None or plan["author_cost"] is None or plan["checklists_to_write"] != to_write:
+        return None
+    if not same_price(plan.get("author_price"), price):
+        return Expected(None, None, repriced=True)
+    return Expected(None, plan["author_cost"], at_most=True)
+
+
+def _provenance(
+    author: Author, queries: Iterable[str], authoring: AuthoredChecklists
+) -> Mapping[str, Any] | None:
+    """Return where the checklists came from; None when the author does not tell."""
+    if isinstance(author, SharedAuthor):
+        return author.provenance()
+    if not isinstance(author, TracedAuthor):
+        return None
+    return {
+        **author.about(),
+        "refusals": count_refusals(authoring.traces.values()),
+        "queries": [{"query_id": query, **authoring.traces[query].row()} for query in queries],
+    }
+
+
+def _refusals(author: Author, authoring: AuthoredChecklists) -> dict[str, Any]:
+    """Return how often its lists were refused, for an author that can tell."""
+    if not author.costly:
+        return {}
+    if isinstance(author, SharedAuthor):
+        return {"refusals": author.refusals()}
+    if isinstance(author, TracedAuthor):
+        return {"refusals": count_refusals(authoring.traces.values())}
+    return {}
+
+
+def _save(store: RunStore, queries: Mapping[str, Query], authoring: AuthoredChecklists) -> None:
+    if not authoring.checklists:
+        named = [f"Query {query!r}: {why}" for query, why in authoring.failures.items()]
+        more = len(named) - SHOWN_FAILURES
+        raise ChecklistError(
+            "No query has a checklist. "
+            + "\n".join(named[:SHOWN_FAILURES])
+            + (f"\nand {more:,} more." if more > 0 else ""),
+            hint="See the author's settings in the config.",
+        )
+    made = authoring.checklists
+    if store.inputs.save_checklists(made[query] for query in queries if query in made):
+        store.drop_from("score")

@@ -1,0 +1,506 @@
+"""How far a stage is, in words that fit a width.
+
+What the place that output goes to can show: which marks, and whether lines can be redrawn.
+What a stage has done so far: counts, rates and what is left, with no word about how it looks.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TextIO
+
+from rich.cells import cell_len, set_cell_size
+
+from rocketeval.cli.text import clock, printable
+from rocketeval.config import PriceConfig
+from rocketeval.observer import EngineStatus, Expected
+from rocketeval.prices import money
+from rocketeval.records import Judgment, Status, Usage
+from rocketeval.text import count_of
+
+
+@dataclass(frozen=True, slots=True)
+class Marks:
+    """The marks that drawings are made of."""
+
+    full: str
+    """A finished part of a bar."""
+    empty: str
+    cut: str
+    """Stands for the middle of a name that is too long."""
+    top: str
+    """The first line of a bracket."""
+    middle: str
+    bottom: str
+    left: str
+    """The lower end of an interval."""
+    line: str
+    point: str
+    right: str
+    good: str
+    bad: str
+    arrow: str
+
+
+FANCY = Marks(
+    full="\u2501",
+    empty="\u2500",
+    cut="\u2026",
+    top="\u250c",
+    middle="\u2502",
+    bottom="\u2514",
+    left="\u251c",
+    line="\u2500",
+    point="\u25cf",
+    right="\u2524",
+    good="\u2713",
+    bad="\u2717",
+    arrow="\u2192",
+)
+PLAIN = Marks(
+    full="#",
+    empty="-",
+    cut="~",
+    top="/",
+    middle="|",
+    bottom="\\",
+    left="|",
+    line="-",
+    point="o",
+    right="|",
+    good="ok",
+    bad="X",
+    arrow="->",
+)
+
+
+ASCII_LOCALES = ("C", "POSIX")
+
+
+def marks_for(encoding: str | None, environment: Mapping[str, str] = os.environ) -> Marks:
+    """Return the finest marks that an encoding can hold and the locale asks for.
+
+    >>> [marks_for(each, {}).full for each in ("utf-8", "cp1252", None)]
+    ['\u2501', '#', '#']
+    >>> marks_for("utf-8", {"LANG": "C"}).full
+    '#'
+    """
+    if _asks_for_ascii(environment):
+        return PLAIN
+    needed = "".join(getattr(FANCY, name) for name in Marks.__slots__)
+    try:
+        needed.encode(encoding or "ascii")
+    except (UnicodeEncodeError, LookupError):
+        return PLAIN
+    return FANCY
+
+
+def _asks_for_ascii(environment: Mapping[str, str]) -> bool:
+    """Whether the user chose the C locale, for which Python writes UTF-8 all the same."""
+    if environment.get("PYTHONIOENCODING") or environment.get("PYTHONUTF8") == "1":
+        return False
+    whole, own, rest = (environment.get(name, "") for name in ("LC_ALL", "LC_CTYPE", "LANG"))
+    # Python itself puts such a name into LC_CTYPE when it finds the C locale.
+    own = "" if own.lower() in ("c.utf-8", "c.utf8", "utf-8") and rest in ASCII_LOCALES else own
+    return (whole or own or rest) in ASCII_LOCALES
+
+
+def is_live(stream: TextIO) -> bool:
+    """Whether lines of the stream can be drawn over: a terminal that knows how."""
+    return stream.isatty() and os.environ.get("TERM", "").lower() not in ("dumb", "unknown", "")
+
+
+def shortened(name: str, width: int, cut: str) -> str:
+    """Return a name in at most `width` columns, its middle cut: both ends tell versions apart.
+
+    >>> shortened("qwen2.5-3b-instruct-awq", 12, "~")
+    'qwen2.~t-awq'
+    """
+    if cell_len(name) <= width:
+        return name
+    if width <= cell_len(cut):
+        return cut[:width]
+    room = width - cell_len(cut)
+    head = set_cell_size(name, (room + 1) // 2).rstrip()
+    tail = room - cell_len(head)
+    end = ""
+    for mark in reversed(name):
+        if cell_len(mark + end) > tail:
+            break
+        end = mark + end
+    return head + cut + end
+
+
+WINDOW = 30.0
+"""Seconds that count as recent."""
+FEWEST = 20
+"""Finished steps that a recent rate rests on at least, where there are so many."""
+
+STALLED = 10.0
+"""Seconds without a finished step that are worth a word, where steps are quicker."""
+
+
+class StepRate:
+    """How fast steps are finished, of late and since the beginning."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self.started = clock()
+        self.last = self.started
+        """When the last step was finished."""
+        self.steps = 0
+        self._seconds: deque[tuple[float, float, int]] = deque()
+        """First and last time, and number, of the steps of each second that is recent."""
+        self._recent = 0
+        self._since = self.started
+        """When the last step was finished that is not recent any more."""
+
+    def step(self, steps: int = 1) -> None:
+        """Count finished steps."""
+        now = self._clock()
+        self.last, self.steps, self._recent = now, self.steps + steps, self._recent + steps
+        if self._seconds and now - self._seconds[-1][0] < 1.0:
+            first, _, count = self._seconds.pop()
+            self._seconds.append((first, now, count + steps))
+        else:
+            self._seconds.append((now, now, steps))
+        self._forget(now)
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds since the beginning."""
+        return self._clock() - self.started
+
+    @property
+    def idle(self) -> float:
+        """Seconds since the last step, or since the beginning."""
+        return self._clock() - self.last
+
+    @property
+    def mean(self) -> float:
+        """Steps a second since the beginning."""
+        return self.steps / max(1e-9, self.elapsed)
+
+    def recent(self) -> tuple[float, float]:
+        """Return steps a second of late, and how many seconds that is about."""
+        now = self._clock()
+        self._forget(now)
+        window = now - self._since
+        return self._recent / max(1e-9, window), window
+
+    def _forget(self, now: float) -> None:
+        while self._seconds:
+            _, last, count = self._seconds[0]
+            if now - last <= WINDOW or self._recent - count < FEWEST:
+                return
+            self._seconds.popleft()
+            self._recent -= count
+            self._since = last
+
+
+class StageProgress:
+    """One stage so far."""
+
+    def __init__(
+        self,
+        stage: str = "",
+        total: int | None = None,
+        done: int = 0,
+        *,
+        part: str = "",
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.stage, self.total, self.done, self.part = stage, total, done, part
+        self.earlier = self.cached = 0
+        """Steps that cost nothing now."""
+        self.failed = 0
+        self.missing: Counter[Status] = Counter()
+        """Answers without a probability, by why."""
+        self.spent = Usage()
+        self.expected: Expected | None = None
+        self.ask_pulse: Callable[[], EngineStatus] = EngineStatus
+        self.stopping = False
+        """Whether it was asked to stop: what is left is not waited for."""
+        self.pace = StepRate(clock)
+        """Of finished steps."""
+        self.tried = StepRate(clock)
+        """Of all steps, also those that failed: what is left takes as long."""
+        self._refused = 0
+
+    def step(self) -> None:
+        """Count a finished step, or one that was refused just before."""
+        self.tried.step()
+        if self._refused:
+            self._refused -= 1
+            return
+        self.done += 1
+        self.pace.step()
+
+    def add(self, judgment: Judgment) -> None:
+        """Count a finished judgment."""
+        self.step()
+        self.spent += judgment.usage
+        self.missing.update(answer.status for answer in judgment.answers if answer.p_yes is None)
+
+    def add_many(self, judgments: int, missing: Mapping[Status, int]) -> None:
+        """Count judgments that were finished elsewhere; what they cost is told as a sum."""
+        self.done += judgments
+        self.pace.step(judgments)
+        self.tried.step(judgments)
+        self.missing.update(missing)
+
+    def fail(self) -> None:
+        """Count a task that was tried in vain."""
+        self.failed += 1
+        self.tried.step()
+
+    def refuse(self) -> None:
+        """Count the step that is about to be counted as one that failed."""
+        self.failed += 1
+        self._refused += 1
+
+    @property
+    def left(self) -> int:
+        """Steps that are still to do; those that failed are not tried again now."""
+        return max(0, (self.total or 0) - self.done - self.failed)
+
+    @property
+    def stalled(self) -> bool:
+        """Whether nothing was finished, or failed, for much longer than a step took so far."""
+        pace = self.tried
+        usual = (pace.last - pace.started) / pace.steps if pace.steps else 0.0
+        return self.left > 0 and pace.idle >= max(STALLED, 5.0 * usual)
+
+    @property
+    def seconds_left(self) -> float | None:
+        """How long it will take at the recent rate; None while nobody can tell."""
+        if self.stopping or self.stalled:
+            return None
+        rate, _ = self.tried.recent()
+        return self.left / rate if self.left and rate > 0.0 else None
+
+
+WIDE = 100
+"""Columns from which a terminal counts as wide: everything below the bar may stand in one line."""
+SHORTEST_BAR = 8
+LONGEST_BAR = 60
+INDENT = "  "
+MISSING = {
+    Status.UNBOUNDED: "bounds too wide",
+    Status.HIDDEN: "yes and no hidden",
+    Status.LOW_MASS: "low mass on yes and no",
+    Status.NO_LOGPROBS: "no log-probabilities",
+    Status.THINKING: "judge was thinking",
+    Status.UNSOUND: "unsound",
+    Status.UNREADABLE: "unreadable",
+    Status.ERROR: "call failed",
+}
+"""Why answers are missing."""
+
+
+def frame(tally: StageProgress, price: PriceConfig | None, width: int, marks: Marks) -> list[str]:
+    """Return the lines that show a stage at this moment, none wider than `width`."""
+    # The last column stays free: some terminals break the line when it is written to.
+    width = max(20, width - 1)
+    if tally.total is None:
+        first = f"{shortened(title(tally), width - 10, marks.cut)}  {clock(tally.pace.elapsed)}"
+        return [first, *pack(_waiting(tally), width)]
+    first = _bar_line(tally, width, marks)
+    work, rest = list(_work(tally, price)), [*_unpaid(tally), *_trouble(tally)]
+    work[:0] = _waiting(tally)
+    if width + 1 >= WIDE and len(both := pack([*work, *rest], width)) == 1:
+        return [first, *both]
+    return [first, *pack(work, width), *pack(rest, width)]
+
+
+def sentence(tally: StageProgress, price: PriceConfig | None) -> str:
+    """Return the same as one line of text, for a log."""
+    if tally.total is None:
+        so_far = f"{clock(tally.pace.elapsed)} so far"
+        return f"{title(tally)}: {', '.join([so_far, *_waiting(tally)])}"
+    left = tally.seconds_left
+    waiting = _waiting(tally)
+    parts = [
+        f"{tally.done:,} of {tally.total:,} ({_percent(tally)})",
+        *([] if left is None or waiting else [f"about {clock(left)} left"]),
+        *waiting,
+        *_work(tally, price),
+        *_unpaid(tally),
+        *_trouble(tally),
+    ]
+    return f"{title(tally)}: {', '.join(parts)}"
+
+
+def ending(tally: StageProgress, price: PriceConfig | None, seconds: float) -> list[str]:
+    """Return what is worth keeping of a stage that is over, piece by piece."""
+    total = f" of {tally.total:,}" if tally.total is not None else ""
+    parts = [f"{title(tally)}: {tally.done:,}{total} in {duration(seconds)}"]
+    if tally.pace.steps and seconds >= 1.0:
+        parts.append(f"{shown_rate(tally.pace.steps / seconds)} overall")
+    return [*parts, *_use(tally, price), *_unpaid(tally), *_trouble(tally)]
+
+
+def _waiting(tally: StageProgress) -> list[str]:
+    waiting = tally.ask_pulse().waiting
+    return [printable(waiting)] if waiting else []
+
+
+def title(tally: StageProgress) -> str:
+    """Return the stage, with the part of the work it belongs to."""
+    return printable(f"{tally.stage} {tally.part}".strip())
+
+
+def pack(pieces: Sequence[str], width: int) -> list[str]:
+    """Return the pieces in as few indented lines as hold them, broken between them.
+
+    >>> pack(["one", "two", "three"], 12)
+    ['  one, two,', '  three']
+    """
+    lines: list[str] = []
+    for piece in pieces:
+        if lines and cell_len(lines[-1]) + cell_len(piece) + 3 <= width:
+            lines[-1] += f", {piece}"
+            continue
+        if lines:
+            lines[-1] += ","
+        lines.append(shortened(INDENT + piece, width - 1, "~"))
+    return lines
+
+
+def _bar_line(tally: StageProgress, width: int, marks: Marks) -> str:
+    counts = f"{tally.done:,}/{tally.total or 0:,}"
+    left = None if tally.ask_pulse().waiting else tally.seconds_left
+    ahead = "" if left is None else f"  about {clock(left)} left"
+    after = f"{counts}  {_percent(tally):>5}{ahead}"
+    room = width - len(after) - 4
+    name = shortened(title(tally), max(8, room - SHORTEST_BAR), marks.cut)
+    cells = min(LONGEST_BAR, room - cell_len(name))
+    if cells < SHORTEST_BAR:
+        return shortened(f"{name}  {after}", width, marks.cut)
+    filled = int(cells * _share(tally))
+    return f"{name}  {marks.full * filled}{marks.empty * (cells - filled)}  {after}"
+
+
+def _share(tally: StageProgress) -> float:
+    return min(1.0, (tally.done + tally.failed) / tally.total) if tally.total else 1.0
+
+
+def _percent(tally: StageProgress) -> str:
+    # Rounded down: a hundred percent means that nothing is left.
+    return f"{int(100 * tally.done / tally.total) if tally.total else 100} %"
+
+
+def _work(tally: StageProgress, price: PriceConfig | None) -> Iterator[str]:
+    yield from _speed(tally)
+    yield from _use(tally, price)
+
+
+def _speed(tally: StageProgress) -> Iterator[str]:
+    pace = tally.pace
+    so_far = f"{clock(pace.elapsed)} so far"
+    if not pace.steps:
+        idle = tally.stalled and not tally.ask_pulse().waiting
+        yield f"{so_far}, nothing finished yet" if idle else so_far
+        return
+    yield f"{so_far} at {shown_rate(pace.mean)}"
+    rate, window = pace.recent()
+    if pace.elapsed - window >= 1.0:
+        yield f"{shown_rate(rate)} in the last {window:.0f} s"
+    if tally.stalled:
+        yield f"nothing finished for {clock(tally.tried.idle)}"
+
+
+def _use(tally: StageProgress, price: PriceConfig | None) -> Iterator[str]:
+    expected = tally.expected or Expected(None, None)
+    about = "" if expected.exact else "about "
+    used = tally.spent.prompt_tokens
+    if expected.prompt_tokens:
+        yield f"{brief(used)} of {about}{brief(expected.prompt_tokens)} prompt tokens"
+    elif used:
+        yield f"{brief(used)} prompt tokens"
+    if price is None or not (used or expected.cost):
+        return
+    cost = brief_money(money(tally.spent, price))
+    if expected.repriced:
+        yield f"{cost} {price.currency or 'money'}, planned at another price"
+        return
+    if expected.cost is not None:
+        bound = "at most " if expected.at_most else about
+        least = expected.least_cost
+        most = brief_money(expected.cost)
+        between = f"{brief_money(least)} to {most}" if least is not None else most
+        cost = f"{cost} of {bound}{between}"
+    planned = "" if expected.cost is None else " planned"
+    yield f"{cost} {price.currency or 'money'}{planned}"
+
+
+def _unpaid(tally: StageProgress) -> Iterator[str]:
+    if tally.earlier:
+        yield f"{tally.earlier:,} from earlier runs"
+    if tally.cached:
+        yield f"{tally.cached:,} from the cache"
+
+
+def _trouble(tally: StageProgress) -> Iterator[str]:
+    retries = tally.ask_pulse().retries
+    if retries:
+        yield count_of(retries, "retry", "retries")
+    if tally.failed:
+        yield f"{tally.failed:,} failed"
+    if tally.missing:
+        some = count_of(tally.missing.total(), "answer", "answers")
+        whys = [f"{count:,} {MISSING.get(why, why)}" for why, count in tally.missing.most_common()]
+        yield f"{some} missing: {whys[0]}"
+        yield from whys[1:]
+
+
+def shown_rate(rate: float) -> str:
+    """Return a rate with the digits it has, by the minute where a second is too short.
+
+    >>> shown_rate(123.4), shown_rate(9.81), shown_rate(0.05)
+    ('123/s', '9.8/s', '3.0/min')
+    """
+    if rate < 0.1:
+        return f"{60 * rate:.1f}/min"
+    return f"{rate:,.0f}/s" if rate >= 100 else f"{rate:.1f}/s"
+
+
+def duration(seconds: float) -> str:
+    """Return how long something took.
+
+    >>> duration(0.34), duration(64)
+    ('0.3 s', '1:04')
+    """
+    return f"{seconds:.1f} s" if seconds < 10 else clock(seconds)
+
+
+def brief(count: int) -> str:
+    """Return a count in three digits or so.
+
+    >>> brief(950), brief(12_345), brief(3_400_000)
+    ('950', '12.3k', '3.4M')
+    """
+    if count < 1000:
+        return str(count)
+    for size, letter in ((1e9, "B"), (1e6, "M"), (1e3, "k")):
+        scaled = count / size
+        if scaled >= 0.9995:
+            return f"{scaled:.0f}{letter}" if scaled >= 99.95 else f"{scaled:.1f}{letter}"
+    raise AssertionError(count)
+
+
+def brief_money(amount: float) -> str:
+    """Return an amount in two or three digits.
+
+    >>> brief_money(0.1234), brief_money(0.001234), brief_money(1234.5), brief_money(0.00001)
+    ('0.12', '0.0012', '1,234', '<0.0001')
+    """
+    if amount >= 100:
+        return f"{amount:,.0f}"
+    if amount >= 0.1 or not amount:
+        return f"{amount:.2f}"
+    return f"{amount:.2g}" if amount >= 0.0001 else "<0.0001"

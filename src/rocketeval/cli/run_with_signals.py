@@ -1,0 +1,115 @@
+"""Run a run from the command line so that Ctrl-C stops it cleanly.
+
+The library's own log, shown where a run's progress is shown.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager, suppress
+from types import FrameType
+from typing import Any, TypeVar
+
+import click
+
+from rocketeval.cli.progress import StageObserver
+from rocketeval.cli.text import printable
+from rocketeval.observer import Observer
+from rocketeval.pipeline import Run
+
+
+class LogLines(logging.Handler):
+    """Hands every record on as one line, safe for any terminal."""
+
+    def __init__(self, say: Callable[[str], None]) -> None:
+        super().__init__(logging.INFO)
+        self._say = say
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Say one record."""
+        self._say(printable(record.getMessage()))
+
+
+@contextmanager
+def log_shown(observer: Observer) -> Iterator[None]:
+    """Show the log beside the progress for a while, unless the observer shows nothing."""
+    if not isinstance(observer, StageObserver):
+        yield
+        return
+    logger, lines = logging.getLogger("rocketeval"), LogLines(observer.say)
+    before = logger.level
+    logger.addHandler(lines)
+    logger.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        logger.removeHandler(lines)
+        logger.setLevel(before)
+
+
+INCOMPLETE = 3
+"""Exit code: finished, but some tasks failed or were left out."""
+TICK_SECONDS = 1.0
+STOPPING = "Stopping: waiting for answers in flight (Ctrl-C again to drop them)."
+
+T = TypeVar("T")
+
+
+def run_with_signals(run: Run, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    """Return `await work()`, holding the run; one Ctrl-C lets tasks in flight finish, two don't."""
+    with _signals(run), run.store.locked(), log_shown(run.observer):
+        try:
+            return asyncio.run(_ticking(run.observer, work))
+        finally:
+            run.observer.closed()
+
+
+async def _ticking(observer: Observer, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    """Return `await work()`; meanwhile the observer hears that time passes, also when all wait."""
+    if not isinstance(observer, StageObserver):
+        return await work()
+
+    async def tick() -> None:
+        while True:
+            await asyncio.sleep(TICK_SECONDS)
+            observer.tick()
+
+    ticking = asyncio.create_task(tick())
+    try:
+        return await work()
+    finally:
+        ticking.cancel()
+        with suppress(asyncio.CancelledError):
+            await ticking
+
+
+@contextmanager
+def _signals(run: Run) -> Iterator[None]:
+    def stop() -> None:
+        run.stop.set()
+        if isinstance(run.observer, StageObserver):
+            run.observer.stopping()
+            run.observer.say(STOPPING)
+        else:
+            click.echo(STOPPING, err=True)
+
+    def interrupted(number: int, frame: FrameType | None) -> None:
+        if not run.stoppable or run.stop.is_set():
+            raise KeyboardInterrupt
+        run.stop.set()
+        # A signal does not wake a loop that sleeps until its next look at an open batch, and may
+        # come in the middle of a line that is being drawn: the loop itself says so.
+        asyncio.get_running_loop().call_soon_threadsafe(stop)
+
+    before = {number: signal.signal(number, interrupted) for number in _STOPPING}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+_STOPPING = (signal.SIGINT, signal.SIGTERM)

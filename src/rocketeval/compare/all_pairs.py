@@ -1,0 +1,258 @@
+"""Every two candidates of a ranking compared at once: what `compare` says, in matrix products.
+
+The p-values of many pairs at once: `sign_flip_p` of each, in matrix products.
+Differences of every two candidates, in groups that share resamples or signs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from rocketeval.arrays import Bools, Floats, Ints
+from rocketeval.compare.pair import DIGITS, ComparisonVerdict, find_verdict
+from rocketeval.grid import ScoreGrid
+from rocketeval.grid import compare as compare_scores
+from rocketeval.records import Interval
+from rocketeval.stats.bootstrap import least_queries, resample_queries, tail_probability
+from rocketeval.stats.permutation import ENUMERATED, FLIPS, ROUNDING, all_signs, random_flips
+
+BLOCK_CELLS = 1_000_000
+"""Differences that are worked on at once."""
+
+
+@dataclass(frozen=True, eq=False)
+class CandidatePairs:
+    """Every two columns of scores: (0, 1), (0, 2), ..., (1, 2), ..."""
+
+    scores: Floats
+    former: Ints
+    latter: Ints
+    shared: Ints
+    """Queries that both have a score on."""
+    moving: Ints
+    """Those on which they differ."""
+
+    @classmethod
+    def of(cls, scores: Floats) -> CandidatePairs:
+        """All pairs of candidates, which are the columns."""
+        former, latter = np.triu_indices(scores.shape[1], k=1)
+        counts = [_counts(scores, column) for column in range(scores.shape[1])]
+        shared, moving = (np.concatenate([count[side] for count in counts]) for side in (0, 1))
+        return cls(scores, former, latter, shared, moving)
+
+    def first(self, candidates: int) -> CandidatePairs:
+        """The pairs of the first candidates alone."""
+        kept = self.latter < candidates
+        return CandidatePairs(
+            self.scores[:, :candidates],
+            self.former[kept],
+            self.latter[kept],
+            self.shared[kept],
+            self.moving[kept],
+        )
+
+    def differences(self, chosen: Ints) -> Floats:
+        """Of some pairs, a column each; NaN where one has no score."""
+        columns = self.scores[:, self.former[chosen]] - self.scores[:, self.latter[chosen]]
+        return columns.round(DIGITS)
+
+    def grouped(self, sizes: Ints) -> Iterator[tuple[int, Ints]]:
+        """Pairs of the same size together, in blocks."""
+        block = max(1, BLOCK_CELLS // max(1, len(self.scores)))
+        for size in np.unique(sizes).tolist():
+            members = np.flatnonzero(sizes == size)
+            for start in range(0, len(members), block):
+                yield size, members[start : start + block]
+
+
+def closed_up(differences: Floats, wanted: Bools) -> Floats:
+    """The wanted differences of each column without gaps; all columns have as many.
+
+    >>> closed_up(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([[True, False], [False, True]]))
+    array([[1., 4.]])
+    """
+    columns = differences.T[wanted.T]
+    return np.ascontiguousarray(columns.reshape(differences.shape[1], -1).T)
+
+
+def _counts(scores: Floats, column: int) -> tuple[Ints, Ints]:
+    """Queries that a candidate shares with each later one, and those on which they differ."""
+    differences = (scores[:, column : column + 1] - scores[:, column + 1 :]).round(DIGITS)
+    shared = ~np.isnan(differences)
+    return shared.sum(axis=0), (shared & (differences != 0.0)).sum(axis=0)
+
+
+_DRAWING = 200
+# Making a random sign takes about as long as so many multiplications.
+_MOST_CLOSE = 0.01
+_CLOSE = 1e-10
+
+
+def flip_p_values(pairs: CandidatePairs, seed: int) -> Floats:
+    """The two-sided p-value of each pair's mean difference."""
+    p_values = np.ones(len(pairs.former))
+    for size, members in pairs.grouped(pairs.moving):
+        if size == 0:
+            continue
+        differences = pairs.differences(members)
+        moving = closed_up(differences, ~np.isnan(differences) & (differences != 0.0))
+        observed = np.abs(moving.sum(axis=0)) - ROUNDING * np.abs(moving).sum(axis=0)
+        if size <= ENUMERATED:
+            p_values[members] = (np.abs(all_signs(size) @ moving) >= observed).mean(axis=0)
+            continue
+        whole = size == len(pairs.scores)
+        count = _by_candidate if whole else _by_pair
+        p_values[members] = (count(pairs, members, moving, observed, seed) + 1) / (FLIPS + 1)
+    return p_values
+
+
+def work(pairs: CandidatePairs) -> float:
+    """About how many multiplications the p-values take."""
+    sizes, counts = np.unique(pairs.moving[pairs.moving > ENUMERATED], return_counts=True)
+    blocks = np.ceil(counts * len(pairs.scores) / BLOCK_CELLS)
+    products = np.where(sizes == len(pairs.scores), pairs.scores.shape[1] * blocks, counts)
+    return float((FLIPS * sizes * (_DRAWING * blocks + 2.0 * products)).sum())
+
+
+def _by_pair(
+    pairs: CandidatePairs, members: Ints, moving: Floats, observed: Floats, seed: int
+) -> Ints:
+    """How many flips of each pair are as extreme as what was seen."""
+    extreme = np.zeros(len(members), dtype=np.int64)
+    totals = moving.sum(axis=0)
+    for flips in random_flips(len(moving), seed):
+        sums = totals - 2.0 * (flips.astype(np.float64) @ moving)
+        extreme += (np.abs(sums) >= observed).sum(axis=0)
+    return extreme
+
+
+def _by_candidate(
+    pairs: CandidatePairs, members: Ints, moving: Floats, observed: Floats, seed: int
+) -> Ints:
+    """The same, where nothing is missing and no difference is zero."""
+    scores, former, latter = pairs.scores, pairs.former[members], pairs.latter[members]
+    rounded = np.abs(scores[:, former] - scores[:, latter] - moving).sum(axis=0)
+    slack = rounded + _CLOSE * np.abs(scores).sum()
+    extreme = np.zeros(len(members), dtype=np.int64)
+    totals = moving.sum(axis=0)
+    for flips in random_flips(len(moving), seed):
+        flipped = scores.sum(axis=0) - 2.0 * (flips.astype(np.float64) @ scores)
+        sums = np.abs(flipped[:, former] - flipped[:, latter])
+        close = np.abs(sums - observed) <= slack
+        if close.mean() > _MOST_CLOSE:
+            sums = np.abs(totals - 2.0 * (flips.astype(np.float64) @ moving))
+        else:
+            rows, places = np.nonzero(close)
+            exact = np.einsum("ij,ij->i", flips[rows].astype(np.float64), moving.T[places])
+            sums[rows, places] = np.abs(totals[places] - 2.0 * exact)
+        extreme += (sums >= observed).sum(axis=0)
+    return extreme
+
+
+MOST_CANDIDATES = 100
+"""Of a longer ranking, its first are compared."""
+MOST_WORK = 1.5e11
+"""Multiplications that all pairs may take: some seconds."""
+
+NOTHING_SHARED = "share no query"
+"""In place of a verdict, where there is nothing to compare."""
+
+_FEWER = 0.8
+
+
+@dataclass(frozen=True, eq=False)
+class AllPairs:
+    """Comparisons of the first candidates, pair after pair: (0, 1), (0, 2), ..., (1, 2), ..."""
+
+    first: int
+    """How many candidates were compared."""
+    effect: Floats
+    """Mean of the former minus the latter; NaN where they share no query."""
+    low: Floats
+    high: Floats
+    """Ends of the effect's interval; NaN where unknown."""
+    p_value: Floats
+    """NaN where they share no query."""
+    wins: Ints
+    ties: Ints
+    losses: Ints
+    verdict: tuple[ComparisonVerdict | str, ...]
+    """Of the former against the latter, or that they share no query."""
+
+
+def compare_all(
+    grid: ScoreGrid,
+    *,
+    tie_margin: float = 0.1,
+    bootstrap: int = 1000,
+    seed: int = 0,
+    level: float = 0.95,
+) -> AllPairs:
+    """Compare the first candidates of a grid, as many as can be compared in some seconds."""
+    pairs, first = _affordable(CandidatePairs.of(grid.scores[:, :MOST_CANDIDATES]))
+    effect, low, high = _effects(pairs, bootstrap, seed, level)
+    p_value = np.where(pairs.shared > 0, flip_p_values(pairs, seed), np.nan)
+    outcomes = [_outcomes(pairs.scores, column, tie_margin) for column in range(first)]
+    wins, losses = (np.concatenate([found[side] for found in outcomes]) for side in (0, 1))
+    return AllPairs(
+        first=first,
+        effect=effect,
+        low=low,
+        high=high,
+        p_value=p_value,
+        wins=wins,
+        ties=pairs.shared - wins - losses,
+        losses=losses,
+        verdict=_verdicts(effect, low, high, p_value, level),
+    )
+
+
+def _verdicts(
+    effect: Floats, low: Floats, high: Floats, p_value: Floats, level: float
+) -> tuple[ComparisonVerdict | str, ...]:
+    figures = zip(*(column.tolist() for column in (effect, low, high, p_value)), strict=True)
+    return tuple(
+        NOTHING_SHARED if p != p else find_verdict(Interval(*ends), p, None, level)
+        for *ends, p in figures
+    )
+
+
+def _affordable(pairs: CandidatePairs) -> tuple[CandidatePairs, int]:
+    """The pairs of as many of the first candidates as `MOST_WORK` allows, and how many these are.
+
+    Gaps make pairs differ in how many queries they share, and each number has its own signs.
+    """
+    first: int = pairs.scores.shape[1]
+    while first > 2 and work(pairs) > MOST_WORK:
+        first = max(2, int(first * _FEWER))
+        pairs = pairs.first(first)
+    return pairs, first
+
+
+def _effects(
+    pairs: CandidatePairs, times: int, seed: int, level: float
+) -> tuple[Floats, Floats, Floats]:
+    """Each pair's mean difference, and the ends of its interval."""
+    value, low, high = (np.full(len(pairs.former), np.nan) for _ in range(3))
+    for queries, members in pairs.grouped(pairs.shared):
+        if queries == 0:
+            continue
+        differences = pairs.differences(members)
+        known = closed_up(differences, ~np.isnan(differences))
+        value[members] = means = known.mean(axis=0)
+        if queries < least_queries(level):
+            continue
+        drawn = [counts @ known for counts in resample_queries(queries, times, seed)]
+        tail = tail_probability(queries, level)
+        ends = np.quantile(np.concatenate(drawn) / queries, [tail, 1.0 - tail], axis=0)
+        low[members], high[members] = np.minimum(ends[0], means), np.maximum(ends[1], means)
+    return value, low, high
+
+
+def _outcomes(scores: Floats, column: int, tie_margin: float) -> tuple[Ints, Ints]:
+    """Queries that a candidate wins against each later one, and those it loses."""
+    found = compare_scores(scores[:, column : column + 1], scores[:, column + 1 :], tie_margin)
+    return (found > 0).sum(axis=0), (found < 0).sum(axis=0)

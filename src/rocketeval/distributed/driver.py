@@ -1,0 +1,307 @@
+"""The driver: tasks from the staging folder through judges on a cluster back to it.
+
+    read_parquet, in blocks of a few seconds' work -> JudgeBatches actors -> write_parquet
+
+Ray Data keeps a checkpoint of the ids that it wrote: a job whose driver died goes on from there.
+The dataset runs in an actor on the driver's node, also where the driver itself is a Ray client.
+Workers report to the same actor. To end the work, it is ended: all the others are its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from rocketeval._version import __version__
+from rocketeval.config import DistributedConfig
+from rocketeval.distributed.staging import ID, JobFolder, StagedJob, Staging
+from rocketeval.distributed.worker import (
+    BatchGrader,
+    ClusterProgress,
+    ReportCounter,
+    WorkerSettings,
+    identify,
+    skip_heavy_imports,
+)
+from rocketeval.engines.base import EngineIdentity
+from rocketeval.errors import ClusterError, EngineError, Stopped
+
+LOOK_SECONDS = 0.5
+NOTE_SECONDS = 2.0
+"""Between two notes of how many tasks were asked."""
+CALM_SECONDS = 3.0
+"""After a stop and the last answer, all is written when nothing has changed for so long."""
+LOST_SECONDS = 120.0
+"""After a stop, an answer that takes longer than this after the one before is not waited for: its
+worker may have died."""
+FILTER_BYTES = 64 << 20
+"""Memory to reserve for what skips finished ids, unless they need more."""
+THREADS = 4
+"""Of the actor that runs the dataset: one does, the others hear reports."""
+WORKERS_PER_READER = 8
+"""Each reader and writer is a process; one reader keeps many workers busy."""
+WRITERS_PER_WORKER = 2
+"""One writer alone falls behind a quick judge, and its work is durable late."""
+HELPERS = 2.0
+"""Ray's CPUs for what is not judging: to read, to skip what is finished, and to write."""
+SMALL_TASK = 0.25
+"""Ray's CPUs for reading and writing: they mostly wait."""
+
+
+@dataclass(frozen=True)
+class DatasetPlan:
+    """A job as the cluster gets it."""
+
+    staging: Staging
+    job: StagedJob
+    terms: WorkerSettings
+    settings: DistributedConfig
+
+    @property
+    def folder(self) -> JobFolder:
+        """Where the job's files are."""
+        return self.staging.folder(self.job.id)
+
+
+def run_dataset(flow: DatasetPlan, counting: Any) -> None:
+    """Grade everything in the staging folder that its checkpoint does not name."""
+    import ray.data
+    from ray.data.checkpoint import CheckpointConfig
+
+    folder, settings = flow.folder, flow.settings
+    context = ray.data.DataContext.get_current()
+    context.enable_progress_bars = False
+    context.print_on_execution_start = False
+    # The newer reader starts a pool of processes to read the footers of a handful of files.
+    context.use_datasource_v2 = False
+    # Nor does anyone look at the memory of every single batch, which takes a thread each.
+    context.memory_usage_poll_interval_s = None
+    checkpoint = CheckpointConfig(
+        ID,
+        folder.checkpoint,
+        override_filesystem=folder.filesystem,
+        delete_checkpoint_on_success=False,
+    )
+    checkpoint.checkpoint_actor_memory_bytes = FILTER_BYTES
+    context.checkpoint_config = checkpoint
+    least, most = settings.pool
+    tasks = ray.data.read_parquet(
+        folder.tasks,
+        filesystem=folder.filesystem,
+        ray_remote_args={"num_cpus": SMALL_TASK},
+        concurrency=-(-most // WORKERS_PER_READER),
+        # The reader itself cuts files into blocks: each is a batch, and durable as one.
+        override_num_blocks=-(-flow.job.rows // settings.batch),
+    )
+    judged = tasks.map_batches(
+        BatchGrader,
+        fn_constructor_args=(flow.terms, counting),
+        batch_size=None,
+        batch_format="pyarrow",
+        num_cpus=settings.cpus,
+        num_gpus=settings.gpus,
+        compute=ray.data.ActorPoolStrategy(
+            min_size=least,
+            max_size=most,
+            max_concurrent_calls_per_actor=settings.calls,
+            max_tasks_in_flight_per_actor=settings.calls + 1,
+        ),
+    )
+    judged.write_parquet(
+        folder.results,
+        filesystem=folder.filesystem,
+        ray_remote_args={"num_cpus": SMALL_TASK},
+        concurrency=WRITERS_PER_WORKER * most,
+        compression="zstd",
+    )
+
+
+class Runner(ReportCounter):
+    """Runs a dataset and hears from its workers; runs as a Ray actor with several threads."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        import ray.data  # noqa: F401 - takes a second, while the driver lays out the tasks
+
+        skip_heavy_imports()
+
+    def run(self, flow: DatasetPlan) -> None:
+        """Return when the dataset is finished."""
+        import ray
+
+        run_dataset(flow, ray.get_runtime_context().current_actor)
+
+
+def inspect_cluster(
+    judge: Any, replicas: tuple[str, ...]
+) -> tuple[str, EngineIdentity | EngineError]:
+    """Return our version and the judge's identity, as a worker sees them."""
+    return __version__, identify(judge, replicas)
+
+
+class Cluster:
+    """What the grading stage asks of Ray."""
+
+    def __init__(self, ray: Any, settings: DistributedConfig, *, own: bool = False) -> None:
+        self._ray = ray
+        self._settings = settings
+        self._own = own
+        """Whether it was started here: nothing will join it."""
+        self.lacking = ""
+        """What is waited for, in words; as of the last look."""
+
+    async def identify(self, judge: Any, stop: asyncio.Event) -> EngineIdentity:
+        """Return the judge's identity, told by a worker with the resources of an actor."""
+        asking = self._ray.remote(inspect_cluster).options(
+            num_cpus=self._settings.cpus, num_gpus=self._settings.gpus, max_retries=2
+        )
+        pending = asking.remote(judge, self._settings.replicas)
+        while not await self._ready(pending):
+            self.lacking = self.shortage()
+            if self.lacking and self._own:
+                raise ClusterError(
+                    f"This machine cannot hold the workers: they need {self.lacking}.",
+                    hint="Lower `distributed.actors`, `cpus` or `gpus`, or name a cluster "
+                    "with --on.",
+                )
+            if stop.is_set():
+                self._ray.cancel(pending, force=True)
+                raise Stopped("Stopped before the first task.")
+        version, found = await self._get(pending)
+        if version != __version__:
+            raise ClusterError(
+                f"The cluster runs rocketeval {version}, this machine {__version__}.",
+                hint="Install the same version on every machine.",
+            )
+        if isinstance(found, EngineError):
+            raise found
+        return found  # type: ignore[no-any-return]
+
+    def shortage(self) -> str:
+        """Return what the cluster lacks at this moment, in words; empty when it can begin."""
+        settings = self._settings
+        nodes = [node["Resources"] for node in self._ray.nodes() if node["Alive"]]
+        worker = {"CPU": settings.cpus, "GPU": settings.gpus}
+        if not any(all(node.get(kind, 0) >= worker[kind] for kind in worker) for node in nodes):
+            wanted = " and ".join(
+                f"{amount:g} {kind}s" for kind, amount in worker.items() if amount
+            )
+            return f"a machine with {wanted} for each worker, of which the cluster has none"
+        needed = {"CPU": cpus_needed(settings), "GPU": settings.pool[0] * settings.gpus}
+        there = {kind: sum(node.get(kind, 0) for node in nodes) for kind in needed}
+        return " and ".join(
+            f"{amount:g} {kind}s, of which the cluster has {there[kind]:g}"
+            for kind, amount in needed.items()
+            if there[kind] < amount
+        )
+
+    async def run(
+        self,
+        runner: Any,
+        flow: DatasetPlan,
+        stop: asyncio.Event,
+        watch: Callable[[ClusterProgress], bool],
+    ) -> ClusterProgress:
+        """Run the job to its end and return the last progress, which `watch` is told as it goes.
+
+        It ends early, after what is in flight, when `stop` is set or a worker gives up, whose
+        reason is raised; and at once when `watch` returns False.
+        """
+        earlier = flow.staging.asked()
+        done = runner.run.remote(flow)
+        noted = time.monotonic()
+        calm = IdleWatch()
+        while True:
+            finished = await self._ready(done)
+            progress: ClusterProgress = await self._get(runner.look.remote())
+            self.lacking = "" if progress.asked else self.shortage()
+            wanted = watch(progress)
+            if finished or not wanted:
+                break
+            if stop.is_set() or progress.error:
+                await self._get(runner.stop.remote())
+                if calm.ended(progress):
+                    break
+            if time.monotonic() - noted > NOTE_SECONDS:
+                flow.staging.note_asked(earlier + progress.asked)
+                noted = time.monotonic()
+        flow.staging.note_asked(earlier + progress.asked)
+        if progress.error:
+            raise progress.error
+        if finished:
+            await self._get(done)
+        return progress
+
+    @contextmanager
+    def runner(self) -> Iterator[Any]:
+        """Give the actor that will run a dataset, beside the driver; it ends with the block.
+
+        It starts while the driver goes on.
+        """
+        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+        here = NodeAffinitySchedulingStrategy(
+            self._ray.get_runtime_context().get_node_id(), soft=False
+        )
+        placed = self._ray.remote(Runner).options(
+            num_cpus=0, max_concurrency=THREADS, scheduling_strategy=here
+        )
+        runner = placed.remote()
+        try:
+            yield runner
+        finally:
+            self._ray.kill(runner)
+
+    async def _ready(self, pending: Any) -> bool:
+        ready, _ = await asyncio.to_thread(self._ray.wait, [pending], timeout=LOOK_SECONDS)
+        return bool(ready)
+
+    async def _get(self, pending: Any) -> Any:
+        """Return what a worker returns; its errors become ours."""
+        try:
+            return await asyncio.to_thread(self._ray.get, pending)
+        except self._ray.exceptions.RayError as error:
+            raise _for_people(error) from None
+
+
+def cpus_needed(settings: DistributedConfig) -> float:
+    """Return how many of Ray's CPUs the fewest workers take, with what serves them.
+
+    Ray's CPUs are places, not cores: judging over HTTP mostly waits.
+    """
+    return settings.pool[0] * settings.cpus + HELPERS
+
+
+class IdleWatch:
+    """Notices when nothing happens any more."""
+
+    def __init__(self) -> None:
+        self._last: tuple[int, int] | None = None
+        self._since = time.monotonic()
+
+    def ended(self, progress: ClusterProgress) -> bool:
+        """Return whether all that was in flight is answered and written, or will never be."""
+        now = (progress.asked, progress.judged + progress.failed)
+        if now != self._last:
+            self._last, self._since = now, time.monotonic()
+        quiet = time.monotonic() - self._since
+        return quiet > (LOST_SECONDS if progress.in_flight else CALM_SECONDS)
+
+
+def _for_people(error: BaseException) -> ClusterError:
+    text = str(error)
+    if "No module named 'rocketeval'" in text:
+        return ClusterError(
+            "The cluster's machines do not have rocketeval.",
+            hint="Install the same version on every machine: pip install 'rocketeval[ray]'",
+        )
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return ClusterError(
+        f"Ray ended the work: {lines[-1] if lines else type(error).__name__}",
+        hint="Finished judgments are safe: run the same command again to go on. Ray's own logs are "
+        "in /tmp/ray/session_latest/logs of its machines.",
+    )

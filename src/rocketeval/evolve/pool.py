@@ -1,0 +1,202 @@
+"""Pool files: perspectives as YAML that people read, edit and add to.
+
+perspectives:
+  - text: Does the response say where its figures come from?
+  - text: Does the query ask for figures?
+    kind: query
+
+
+What evolution begins with: packaged perspectives by name, or files of one's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any, Self
+
+import yaml
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+
+from rocketeval.config import Section, parse_options, read_yaml
+from rocketeval.errors import ConfigError
+from rocketeval.evolve.perspective import (
+    LONGEST_TEXT,
+    AnswerFormat,
+    Perspective,
+    PerspectiveKind,
+    PerspectiveOrigin,
+    Pool,
+    check_question,
+    in_formats,
+    one_line,
+)
+from rocketeval.registry import nearest
+from rocketeval.resources import PackagedFiles
+from rocketeval.store.files import write_bytes
+
+MOST_BYTES = 1 << 22
+HINT = "Give `perspectives:` and under it a list of entries, each with a `text`."
+BEGINNING = """\
+# The questions an evaluator asks, in the order they came.
+# To add one, append an entry with its text alone: a yes/no question about "the response" of which
+# yes is the better answer; or, with `kind: query`, one that is answered from the query alone.
+#   - text: Does the response say where its figures come from?
+#   - text: Does the query ask for figures?
+#     kind: query
+"""
+
+
+def _joined(text: object) -> object:
+    return one_line(text) if isinstance(text, str) else text
+
+
+_Text = Annotated[str, BeforeValidator(_joined), AfterValidator(check_question)]
+_Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+
+
+class PoolEntry(Section):
+    """One entry of a pool file."""
+
+    text: _Text
+    """The question."""
+    kind: PerspectiveKind = PerspectiveKind.RESPONSE
+    """response or query: what it is about."""
+    origin: PerspectiveOrigin = PerspectiveOrigin.PERSON
+    """Where it came from."""
+    form: AnswerFormat = AnswerFormat.CHOICE
+    """choice or graded: how it is answered."""
+    types: tuple[str, ...] = ()
+    """Types of instruction it was written for."""
+    parents: tuple[str, ...] = ()
+    """Ids of those it was made from."""
+    round: Annotated[int, Field(ge=0)] = 0
+    """The round that brought it."""
+    importance: _Share | None = None
+    """Its share in the surrogate's decisions."""
+    stability: _Share | None = None
+    """In which share of the folds it was worth keeping."""
+    id: Any = None
+    """For people to look up; its content decides, whatever stands here."""
+
+    @model_validator(mode="after")
+    def _a_query_is_a_choice(self) -> Self:
+        if self.kind is PerspectiveKind.QUERY and self.form is not AnswerFormat.CHOICE:
+            raise ValueError("a question about a query has `form: choice`: leave `form` out.")
+        return self
+
+    def perspective(self) -> Perspective:
+        """Return the entry as a record."""
+        return Perspective(
+            self.text,
+            self.kind,
+            self.origin,
+            self.form,
+            self.parents,
+            self.round,
+            self.types,
+            self.importance,
+            self.stability,
+        )
+
+
+def read_pool(path: Path) -> Pool:
+    """Return the perspectives of a pool file; ConfigError names the entry that is wrong."""
+    if path.is_file() and path.stat().st_size > MOST_BYTES:
+        raise ConfigError(f"{path} is too long for a pool of perspectives.", hint=HINT)
+    raw = read_yaml(path, "pool of perspectives", hint=HINT)
+    if not isinstance(raw, dict) or not isinstance(raw.get("perspectives"), list):
+        raise ConfigError(f"{path} has no list of `perspectives`.", hint=HINT)
+    for key in raw:
+        if key != "perspectives":
+            raise ConfigError(
+                f"{path}: {key!r} does not belong here.", hint=nearest(str(key), ["perspectives"])
+            )
+    listed = [_entry(path, number, entry) for number, entry in enumerate(raw["perspectives"], 1)]
+    pool, repeated = Pool().add(listed)
+    if repeated:
+        _refuse_repeat(path, listed, repeated[0])
+    return pool
+
+
+def write_pool(pool: Pool, path: Path) -> None:
+    """Write a pool for people to read and edit; `read_pool` gives it back."""
+    rows = [_row(each) for each in pool]
+    listed = yaml.dump(
+        {"perspectives": rows},
+        Dumper=_Indented,
+        sort_keys=False,
+        allow_unicode=True,
+        width=10 * LONGEST_TEXT,
+    )
+    write_bytes(path, (BEGINNING + listed).encode())
+
+
+class _Indented(yaml.SafeDumper):
+    """Entries stand two columns in, as people are told to write theirs."""
+
+    def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:
+        super().increase_indent(flow, False)
+
+
+def _entry(path: Path, number: int, raw: Any) -> Perspective:
+    where = f"{path}: perspective {number}"
+    if not isinstance(raw, dict):
+        raise ConfigError(f"{where} must be a mapping with a `text`.", hint=HINT)
+    return parse_options(raw, PoolEntry, where).perspective()
+
+
+def _refuse_repeat(path: Path, listed: Sequence[Perspective], repeat: Perspective) -> None:
+    number = next(place for place, each in enumerate(listed, 1) if each is repeat)
+    first = next(place for place, each in enumerate(listed, 1) if Pool([each]).add([repeat])[1])
+    raise ConfigError(
+        f"{path}: perspective {number} asks the same as perspective {first}: {repeat.text[:60]!r}.",
+        hint="Delete one of the two, or say what is different.",
+    )
+
+
+def _row(perspective: Perspective) -> dict[str, Any]:
+    """Return an entry; what says nothing is left out."""
+    importance = perspective.importance
+    row: dict[str, Any] = {
+        "text": perspective.text,
+        "kind": perspective.kind.value,
+        "origin": perspective.origin.value,
+        "form": perspective.form.value,
+        "types": list(perspective.types),
+        "parents": list(perspective.parents),
+        "round": perspective.round,
+        "importance": None if importance is None else round(importance, 4),
+        "stability": perspective.stability,
+        "id": perspective.id,
+    }
+    return {name: value for name, value in row.items() if value not in ([], None)}
+
+
+_SEEDS = PackagedFiles("rocketeval.evolve", "seeds")
+
+
+def packaged_seeds() -> list[str]:
+    """Return the names of the pools that come with the package.
+
+    >>> packaged_seeds()
+    ['guidelines', 'presets', 'prompts']
+    """
+    return _SEEDS.names()
+
+
+def seed_pool(names_or_paths: Sequence[str], forms: tuple[AnswerFormat, ...]) -> Pool:
+    """Return the named pools as one, their questions about responses in the wanted forms.
+
+    With two forms the second is a twin whose parent is the first. Of what several of them ask, the
+    first stays.
+
+    >>> len(seed_pool(["prompts"], (AnswerFormat.CHOICE, AnswerFormat.GRADED)))
+    10
+    """
+    listed: list[Perspective] = []
+    for name in names_or_paths:
+        unknown = "evolve.seeds: there are no packaged perspectives"
+        listed += _SEEDS.read(name, read_pool, unknown=unknown)
+    pool, _ = Pool().add(in_formats(listed, forms))
+    return pool

@@ -1,0 +1,469 @@
+"""Rounds of evolution: what is judged wrongly brings new perspectives, and the best of all stay.
+
+What every step of an evolution works with: the run, its judge, its optimizer and their bill.
+The failure set: cases judged otherwise than by people, as an optimizer is shown them.
+What a command begins with: the pool that is there, or seeds and guidelines.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rocketeval.budget import Budget, PricedBudget
+from rocketeval.checklists.base import AuthorContext
+from rocketeval.config import EngineConfig, EvolveConfig, RunConfig
+from rocketeval.engines.base import Engine, status_of
+from rocketeval.errors import ConfigError, Stopped
+from rocketeval.evolve.ask import (
+    JudgedCases,
+    MakeEngine,
+    PerspectiveAsker,
+    PrefixedObserver,
+    metered,
+    most_for_optimizer,
+)
+from rocketeval.evolve.cases import Case, CaseTable, error_of_mean
+from rocketeval.evolve.evaluator import credit_of
+from rocketeval.evolve.history import (
+    QUESTIONS,
+    CallLimit,
+    CaseSplit,
+    History,
+    OutOfFoldFigure,
+    Round,
+    SharedPool,
+    Spending,
+    rounds_without_gain,
+)
+from rocketeval.evolve.optimizer import Optimizer, Proposals
+from rocketeval.evolve.perspective import Perspective, PerspectiveOrigin, Pool, formats_of
+from rocketeval.evolve.pool import seed_pool
+from rocketeval.evolve.predictions import Predictions
+from rocketeval.evolve.requests import FailedCase, outcome_in_words
+from rocketeval.evolve.select import weigh_perspectives
+from rocketeval.evolve.validate import out_of_fold
+from rocketeval.observer import Observer
+from rocketeval.prices import usage_facts
+from rocketeval.records import Query, Response, Usage
+from rocketeval.store.run import RunStore
+from rocketeval.text import count_of
+
+GoOn = Callable[[str], None]
+"""Raises what says that the command was stopped, or its money spent; hears what is left."""
+PROPOSING = "propose"
+"""The stage in which the optimizer is asked."""
+
+
+@dataclass(frozen=True)
+class EvolveContext:
+    """Asks judge and optimizer for one command, and writes down what they used."""
+
+    store: RunStore
+    config: RunConfig
+    settings: EvolveConfig
+    observer: Observer
+    stop: asyncio.Event
+    budget: Budget | None
+    go_on: GoOn
+    make_engine: MakeEngine
+    spending: Spending
+
+    async def ask(
+        self, pool: Iterable[Perspective], cases: Sequence[Case], folder: str, name: str
+    ) -> JudgedCases:
+        """Return what the judge says about cases; ends the command if it was stopped.
+
+        What each sheet used is on the bill as soon as its judge is closed, whatever ended it.
+        """
+
+        def make_engine(config: EngineConfig, home: Path | None) -> Engine:
+            return metered(self.make_engine(config, home), partial(self.spending.judge_used, name))
+
+        asker = PerspectiveAsker(
+            self.store,
+            self.config,
+            PrefixedObserver(self.observer, name),
+            self.stop,
+            self.budget,
+            asking=self.settings.asking,
+            folder=folder,
+            make_engine=make_engine,
+        )
+        asked = await asker.ask(pool, cases)
+        left = count_of(asked.unfinished, "prompt is", "prompts are")
+        self.go_on(f"{left} not put to the judge ({name})")
+        return asked
+
+    def open_optimizer(self) -> Optimizer | None:
+        """Return the optimizer of the config; None where it names none."""
+        section = self.settings.optimizer
+        if section is None:
+            return None
+        engine = self.make_engine(section, self.store.engine_home("optimizer"))
+        return Optimizer(self.settings, engine, section.model)
+
+    async def propose(
+        self, optimizer: Optimizer, round: int, mistakes: Sequence[FailedCase], pool: Pool
+    ) -> Proposals:
+        """Return what a round brings; ends the command if it was stopped."""
+        desk = self._desk_for(optimizer, f"round {round}", round, self.settings.rounds)
+        await optimizer.prepare()
+        with self._on_the_bill(optimizer, f"round {round}"):
+            proposals = await optimizer.propose(round, mistakes, pool, desk)
+        return self._whole(proposals, f"round {round}")
+
+    async def decompose(self, optimizer: Optimizer, guidelines: str, pool: Pool) -> Proposals:
+        """Return what annotation guidelines ask beyond the pool."""
+        desk = self._desk_for(optimizer, "guidelines", 1, 1)
+        await optimizer.prepare()
+        with self._on_the_bill(optimizer, "guidelines"):
+            proposals = await optimizer.decompose(guidelines, pool, desk)
+        return self._whole(proposals, "guidelines")
+
+    def _desk_for(self, optimizer: Optimizer, name: str, number: int, total: int) -> AuthorContext:
+        self.observer.part_began(name, number, max(number, total))
+        self.observer.stage_entered(PROPOSING)
+        self.observer.watched(partial(status_of, optimizer))
+        journal = self.store.authored(self.config.cache)
+        run = self.store.manifest()["run_id"]
+        price = self.settings.price
+        return AuthorContext(
+            known=journal.known(),
+            record=partial(journal.append, run=run),
+            # What failed is in the round's record; an observer would call it a checklist.
+            failed=lambda name, reason: None,
+            spent=self.observer.spent,
+            stop=self.stop,
+            purse=PricedBudget(self.budget, price) if self.budget and price else None,
+            run=run,
+        )
+
+    @contextmanager
+    def _on_the_bill(self, optimizer: Optimizer, name: str) -> Iterator[None]:
+        """Write down what the optimizer uses, also when it ends in an error."""
+        before = optimizer.usage
+        try:
+            yield
+        finally:
+            self.spending.optimizer_used(name, optimizer.usage - before)
+
+    def _whole(self, proposals: Proposals, name: str) -> Proposals:
+        """Return the proposals; ends the command if the optimizer was cut short."""
+        if proposals.cut_short is not None:
+            self.go_on(f"the optimizer was not asked all that belongs to {name}")
+            raise Stopped(
+                f"The optimizer was cut short ({proposals.cut_short}).",
+                hint="Run the same command again to go on from here.",
+            )
+        return proposals
+
+
+WORST_SHARE = 0.25
+"""Of labels, the share of the cases that lie farthest off: none is met exactly."""
+
+
+def failed_cases(table: CaseTable, said: Predictions) -> NDArray[np.intp]:
+    """Return the rows judged wrongly, the worst first.
+
+    Of pairs, where another outcome was predicted, what it was surest of first; of labels, those
+    farthest off.
+    """
+    if table.pairs:
+        wrong = np.flatnonzero(said.verdict != table.gold)
+        order = np.argsort(-said.confidence[wrong], kind="stable")
+        return wrong[order]
+    off = np.abs(said.outcome - table.gold)
+    worst = np.argsort(-off, kind="stable")[: int(np.ceil(WORST_SHARE * len(off)))]
+    return worst[off[worst] > 0.0]
+
+
+def show_failures(
+    table: CaseTable,
+    said: Predictions,
+    queries: Mapping[str, Query],
+    responses: Mapping[tuple[str, str], Response],
+) -> list[FailedCase]:
+    """Return the cases judged wrongly with their texts, the worst first."""
+    found = []
+    for row in failed_cases(table, said).tolist():
+        case = table.cases[row]
+        sides = len(case.candidates)
+        found.append(
+            FailedCase(
+                queries[case.query_id],
+                tuple(responses[case.query_id, name] for name in case.candidates),
+                outcome_in_words(float(table.gold[row]), sides),
+                outcome_in_words(float(said.outcome[row]), sides),
+                # Of labels, how far off it was decides what is shown first, not how sure it was.
+                float(said.confidence[row]) if table.pairs else None,
+            )
+        )
+    return found
+
+
+SEEN = "evolve/seen"
+"""Folder of the sheets on the cases that are seen."""
+
+
+@dataclass(frozen=True, eq=False)
+class PoolFit:
+    """How a pool does on the cases that are seen."""
+
+    pool: Pool
+    """With what each perspective is worth."""
+    kept: tuple[str, ...]
+    """Ids of those worth keeping."""
+    asked: JudgedCases
+    said: Predictions
+    """Of each case by an evaluator that did not learn from its query."""
+    measured: OutOfFoldFigure
+
+    @property
+    def table(self) -> CaseTable:
+        """What the judge answered."""
+        return self.asked.table
+
+
+@dataclass(frozen=True, eq=False)
+class EvolvedPool:
+    """What the rounds led to."""
+
+    view: PoolFit
+    """Of the whole pool, as it is now."""
+    rounds: tuple[Round, ...]
+    stopped: str
+    """Why no further round was begun, in words."""
+    joined: int
+    """Perspectives that people added while it ran, and that a round took in."""
+    waiting: int
+    """Those that no round took in any more: they are in the file for the next command."""
+
+
+class Rounds:
+    """Goes on with a run's rounds where the last command ended."""
+
+    def __init__(
+        self,
+        workshop: EvolveContext,
+        split: CaseSplit,
+        history: History,
+        shared: SharedPool,
+        limit: CallLimit,
+        optimizer: Optimizer | None,
+    ) -> None:
+        self._workshop = workshop
+        self._settings = workshop.settings
+        self._split = split
+        self._history = history
+        self._shared = shared
+        self._limit = limit
+        self._optimizer = optimizer
+
+    async def go_on(self, pool: Pool) -> EvolvedPool:
+        """Do the rounds that are left; return how the pool does after the last."""
+        done = self._history.read(self._split.digest)
+        name = f"round {done[-1].round}" if done else "beginning"
+        view = await self._look(pool, name)
+        added = self._shared.write(view.pool, len(done))
+        joined = 0
+        while True:
+            why = self._why_not(done, view, added)
+            if why is not None or self._optimizer is None:
+                return EvolvedPool(view, tuple(done), why or "", joined, len(added))
+            finished = await self._round(self._optimizer, len(done) + 1, view, added)
+            if isinstance(finished, str):
+                return EvolvedPool(view, tuple(done), finished, joined, len(added))
+            view, record = finished
+            joined += len(added)
+            # The pool first: a round that is written down has its perspectives in the file.
+            self._history.announce(record.round, _of_round(view.pool, record.round))
+            added = self._shared.write(view.pool, len(done))
+            self._history.append(record)
+            done.append(record)
+
+    async def _round(
+        self, optimizer: Optimizer, number: int, before: PoolFit, added: Sequence[Perspective]
+    ) -> tuple[PoolFit, Round] | str:
+        """Return the pool after a round and what it did; in words, why it was not finished.
+
+        What people `added` since the pool was last looked at joins it.
+        """
+        started = time.monotonic()
+        mistakes = show_failures(
+            before.table, before.said, self._workshop.store.inputs.queries, self._responses()
+        )
+        proposals = await self._workshop.propose(optimizer, number, mistakes, before.pool)
+        grown, repeated = Pool([*before.pool, *added]).add(proposals.perspectives)
+        news = [each for each in grown if each.round == number]
+        over = self._limit.over(f"round {number}", [*added, *news], grown)
+        if over is not None:
+            return over
+        before_it = self._judge_so_far()
+        after = await self._look(grown, f"round {number}")
+        dropped = Counter(each.why.value for each in proposals.dropped)
+        dropped["repeat"] += len(repeated)
+        return after, Round(
+            round=number,
+            split=self._split.digest,
+            pool=len(grown),
+            people=people_in(grown),
+            mistakes=len(mistakes),
+            proposed=dict(Counter(each.origin.value for each in news)),
+            dropped={why: count for why, count in dropped.items() if count},
+            failed=dict(proposals.failed),
+            analyses=tuple(proposals.analyses.values()),
+            kept=after.kept,
+            before=before.measured,
+            after=after.measured,
+            judge=self._judge_use(before_it),
+            optimizer=usage_facts(proposals.usage, self._settings.price),
+            seconds=round(time.monotonic() - started, 3),
+        )
+
+    async def _look(self, pool: Pool, name: str) -> PoolFit:
+        asked = await self._workshop.ask(pool, self._split.seen, SEEN, name)
+        self._workshop.observer.part_began(name, 1, 1)
+        self._workshop.observer.stage_entered("fit")
+        view = await asyncio.to_thread(fit_pool, pool, asked, self._settings)
+        self._workshop.go_on("what was answered is kept")
+        return view
+
+    def _why_not(
+        self, done: list[Round], view: PoolFit, added: Sequence[Perspective]
+    ) -> str | None:
+        """Return why no round begins; None if one may."""
+        settings = self._settings
+        if self._optimizer is None:
+            return "the config has no `evolve.optimizer`, so nothing new is proposed"
+        if len(done) >= settings.rounds:
+            return f"all {count_of(settings.rounds, 'round is', 'rounds are')} done"
+        idle = rounds_without_gain(done, people_in(view.pool) + len(added))
+        if idle >= settings.patience:
+            return f"{count_of(idle, 'round', 'rounds')} in a row brought no gain"
+        if not len(failed_cases(view.table, view.said)):
+            return "no case is judged wrongly"
+        requests = most_for_optimizer(settings)
+        return self._limit.over(
+            f"round {len(done) + 1}", added, Pool([*view.pool, *added]), requests
+        )
+
+    def _judge_so_far(self) -> tuple[int, Usage]:
+        """Return how many questions the judge has answered in all, and what they used."""
+        spending = self._workshop.spending
+        return spending.questions, spending.total("judge")
+
+    def _judge_use(self, before: tuple[int, Usage]) -> Mapping[str, Any]:
+        """Return what the judge did since then."""
+        questions, used = self._judge_so_far()
+        price = self._workshop.config.judge.price
+        return {QUESTIONS: questions - before[0], **usage_facts(used - before[1], price)}
+
+    def _responses(self) -> dict[tuple[str, str], Response]:
+        """Return the responses to the queries that are seen."""
+        names = list(dict.fromkeys(case.query_id for case in self._split.seen))
+        found = self._workshop.store.inputs.responses_to(names)
+        return {(each.query_id, each.candidate): each for each in found}
+
+
+def fit_pool(pool: Pool, asked: JudgedCases, settings: EvolveConfig) -> PoolFit:
+    """Return how a pool does on cases, from the judge's answers about them.
+
+    Perspectives are selected anew within each fold, so that the figure does not rest on a
+    selection that saw the case.
+    """
+    standings = weigh_perspectives(asked.table, settings)
+    said = out_of_fold(asked.table, settings)
+    return PoolFit(
+        pool.weigh(standings.by_id()),
+        standings.keep(settings.most_about_responses, settings.most_about_queries),
+        asked,
+        said,
+        measure(asked.table, said),
+    )
+
+
+def measure(table: CaseTable, said: Predictions) -> OutOfFoldFigure:
+    """Return the accuracy of pairs, or the rank correlation of labels, with its standard error."""
+    credit = credit_of(said, table.gold)
+    return OutOfFoldFigure(float(credit.mean()), error_of_mean(credit, table.query_ids))
+
+
+def _of_round(pool: Pool, number: int) -> list[str]:
+    return [each.id for each in pool if each.round == number]
+
+
+def people_in(pool: Pool) -> int:
+    """Return how many perspectives of a pool somebody added."""
+    return sum(each.origin is PerspectiveOrigin.PERSON for each in pool)
+
+
+@dataclass(frozen=True)
+class InitialPool:
+    """The pool, and where it came from."""
+
+    pool: Pool
+    from_file: bool
+    """Whether an earlier command left it."""
+    new_people: int
+    """Perspectives that people added and no command has looked at yet."""
+    elsewhere: int
+    """Those of them that name a round which this run has not done."""
+    refused: tuple[str, ...]
+    """What of the guidelines was not taken, in words."""
+
+
+async def make_initial_pool(
+    workshop: EvolveContext,
+    optimizer: Optimizer | None,
+    shared: SharedPool,
+    limit: CallLimit,
+    rounds: int,
+) -> InitialPool:
+    """Return the pool of the run after so many finished rounds; the seeds before the first.
+
+    ConfigError if the limit of calls does not suffice for it, before it is paid for.
+    """
+    settings = workshop.settings
+    if shared.path.exists():
+        found = shared.read(rounds)
+        limit.check_pool(found.pool)
+        return InitialPool(found.pool, True, _new_people(found.pool), found.elsewhere, ())
+    pool = seed_pool(settings.seeds, formats_of(settings.answers))
+    refused: tuple[str, ...] = ()
+    if settings.guidelines is not None and optimizer is not None:
+        text = _guidelines(settings.guidelines)
+        limit.check_pool(pool, settings.attempts)
+        proposals = await workshop.decompose(optimizer, text, pool)
+        pool, _ = pool.add(proposals.perspectives)
+        refused = tuple(f"{each.text} ({each.why.value})" for each in proposals.dropped)
+    limit.check_pool(pool)
+    return InitialPool(pool, False, 0, 0, refused)
+
+
+def _new_people(pool: Pool) -> int:
+    return sum(each.origin is PerspectiveOrigin.PERSON and each.importance is None for each in pool)
+
+
+def _guidelines(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise ConfigError(
+            f"Cannot read the guidelines {path}: {error.strerror}.",
+            hint="Check `evolve.guidelines`: a text file, relative to the config.",
+        ) from None
+    except UnicodeDecodeError:
+        raise ConfigError(
+            f"The guidelines {path} are not text in UTF-8.", hint="Save the file as UTF-8."
+        ) from None

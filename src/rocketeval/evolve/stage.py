@@ -1,0 +1,461 @@
+"""evolve: what is judged wrongly brings perspectives, and an evaluator learns to weigh them.
+
+split -> begin -> rounds (ask, predict, propose, ask, select) -> held-out figures -> evaluator
+
+
+What can be wrong with the settings of an evolution, before anything is paid for.
+The end of an evolution: figures on held-out cases, and an evaluator that learned from all.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rocketeval.budget import Budget
+from rocketeval.config import EvolveConfig, PriceConfig, RunConfig
+from rocketeval.engines.base import create_engine
+from rocketeval.errors import ConfigError
+from rocketeval.evolve.artifact import save_evaluator
+from rocketeval.evolve.ask import JudgedCases, MakeEngine
+from rocketeval.evolve.cases import Case, CaseTable, stacked
+from rocketeval.evolve.describe import describe_evaluator
+from rocketeval.evolve.evaluator import Evaluator, fit_evaluator
+from rocketeval.evolve.history import (
+    CallLimit,
+    CaseSplit,
+    History,
+    Round,
+    SharedPool,
+    Spending,
+    best_round,
+    learned_from,
+    split_cases,
+)
+from rocketeval.evolve.perspective import (
+    Perspective,
+    PerspectiveKind,
+    PerspectiveOrigin,
+    Pool,
+    formats_of,
+)
+from rocketeval.evolve.pool import seed_pool
+from rocketeval.evolve.predictions import THRESHOLDS, confidence_table, threshold_for
+from rocketeval.evolve.result import (
+    EvaluatorCost,
+    EvaluatorVerdict,
+    Evolution,
+    HeldOutFigures,
+    PoolFacts,
+    SplitPart,
+    VerdictConfidence,
+    as_json,
+    count_cost,
+    evaluator_verdict,
+    figures_of,
+    measured_use,
+)
+from rocketeval.evolve.rounds import (
+    EvolveContext,
+    EvolvedPool,
+    GoOn,
+    InitialPool,
+    Rounds,
+    make_initial_pool,
+    people_in,
+)
+from rocketeval.evolve.select import weigh_perspectives
+from rocketeval.evolve.validate import WITH, Validation, cross_validate
+from rocketeval.observer import Observer
+from rocketeval.prices import load_prices
+from rocketeval.store.run import RunStore
+
+
+def evolve_settings(config: RunConfig) -> EvolveConfig:
+    """Return the settings as they are used; ConfigError when they cannot be.
+
+    Labels are of one response each, so that nothing is asked side by side. The optimizer's price
+    comes from the table of prices where the section has none.
+    """
+    settings = config.evolve
+    if config.evaluator is not None:
+        raise ConfigError(
+            "The config names an `evaluator` to judge with; `evolve` makes a new one.",
+            hint="Leave `evaluator` out of the config for this command.",
+        )
+    if config.distributed.cluster is not None:
+        raise ConfigError(
+            "`evolve` asks its judge from this machine, not from a cluster.",
+            hint="Leave `distributed.cluster` out of the config for this command.",
+        )
+    if settings.guidelines is not None and settings.optimizer is None:
+        raise ConfigError(
+            "`evolve.guidelines` are taken apart by an optimizer, and the config has none.",
+            hint="Set `evolve.optimizer`, or write the questions into a file of `evolve.seeds`.",
+        )
+    seed_pool(settings.seeds, formats_of(settings.answers))
+    used: dict[str, Any] = {"price": _price(config)}
+    if settings.gold == "labels":
+        used["asking"] = "each"
+    settings = settings.model_copy(update=used)
+    _check_money(config, settings)
+    return settings
+
+
+def check_evolvable(config: RunConfig, path: Path | None, *, own_engine: bool) -> None:
+    """Raise ConfigError for what cannot work, before anything is written or paid for."""
+    if own_engine:
+        raise ConfigError(
+            "Evolution asks with other labels on every sheet: one given engine cannot do it.",
+            hint="Leave `judge` out of the run, and give `evolve` a `make_engine` if need be.",
+        )
+    evolve_settings(config)
+    if path is not None and (path.is_dir() or path.suffix != ".npz"):
+        raise ConfigError(
+            f"The evaluator cannot be written to {path}: give the name of a file that ends in .npz."
+        )
+
+
+def _price(config: RunConfig) -> PriceConfig | None:
+    section, price = config.evolve.optimizer, config.evolve.price
+    if price is not None or section is None or config.prices is None:
+        return price
+    return load_prices(config.prices).price(section.model)
+
+
+def _check_money(config: RunConfig, settings: EvolveConfig) -> None:
+    """Refuse a limit on money that cannot be kept: what has no price, or another currency."""
+    if config.max_cost is None:
+        return
+    payees = [("judge", config.judge.model, "judge.price", config.judge.price)]
+    if settings.optimizer is not None:
+        payees.append(("optimizer", settings.optimizer.model, "evolve.price", settings.price))
+    for role, model, setting, price in payees:
+        if price is None:
+            raise ConfigError(
+                f"`max_cost` limits the money, and the {role} {model!r} has no price.",
+                hint=f"Set `{setting}`, or give it in the file that `prices` names.",
+            )
+    if len({price.currency for *_, price in payees if price}) > 1:
+        raise ConfigError("`max_cost` cannot add up judge and optimizer: their currencies differ.")
+
+
+HELD_OUT = "evolve/held_out"
+"""Folder of the sheets on the cases that are held out."""
+OVERALL = "Is the response a good answer to the query as a whole?"
+"""The seed that asks for the whole judgment."""
+TARGETS = (0.9, 0.8)
+"""Shares of right verdicts that a threshold is looked for, the first that can be reached."""
+
+
+@dataclass(frozen=True, eq=False)
+class ChosenSettings:
+    """What the seen cases decided."""
+
+    best_round: int
+    kept: tuple[Perspective, ...]
+    overall: Perspective
+    """The single prompt that the evaluator is held against."""
+
+    @property
+    def asked(self) -> tuple[Perspective, ...]:
+        """What the judge is asked about held-out cases."""
+        known = {each.id for each in self.kept}
+        return self.kept if self.overall.id in known else (*self.kept, self.overall)
+
+
+@dataclass(frozen=True, eq=False)
+class FinalEvaluator:
+    """An evaluator and how good it is."""
+
+    chosen: ChosenSettings
+    evaluator: Evaluator
+    figures: HeldOutFigures
+    worth: EvaluatorVerdict
+    confidence: VerdictConfidence | None
+    cost: EvaluatorCost
+    failed: int
+    missing: int
+
+
+async def finish_evolution(
+    workshop: EvolveContext, split: CaseSplit, evolved: EvolvedPool
+) -> FinalEvaluator:
+    """Return the evaluator of the best round's pool, measured on what nobody looked at."""
+    settings = workshop.settings
+    view = evolved.view
+    chosen = await asyncio.to_thread(
+        choose, view.pool, view.table, view.kept, evolved.rounds, settings
+    )
+    asked = await workshop.ask(chosen.asked, split.held_out, HELD_OUT, "held out")
+    workshop.observer.part_began("held out", 1, 1)
+    workshop.observer.stage_entered("fit")
+    return await asyncio.to_thread(_measure, workshop, split, evolved, chosen, asked)
+
+
+def choose(
+    pool: Pool,
+    table: CaseTable,
+    kept: tuple[str, ...],
+    rounds: tuple[Round, ...],
+    settings: EvolveConfig,
+) -> ChosenSettings:
+    """Return what is kept of the best round's pool, and of what people added.
+
+    Questions about queries stay, as many as may be: one costs a question a query, and the queries
+    that are seen are too few to say that it will never help.
+    """
+    best = best_round(rounds)
+    there = Pool(
+        each for each in pool if each.round <= best or each.origin is PerspectiveOrigin.PERSON
+    )
+    if len(there) < len(pool):
+        standings = weigh_perspectives(table.narrow(each.id for each in there), settings)
+        there = there.weigh(standings.by_id())
+        kept = standings.keep(settings.most_about_responses, settings.most_about_queries)
+    chosen = tuple(there[name] for name in kept)
+    routing = [each for each in chosen if each.kind is PerspectiveKind.QUERY]
+    others = [each for each in there.of(PerspectiveKind.QUERY) if each not in routing]
+    chosen += tuple(others[: settings.most_about_queries - len(routing)])
+    return ChosenSettings(best, chosen, _overall(there, chosen))
+
+
+def _overall(pool: Pool, kept: tuple[Perspective, ...]) -> Perspective:
+    """Return the perspective that asks for the whole; the most important one if there is none."""
+    for each in pool.of(PerspectiveKind.RESPONSE):
+        if each.text == OVERALL:
+            return each
+    about_responses = [each for each in kept if each.kind is PerspectiveKind.RESPONSE]
+    return max(about_responses, key=lambda each: each.importance or 0.0)
+
+
+def _measure(
+    workshop: EvolveContext,
+    split: CaseSplit,
+    evolved: EvolvedPool,
+    chosen: ChosenSettings,
+    asked: JudgedCases,
+) -> FinalEvaluator:
+    settings, config = workshop.settings, workshop.config
+    seen, held_out = evolved.view.asked, asked
+    kept = [each.id for each in chosen.kept]
+    validation = cross_validate(
+        held_out.table,
+        settings,
+        learn_also=seen.table.narrow(each.id for each in chosen.asked),
+        overall=chosen.overall.id,
+        kept=kept,
+    )
+    whole = stacked(held_out.table.narrow(kept), seen.table.narrow(kept))
+    evaluator = fit_evaluator(whole, settings)
+    figures = figures_of(validation, chosen.overall.text)
+    worth = evaluator_verdict(figures)
+    confidence = _confidence(validation, held_out.table)
+    used = measured_use(workshop.store, HELD_OUT, held_out.sheets)
+    cost = count_cost(
+        evaluator.asked, chosen.overall, split.cases, settings.asking, used, config.judge.price
+    )
+    notes = {
+        **_notes(workshop, split, evolved, evaluator, whole),
+        "figures": {**as_json(figures), "worth": worth.words},
+        "confidence": as_json(confidence.rows) if confidence else [],
+        "threshold": confidence.threshold if confidence else None,
+        "cost": as_json(cost),
+    }
+    judges = {**seen.judges, **held_out.judges}
+    counts = evaluator.provenance["counts"]
+    return FinalEvaluator(
+        chosen,
+        evaluator.documented(judges, notes),
+        figures,
+        worth,
+        confidence,
+        cost,
+        sum(facts["failed"] for one in (seen, held_out) for facts in one.sheets.values()),
+        counts["missing answers"] + counts["missing traits"],
+    )
+
+
+def _confidence(validation: Validation, table: CaseTable) -> VerdictConfidence | None:
+    said = validation.arms[WITH].predictions
+    if said is None or said.probabilities is None:
+        return None
+    gold, query_ids = validation.gold, validation.query_ids
+    for target in TARGETS:
+        threshold = threshold_for(target, said, gold, query_ids)
+        if threshold is not None:
+            rows = confidence_table(said, gold, query_ids, sorted({*THRESHOLDS, threshold}))
+            unsure = np.argsort(said.confidence, kind="stable").tolist()
+            names = tuple(
+                table.cases[validation.rows[place]].name
+                for place in unsure
+                if said.confidence[place] < threshold
+            )
+            return VerdictConfidence(rows, target, threshold, names)
+    return VerdictConfidence(confidence_table(said, gold, query_ids), None, None, ())
+
+
+def _notes(
+    workshop: EvolveContext,
+    split: CaseSplit,
+    evolved: EvolvedPool,
+    evaluator: Evaluator,
+    whole: CaseTable,
+) -> dict[str, Any]:
+    """What the evaluator was made from, beside what it notes itself."""
+    expert = evaluator.predict_table(whole).expert
+    used = {each.id for each in (*evaluator.about_responses, *evaluator.about_queries)}
+    return {
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "benchmark": str(workshop.config.benchmark.path.name),
+        "cases": len(whole),
+        "learned_from": learned_from(workshop.store.inputs.queries, split.cases),
+        "rounds": [as_json(_brief(done)) for done in evolved.rounds],
+        "cases by expert": np.bincount(expert, minlength=len(evaluator.experts)).tolist(),
+        "ancestors": [_named(each) for each in _ancestors(evolved.view.pool, used)],
+    }
+
+
+def _brief(done: Round) -> Mapping[str, Any]:
+    """A round without what only its own record needs."""
+    names = ("round", "pool", "mistakes", "proposed", "dropped", "before", "after")
+    return {name: getattr(done, name) for name in names}
+
+
+def _ancestors(pool: Pool, used: set[str]) -> list[Perspective]:
+    """Those that perspectives in use were made from, and those that they were made from."""
+    by_id = {each.id: each for each in pool}
+    found: dict[str, Perspective] = {}
+    left = [parent for name in used if name in by_id for parent in by_id[name].parents]
+    while left:
+        name = left.pop()
+        if name in by_id and name not in used and name not in found:
+            found[name] = by_id[name]
+            left += by_id[name].parents
+    return [each for each in pool if each.id in found]
+
+
+def _named(each: Perspective) -> dict[str, Any]:
+    return {
+        "id": each.id,
+        "text": each.text,
+        "kind": each.kind.value,
+        "origin": each.origin.value,
+        "form": each.form.value,
+        "parents": list(each.parents),
+        "round": each.round,
+        "types": list(each.types),
+    }
+
+
+RESULT = "evolve/evolution"
+
+
+async def evolve_run(
+    store: RunStore,
+    config: RunConfig,
+    observer: Observer,
+    stop: asyncio.Event,
+    budget: Budget | None,
+    *,
+    go_on: GoOn,
+    path: Path | None = None,
+    make_engine: MakeEngine = create_engine,
+) -> Evolution:
+    """Go on with the evolution of a loaded run; write its evaluator, and return how good it is.
+
+    `go_on` raises where the command was stopped or its money is spent. What was paid for is kept:
+    the next command goes on from there.
+    """
+    settings = evolve_settings(config)
+    split = split_cases(store.inputs, settings)
+    history = History(store.evolve_folder / "rounds.jsonl")
+    finished_rounds = len(history.read(split.digest))
+    spending = Spending(store.evolve_folder / "spent.jsonl")
+    shared = SharedPool(store.pool_path, settings.answers, history)
+    limit = CallLimit(settings, split, spending)
+    workshop = EvolveContext(
+        store, config, settings, observer, stop, budget, go_on, make_engine, spending
+    )
+    optimizer = workshop.open_optimizer()
+    try:
+        beginning = await make_initial_pool(workshop, optimizer, shared, limit, finished_rounds)
+        rounds = Rounds(workshop, split, history, shared, limit, optimizer)
+        evolved = await rounds.go_on(beginning.pool)
+    finally:
+        if optimizer is not None:
+            await optimizer.aclose()
+    finished = await finish_evolution(workshop, split, evolved)
+    path = path or store.evaluator_path
+    save_evaluator(finished.evaluator, path)
+    found = _evolution(workshop, split, beginning, evolved, finished, path)
+    store.save_json(RESULT, as_json(found))
+    return found
+
+
+def _evolution(
+    workshop: EvolveContext,
+    split: CaseSplit,
+    beginning: InitialPool,
+    evolved: EvolvedPool,
+    finished: FinalEvaluator,
+    path: Path,
+) -> Evolution:
+    settings, config, pool = workshop.settings, workshop.config, evolved.view.pool
+    evaluator = finished.evaluator
+    rounds = evolved.rounds
+    return Evolution(
+        created=evaluator.provenance["created"],
+        benchmark=str(config.benchmark.path),
+        gold=settings.gold,
+        asking=settings.asking,
+        judge=config.judge.model,
+        optimizer=settings.optimizer.model if settings.optimizer else None,
+        seen=_part(split.seen),
+        held_out=_part(split.held_out),
+        pool=PoolFacts(
+            len(pool),
+            people_in(pool),
+            beginning.new_people + evolved.joined,
+            _people_before_figures(workshop.store, people_in(pool)),
+            evolved.waiting,
+            beginning.elsewhere,
+            dict(Counter(each.origin.value for each in pool)),
+            len(evaluator.about_responses) + len(evaluator.about_queries),
+            beginning.refused,
+        ),
+        beginning=rounds[0].before if rounds else evolved.view.measured,
+        rounds=rounds,
+        best_round=finished.chosen.best_round,
+        stopped=evolved.stopped,
+        figures=finished.figures,
+        worth=finished.worth,
+        evaluator=describe_evaluator(evaluator),
+        confidence=finished.confidence,
+        cost=finished.cost,
+        spent=workshop.spending.facts(config.judge.price, settings.price),
+        failed=finished.failed,
+        missing=finished.missing,
+        path=path,
+        pool_path=workshop.store.pool_path,
+    )
+
+
+def _people_before_figures(store: RunStore, people: int) -> int:
+    """Return how many perspectives people had added at the end of the first command."""
+    earlier = store.json_if_made(RESULT)
+    if earlier is None:
+        return people
+    pool = earlier["pool"]
+    return int(pool.get("people_before_figures", pool["people"]))
+
+
+def _part(cases: Sequence[Case]) -> SplitPart:
+    return SplitPart(len(cases), len({case.query_id for case in cases}))

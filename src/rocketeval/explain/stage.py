@@ -1,0 +1,195 @@
+"""explain: where each candidate loses against its neighbours, and what each item adds."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import asdict, dataclass, replace
+
+import numpy as np
+
+from rocketeval.config import RunConfig
+from rocketeval.errors import ConfigError
+from rocketeval.explain.candidate import (
+    NEIGHBOURS,
+    CandidateExplanation,
+    GradedRun,
+    explain_candidates,
+)
+from rocketeval.explain.groups import GroupScore, score_groups
+from rocketeval.explain.items import ItemFigure, item_figures, why_dead
+from rocketeval.ranking.stage import read_ranking
+from rocketeval.scoring.read_answers import scored_answers
+from rocketeval.store.run import RunStore
+from rocketeval.text import did_you_mean
+
+MOST = 5
+"""Losses, and as many strengths, that are kept of each candidate."""
+MOST_KEPT = 10_000
+"""Losses that are kept in all: of more candidates than fit, fewer each."""
+MOST_DEAD = 200
+"""Dead items that are listed; all are counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeadItem:
+    """An item that tells no two responses apart."""
+
+    query_id: str
+    item: int
+    """Its number in the checklist, from 1."""
+    text: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Why every candidate stands where it stands."""
+
+    candidates: tuple[CandidateExplanation, ...]
+    """In the order of the ranking."""
+    neighbours: int
+    """How many neighbours each was compared with, at most."""
+    most: int
+    """Losses and strengths kept of each."""
+    queries: int
+    queries_with_learned_weights: int
+    items: int
+    dead: dict[str, int]
+    """How many items tell nobody apart, by why."""
+    dead_items: tuple[DeadItem, ...]
+    """The first of them."""
+    groups: tuple[GroupScore, ...] = ()
+    """What candidates got in each group of items, where checklists have groups."""
+    groups_left_out: int = 0
+    """Groups that are not summed up, because there are too many."""
+
+
+@dataclass(frozen=True, slots=True)
+class QueryExplanation:
+    """What each item of a query's checklist adds to its scores."""
+
+    query_id: str
+    text: str
+    category: str | None
+    responses: int
+    """Responses with a score."""
+    items: tuple[ItemFigure, ...]
+
+
+def explain_run(store: RunStore, config: RunConfig) -> Explanation:
+    """Write explain.json and return what is in it; a report of something else is removed."""
+    graded = read_graded(store, config)
+    most = max(1, min(MOST, MOST_KEPT // max(1, len(graded.ranked))))
+    dead = _dead_items(graded)
+    groups, left_out = score_groups(
+        graded.answers,
+        graded.checklists,
+        graded.ranked,
+        bootstrap=config.ranking.bootstrap,
+        seed=config.ranking.seed,
+    )
+    found = Explanation(
+        candidates=tuple(_explain(graded, graded.ranked, most, config)),
+        neighbours=NEIGHBOURS,
+        most=most,
+        queries=len(graded.queries),
+        queries_with_learned_weights=len(graded.weights),
+        items=sum(len(checklist.items) for checklist in graded.checklists.values()),
+        dead=dict(Counter(item.why for item in dead)),
+        dead_items=tuple(dead[:MOST_DEAD]),
+        groups=groups,
+        groups_left_out=left_out,
+    )
+    before = store.json_if_made("explain")
+    store.save_json("explain", asdict(found))
+    if store.json_if_made("explain") != before:
+        store.drop_from("report")
+    return found
+
+
+def explain_candidate(
+    store: RunStore, config: RunConfig, candidate: str, most: int
+) -> CandidateExplanation:
+    """Explain one candidate in more depth than explain.json keeps."""
+    graded = read_graded(store, config)
+    if candidate not in graded.ranked:
+        raise ConfigError(
+            f"No candidate {candidate!r} is ranked in {store.path}.",
+            hint=did_you_mean(candidate, graded.ranked),
+        )
+    (found,) = _explain(graded, [candidate], most, config)
+    return found
+
+
+def explain_query(store: RunStore, config: RunConfig, query_id: str) -> QueryExplanation:
+    """Explain what the items of one query's checklist add to its scores."""
+    graded = read_graded(store, config)
+    query = graded.queries.get(query_id)
+    if query is None:
+        raise ConfigError(
+            f"There is no query {query_id!r} in {store.path}.",
+            hint=did_you_mean(query_id, list(graded.queries)),
+        )
+    if query_id not in graded.checklists:
+        raise ConfigError(
+            f"Query {query_id!r} has no checklist, so there is nothing to explain.",
+            hint="See the failures of the checklist stage in manifest.json.",
+        )
+    rows = [row for row, own in enumerate(graded.answers.query_ids) if own == query_id]
+    scores = graded.scores[rows]
+    checklist = graded.checklists[query_id]
+    texts = checklist.items
+    p_yes = np.full((len(rows), len(texts)), np.nan)
+    for block in graded.answers.take(rows).blocks():
+        p_yes[:, : block.p_yes.shape[1]] = block.p_yes
+    items = item_figures(texts, p_yes, scores, graded.weights.get(query_id))
+    groups = checklist.groups or (None,) * len(items)
+    return QueryExplanation(
+        query_id,
+        query.text,
+        query.category,
+        int(np.isfinite(scores).sum()),
+        tuple(replace(item, group=group) for item, group in zip(items, groups, strict=True)),
+    )
+
+
+def read_graded(store: RunStore, config: RunConfig) -> GradedRun:
+    """Return the run's answers, scores and ranking; StageMissing before ranking."""
+    ranked = [row.candidate for row in read_ranking(store).rows]
+    answers, keys = scored_answers(store)
+    scores = store.scores(["score"])["score"]
+    return GradedRun(
+        answers=answers,
+        scores=scores.to_numpy(zero_copy_only=False).astype(np.float64),
+        judgments=keys,
+        ranked=ranked,
+        queries=store.inputs.queries,
+        checklists=store.inputs.checklists(),
+        weights=item_weights(store),
+        scale=config.scorer.scale,
+    )
+
+
+def item_weights(store: RunStore) -> dict[str, list[float]]:
+    """Return the weights that a learned scorer gave each query's items; empty without one."""
+    return store.json_if_made("item_weights") or {}
+
+
+def _explain(
+    graded: GradedRun, candidates: list[str], most: int, config: RunConfig
+) -> list[CandidateExplanation]:
+    ranking = config.ranking
+    return explain_candidates(
+        graded, candidates, most=most, bootstrap=ranking.bootstrap, seed=ranking.seed
+    )
+
+
+def _dead_items(graded: GradedRun) -> list[DeadItem]:
+    dead = []
+    for block in graded.answers.blocks():
+        for place, answers in enumerate(block.p_yes.T):
+            why = why_dead(answers[~np.isnan(answers)])
+            if why is not None:
+                text = graded.checklists[block.query_id].items[place]
+                dead.append(DeadItem(block.query_id, place + 1, text, why))
+    return dead

@@ -1,0 +1,238 @@
+"""export: what a run found, in another format, outside the run's own folder."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import orjson
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from rocketeval.config import RunConfig
+from rocketeval.csv_text import BOM, csv_text
+from rocketeval.errors import ExportError
+from rocketeval.explain.groups import find_groups, group_columns
+from rocketeval.exports.display import (
+    TextTable,
+    beyond_ascii,
+    latex,
+    markdown,
+    show_audit,
+    show_ranking,
+    show_wins,
+)
+from rocketeval.exports.folder import Exported, export_folder, refuse_to_overwrite
+from rocketeval.exports.formats import ExportRequest
+from rocketeval.exports.official import match_rows, unmade_pairs
+from rocketeval.exports.tables import (
+    GROUP_SCORES,
+    JUDGMENTS,
+    SCORES,
+    ExportNames,
+    answer_rows,
+    audit_table,
+    group_score_rows,
+    groups_table,
+    score_rows,
+    show_groups,
+    wins_matrix,
+    wins_pairs,
+)
+from rocketeval.ranking.rank import Ranking, WinMatrix
+from rocketeval.ranking.stage import read_ranking
+from rocketeval.ranking.summary import ranking_table
+from rocketeval.scoring.read_answers import scored_answers
+from rocketeval.scoring.stage import read_grid
+from rocketeval.store.files import replacing
+from rocketeval.store.run import RunStore
+from rocketeval.text import count_of
+
+ROWS_AT_ONCE = 100_000
+"""Rows that are made into text, or into a row group, at a time."""
+
+
+def export_run(
+    store: RunStore, config: RunConfig, request: ExportRequest, path: Path, *, force: bool = False
+) -> Exported:
+    """Write what is asked for to `path`, which is replaced only by `force`."""
+    refuse_to_overwrite(store, request, path, force=force)
+    if request.form.is_folder:
+        return export_folder(store, config, request, path)
+    with replacing(path) as temporary, temporary.open("wb") as stream:
+        done = export_stream(store, request, stream)
+    return replace(done, path=path)
+
+
+def export_stream(store: RunStore, request: ExportRequest, stream: BinaryIO) -> Exported:
+    """Write a format that is one file to an open stream."""
+    if request.form.name == "matches":
+        return _write_matches(store, stream)
+    if request.form.name in _PAGES:
+        return _write_page(store, request, stream)
+    return _write_table(store, request, stream)
+
+
+def _write_matches(store: RunStore, stream: BinaryIO) -> Exported:
+    grid, margin = read_grid(store), read_ranking(store).tie_margin
+    turns = {
+        query.id: 1 + sum(turn.role == "user" for turn in query.history)
+        for query in store.inputs.queries.values()
+    }
+    rows = 0
+    ties = 0
+    for row in match_rows(grid, margin, store.judge().model, turns):
+        stream.write(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE))
+        rows += 1
+        ties += row["winner"] == "tie"
+    left_out = {"pairs of candidates on a query where one has no score": unmade_pairs(grid)}
+    all_made = count_of(rows, "match", "matches")
+    note = f"Ties: {ties:,} of {all_made}. Scores closer than {margin:g} tie."
+    return Exported(rows, left_out, (note,))
+
+
+_PAGES = {"markdown": markdown, "latex": latex}
+
+
+def _write_page(store: RunStore, request: ExportRequest, stream: BinaryIO) -> Exported:
+    table = _display(store, request.what)
+    text = _PAGES[request.form.name](table)
+    stream.write(text.encode())
+    notes = ("Compile with XeLaTeX or LuaLaTeX: a name has signs beyond ASCII.",)
+    beyond = request.form.name == "latex" and beyond_ascii(text)
+    return Exported(len(table.rows), notes=notes if beyond else ())
+
+
+def _display(store: RunStore, what: str) -> TextTable:
+    judge = store.judge().model
+    if what == "audit":
+        return show_audit(store.load_json("audit", "audit"), judge)
+    if what == "groups":
+        return show_groups(*_groups(store), judge)
+    ranking = read_ranking(store)
+    return show_wins(ranking, judge) if what == "wins" else show_ranking(ranking, judge)
+
+
+def _write_table(store: RunStore, request: ExportRequest, stream: BinaryIO) -> Exported:
+    tables = _Tables(store, request)
+    rows = 0
+
+    def sliced() -> Iterator[pa.Table]:
+        nonlocal rows
+        for table in tables.parts:
+            rows += table.num_rows
+            for start in range(0, table.num_rows, ROWS_AT_ONCE):
+                yield table.slice(start, ROWS_AT_ONCE)
+
+    if request.form.name == "csv":
+        stream.write((BOM if request.bom else "").encode())
+        for piece in csv_text(tables.schema.names, sliced(), raw=request.raw):
+            stream.write(piece.encode())
+    elif request.form.name == "jsonl":
+        _write_lines(sliced(), stream)
+    else:
+        with pq.ParquetWriter(stream, tables.schema, compression="zstd") as writer:
+            for table in sliced():
+                writer.write_table(table)
+    return Exported(rows, tables.left_out, tables.notes)
+
+
+def _write_lines(tables: Iterable[pa.Table], stream: BinaryIO) -> None:
+    for table in tables:
+        names = table.column_names
+        for row in zip(*(column.to_pylist() for column in table.columns), strict=True):
+            line = dict(zip(names, row, strict=True))
+            stream.write(orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE))
+
+
+class _Tables:
+    """One of a run's tables, part by part, and what is not in it."""
+
+    def __init__(self, store: RunStore, request: ExportRequest) -> None:
+        self.left_out: dict[str, int] = {}
+        self.notes: tuple[str, ...] = ()
+        self.schema: pa.Schema
+        self.parts: Iterable[pa.Table]
+        if request.what in ("scores", "judgments"):
+            self._read_rows(store, request.what)
+            return
+        if request.what == "group_scores":
+            self._read_groups(store)
+            return
+        table = self._whole(store, request)
+        self.schema, self.parts = table.schema, (table,)
+
+    def _whole(self, store: RunStore, request: ExportRequest) -> pa.Table:
+        if request.what == "audit":
+            return audit_table(store.load_json("audit", "audit"))
+        if request.what == "groups":
+            found, self.left_out["groups that are too many to sum up"] = _groups(store)
+            return groups_table(found)
+        ranking = read_ranking(store)
+        self.left_out["candidates without a score"] = len(ranking.unranked)
+        if request.what == "ranking":
+            return ranking_table(ranking)
+        wins = _wins(ranking)
+        return wins_matrix(wins) if request.form.name == "csv" else wins_pairs(wins)
+
+    def _read_groups(self, store: RunStore) -> None:
+        inputs = store.inputs
+        checklists = inputs.checklists()
+        groups = find_groups(checklists)
+        if not groups:
+            raise _no_groups()
+        names = ExportNames(store.judge().model, inputs.queries, checklists)
+        cells = store.scores(["query_id", "candidate"])
+        answers, _ = scored_answers(store)
+        self.schema = GROUP_SCORES
+        self.parts = (
+            group_score_rows(
+                (column.group.name, column.group.dimension, column.group.whole),
+                cells,
+                (column.scores, column.items, column.answered),
+                names,
+            )
+            for column in group_columns(answers, checklists, groups)
+        )
+
+    def _read_rows(self, store: RunStore, what: str) -> None:
+        inputs = store.inputs
+        names = ExportNames(store.judge().model, inputs.queries, inputs.checklists())
+        if what == "scores":
+            scores = store.scores()
+            unscored = scores["score"].null_count
+            if unscored:
+                self.notes = (f"Responses without a score, which is left empty: {unscored:,}.",)
+            self.schema, self.parts = SCORES, score_rows(scores, names)
+            return
+        cells = store.scores(["query_id", "candidate", "judgment", "items"])
+        unjudged = sum(items == 0 for items in cells["items"].to_pylist())
+        self.left_out["responses that were not judged"] = unjudged
+        self.schema, self.parts = JUDGMENTS, answer_rows(cells, store.judgments(), names)
+
+
+def _groups(store: RunStore) -> tuple[list[dict[str, Any]], int]:
+    """Return what explain.json says of groups, and how many groups it leaves out."""
+    explain = store.load_json("explain", "explain")
+    if not explain.get("groups"):
+        raise _no_groups()
+    return explain["groups"], explain["groups_left_out"]
+
+
+def _no_groups() -> ExportError:
+    return ExportError(
+        "The run's checklists have no groups.",
+        hint="Dimension checklists have, and edited ones can: see docs/dimensions.md. "
+        "`rocketeval explain` sums them up in a run from before there were groups.",
+    )
+
+
+def _wins(ranking: Ranking) -> WinMatrix:
+    if ranking.wins is None:
+        raise ExportError(
+            f"The run keeps no win matrix: {len(ranking.rows)} candidates are too many.",
+            hint="Export --to matches, and count.",
+        )
+    return ranking.wins

@@ -1,0 +1,325 @@
+"""plan: what a run would do and cost, before it is started.
+
+How many tokens a run's prompts have, with and without reuse of what they share.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from array import array
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from rocketeval.benchmarks.base import open_benchmark
+from rocketeval.benchmarks.load import load
+from rocketeval.config import RunConfig
+from rocketeval.engines.base import Engine
+from rocketeval.errors import ConfigError, StageMissing
+from rocketeval.grading.ask import Ask, Method
+from rocketeval.grading.loop import calls, fingerprint
+from rocketeval.grading.methods import create_method
+from rocketeval.grading.prefix import trie_tokens
+from rocketeval.grading.work import (
+    JudgingMaterial,
+    PlannedChecklists,
+    PlannedWork,
+    foresee_checklists,
+    identity,
+)
+from rocketeval.prices import currency, money
+from rocketeval.records import GradingTask, Usage
+from rocketeval.store.run import RunStore
+
+BYTES_PER_TOKEN = 4
+"""Of English text, roughly: what is taken where the judge's tokenizer cannot be asked."""
+PER_CALL = 256
+"""Prompts tokenised at a time."""
+
+Known = Literal["exact", "sampled", "estimated"]
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedRequests:
+    """What will be asked."""
+
+    items: int
+    requests: int
+    prompt_tokens: int
+    computed_tokens: int
+    """The least that has to be computed when every shared beginning is computed once."""
+    known: Known
+    """By the judge's tokenizer for all prompts, for whole queries among them, or from bytes."""
+    counted: int
+    """Prompts that were looked at token by token."""
+    sample: tuple[GradingTask, ...]
+    """The tasks they belong to, in the order of a run."""
+
+
+async def count_tokens(
+    work: PlannedWork, engine: Engine | None, most_prompts: int | None, *, alone: bool = False
+) -> PlannedRequests:
+    """Return how much will be asked, from at most about `most_prompts` prompts.
+
+    `alone`: each item is a request of its own.
+    """
+    sizes = work.items()
+    chosen = choose_evenly(sizes, most_prompts)
+    places = {query_id: place for place, query_id in enumerate(work.queries)}
+    requests = written = 0
+    sample: list[GradingTask] = []
+    prompts: list[str] = []
+    for task, asked in work.tasks():
+        requests += calls(engine, len(asked), alone=alone) if engine else len(asked)
+        written += sum(map(_bytes, asked))
+        if task.query_id in chosen:
+            sample.append(task)
+            prompts += asked
+    tokens = await _tokenise(engine, prompts)
+    bound = trie_tokens(map(str.encode, prompts) if tokens is None else tokens)
+    share = written / max(1, sum(map(_bytes, prompts)))
+    unit = BYTES_PER_TOKEN if tokens is None else 1
+    known: Known = "exact" if len(prompts) == sizes.total() else "sampled"
+    return PlannedRequests(
+        items=sizes.total(),
+        requests=requests,
+        prompt_tokens=round(bound.tokens * share / unit),
+        # What all prompts begin with is computed once, however many there are.
+        computed_tokens=round((bound.common + (bound.computed - bound.common) * share) / unit),
+        known="estimated" if tokens is None else known,
+        counted=len(prompts),
+        sample=tuple(sorted(sample, key=lambda task: places[task.query_id])),
+    )
+
+
+def choose_evenly(sizes: Mapping[str, int], most: int | None) -> set[str]:
+    """Return queries, evenly spaced, that have about `most` prompts together; all if they fit.
+
+    >>> sorted(choose_evenly({"a": 10, "b": 10, "c": 10, "d": 10}, 20))
+    ['b', 'd']
+    """
+    names, total = list(sizes), sum(sizes.values())
+    if most is None or total <= most:
+        return set(names)
+    count = max(1, len(names) * most // total)
+    return {names[(2 * place + 1) * len(names) // (2 * count)] for place in range(count)}
+
+
+async def _tokenise(engine: Engine | None, prompts: Sequence[str]) -> Iterable[array[int]] | None:
+    """Return the tokens of each prompt, four bytes each; None where the engine cannot tell."""
+    if engine is None:
+        return None
+    tokens: list[array[int]] = []
+    for start in range(0, len(prompts), PER_CALL):
+        told = await engine.tokenise(prompts[start : start + PER_CALL])
+        if told is None:
+            return None
+        tokens += (array("I", prompt) for prompt in told)
+    return tokens
+
+
+def _bytes(text: str) -> int:
+    return len(text.encode())
+
+
+MOST_PROMPTS = 4000
+"""Prompts that are tokenised; of a larger run, whole queries, evenly spaced, with about so many."""
+MOST_PROBED = 16
+"""Responses that a probe asks, at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The size of a run before it starts."""
+
+    made_for: str
+    """Hash of every judgment the run needs: of its judge, queries, responses and checklists."""
+    judge: str
+    judge_digest: str | None
+    """The judge's fingerprint; None when it was not contacted and is not known from before."""
+    in_flight: int | None
+    """Responses in flight at once; None when the judge was not contacted."""
+    queries: int
+    candidates: int
+    responses: int
+    checklists_to_write: int
+    without_checklist: int
+    """Queries that no author will give a checklist."""
+    responses_waiting: int
+    """Responses whose checklist is not written yet: what they will cost is not known."""
+    tasks: int
+    """Judgments the run needs; responses with the same text share one."""
+    finished: int
+    """Of these, in the run already."""
+    from_cache: int
+    """Of these, paid for by another run."""
+    to_judge: int
+    """Of these, left."""
+    items: int
+    """Items to ask; each makes the judge write one token, unless the method lets it write."""
+    requests: int
+    """Calls the engine will make for them."""
+    prompt_tokens: int
+    computed_tokens: int
+    """The least that any engine has to compute of them, with a perfect prefix cache."""
+    tokens_known: Known
+    prompts_counted: int
+    """Prompts that were looked at token by token."""
+    cost: float | None
+    """Of judging without any reuse; None without a price."""
+    cost_with_reuse: float | None
+    """Of judging with a perfect prefix cache; None without a price for cached tokens."""
+    author_cost: float | None
+    """The most that writing the checklists can cost; None without a price."""
+    currency: str
+    price: dict[str, Any] | None
+    """What the judge's tokens cost when the plan was made; None without a price."""
+    author_price: dict[str, Any] | None
+    items_per_second: float | None
+    rate_from: str | None
+    """Who says how fast the judge is."""
+    seconds: float | None
+    """Of judging; None when it is not known how fast the judge is."""
+
+
+async def make_plan(
+    store: RunStore,
+    config: RunConfig,
+    engine: Engine | None,
+    *,
+    most_prompts: int | None = MOST_PROMPTS,
+    rate: float | None = None,
+    probe: bool = False,
+) -> Plan:
+    """Return the size of the run that `config` describes.
+
+    Without an `engine` nothing is contacted and tokens are estimated. `rate` is a known speed in
+    items a second; `probe` lets the judge answer a few real items to measure it.
+    """
+    loaded = load(open_benchmark(config.benchmark), config.benchmark)
+    checklists = await foresee_checklists(store, config, loaded.queries)
+    return await plan_grading(
+        store,
+        config,
+        engine,
+        loaded,
+        checklists,
+        create_method(config),
+        most_prompts=most_prompts,
+        rate=rate,
+        probe=probe,
+    )
+
+
+async def plan_grading(
+    store: RunStore,
+    config: RunConfig,
+    engine: Engine | None,
+    material: JudgingMaterial,
+    checklists: PlannedChecklists,
+    method: Method,
+    *,
+    also: Sequence[RunStore] = (),
+    most_prompts: int | None = MOST_PROMPTS,
+    rate: float | None = None,
+    probe: bool = False,
+) -> Plan:
+    """Return the same of a run that asks these checklists about this material by this method.
+
+    Answers to the same items in the runs `also` named will be taken over.
+    """
+    judge = await _judge([store, *also], method, engine)
+    work = PlannedWork(store, config, material, checklists, judge or b"", method, also=also)
+    asking = await count_tokens(work, engine, most_prompts, alone=method.alone)
+    in_flight = (config.judge.concurrency or engine.in_flight) if engine else None
+    rate_from: str | None = "as told by --rate"
+    if probe and engine:
+        ask = method.asking(engine)
+        rate, rate_from = await _probe(engine, ask, asking.sample[:MOST_PROBED], in_flight or 1)
+    elif rate is None:
+        rate, rate_from = _earlier(store, config, judge, in_flight)
+    price, author_price = config.judge.price, config.author.price
+    reused = asking.prompt_tokens - asking.computed_tokens
+    written = asking.requests * method.most_written if method.most_written > 1 else asking.items
+    plain = Usage(prompt_tokens=asking.prompt_tokens, completion_tokens=written)
+    reusing = plain + Usage(cached_tokens=reused)
+    return Plan(
+        made_for=identity(work.wanted),
+        judge=config.judge.model,
+        judge_digest=judge.hex() if judge else None,
+        in_flight=in_flight,
+        queries=len(work.queries),
+        candidates=len(work.candidates),
+        responses=work.responses.total(),
+        checklists_to_write=len(checklists.unwritten),
+        without_checklist=len(work.queries) - len(checklists.made) - len(checklists.unwritten),
+        responses_waiting=sum(work.responses[query_id] for query_id in checklists.unwritten),
+        tasks=len(work.wanted),
+        finished=work.finished,
+        from_cache=work.from_cache,
+        to_judge=len(work.left),
+        items=asking.items,
+        requests=asking.requests,
+        prompt_tokens=asking.prompt_tokens,
+        computed_tokens=asking.computed_tokens,
+        tokens_known=asking.known,
+        prompts_counted=asking.counted,
+        cost=money(plain, price) if price else None,
+        cost_with_reuse=money(reusing, price) if price and price.cached is not None else None,
+        author_cost=money(checklists.most, author_price) if author_price else None,
+        currency=currency(config),
+        price=price.model_dump() if price else None,
+        author_price=author_price.model_dump() if author_price else None,
+        items_per_second=rate,
+        rate_from=rate_from,
+        seconds=asking.items / rate if rate else None,
+    )
+
+
+async def _judge(stores: Sequence[RunStore], method: Method, engine: Engine | None) -> bytes | None:
+    """Return the judge's digest: as it is now or, when it is not asked, as the first run knows it.
+
+    The plan is for the first; it is claimed by nobody else.
+    """
+    if engine is not None:
+        judge = fingerprint(await engine.identify(), method)
+        stores[0].check_judge(judge)
+        return judge.digest
+    for store in stores:
+        try:
+            return store.judge().digest
+        except StageMissing:
+            continue
+    return None
+
+
+async def _probe(
+    engine: Engine, ask: Ask, tasks: Sequence[GradingTask], in_flight: int
+) -> tuple[float | None, str]:
+    """Return how many items a second are answered, with as many responses at once as in a run."""
+    if engine.durable:
+        raise ConfigError(
+            "This engine answers when it has time, so that there is no speed to measure.",
+            hint="Leave --probe out.",
+        )
+    chosen = tasks[: max(1, in_flight)]
+    started = time.monotonic()
+    graded = await asyncio.gather(*(ask(task, {}) for task in chosen))
+    seconds = time.monotonic() - started
+    failures = [told.failure for told in graded if told.failure]
+    items = sum(len(told.answers) for told in graded)
+    if failures or not items:
+        return None, f"the probe failed: {failures[0]}" if failures else "nothing is left to ask"
+    return items / seconds, f"{items} real items were asked to measure it"
+
+
+def _earlier(
+    store: RunStore, config: RunConfig, judge: bytes | None, in_flight: int | None
+) -> tuple[float | None, str | None]:
+    """Return the speed of this judge in earlier judgments, with as many in flight as now."""
+    pace = store.pace(judge, config.cache) if judge and in_flight else None
+    if pace is None or not pace.seconds or in_flight is None:
+        return None, None
+    rate = in_flight * pace.items / pace.seconds
+    return rate, f"from {pace.judgments:,} earlier judgments"

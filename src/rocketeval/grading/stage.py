@@ -1,0 +1,124 @@
+"""grade: the judge answers every item that no earlier run has paid for.
+
+Who judges a run: asked of the engine, unless its answers are there and nothing else changed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from rocketeval.budget import Budget, PricedBudget
+from rocketeval.config import RunConfig
+from rocketeval.engines.base import Engine, status_of
+from rocketeval.grading.ask import Method
+from rocketeval.grading.loop import GradingBudget, HashedPrompt, fingerprint, grade
+from rocketeval.grading.methods import create_method
+from rocketeval.grading.work import open_grading, stop_without_judge
+from rocketeval.hashing import content_hash
+from rocketeval.observer import EngineStatus, Observer
+from rocketeval.records import JudgeFingerprint
+from rocketeval.store.run import RunStore
+
+NOT_ASKED_WITH = {"price", "template"}
+"""Settings of a judge that change no answer; the method's hash covers the template."""
+
+
+def judge_request(config: RunConfig, method: HashedPrompt) -> str:
+    """Return a hash of all that the config says about the judge and how it is asked."""
+    settings = config.judge.model_dump(mode="json", exclude=NOT_ASKED_WITH)
+    return content_hash(settings, method.hash).hex()
+
+
+def remembered_judge(
+    store: RunStore, config: RunConfig, method: HashedPrompt
+) -> JudgeFingerprint | None:
+    """Return the judge of a run that was graded with these very settings; None if it was not.
+
+    Whoever answers under that address now may be somebody else: ask before anything is asked.
+    """
+    grade = store.manifest().get("stages", {}).get("grade", {})
+    return store.judge() if grade.get("asked_as") == judge_request(config, method) else None
+
+
+async def judge_of(
+    store: RunStore, config: RunConfig, method: HashedPrompt, engine: Engine
+) -> JudgeFingerprint:
+    """Return who judges the run; its engine is asked only if the run does not remember."""
+    remembered = remembered_judge(store, config, method)
+    return remembered or fingerprint(await engine.identify(), method)
+
+
+async def grade_responses(
+    store: RunStore,
+    config: RunConfig,
+    engine: Engine,
+    observer: Observer,
+    stop: asyncio.Event,
+    budget: Budget | None = None,
+    *,
+    method: Method | None = None,
+    also: Sequence[RunStore] = (),
+    own_engine: bool = False,
+) -> dict[str, Any]:
+    """Append the missing judgments to the ledger; return counts and cost of this grading.
+
+    `method` is how the judge is asked, where it is not one that the config names. Answers to the
+    same items in the runs `also` named are taken over. A run that lacks nothing needs no judge:
+    the engine is not contacted, unless it is one that the config does not describe (`own_engine`).
+    """
+    method = method or create_method(config)
+    observer.watched(partial(_first_contact, engine, config))
+    remembered = None if own_engine else remembered_judge(store, config, method)
+    judge = remembered or fingerprint(await engine.identify(), method)
+    with open_grading(store, config, method, judge, observer, also=also) as work:
+        if remembered is not None and work.left:
+            store.check_judge(fingerprint(await engine.identify(), method))
+        limit = await _limit(budget, engine, config, method) if work.left else None
+        started = time.monotonic()
+        grading = await grade(
+            work.tasks(),
+            engine,
+            work.ledger.append,
+            ask=method.asking(engine),
+            concurrency=config.judge.concurrency or engine.in_flight,
+            known=work.known(),
+            observer=observer,
+            stop=stop,
+            proven=bool(work.ledger.finished),
+            budget=limit,
+        )
+        seconds = time.monotonic() - started
+        work.keep_failures(grading.failures)
+    stop_without_judge(grading, len(work.ledger.finished))
+    facts = work.facts(
+        judged=grading.judged,
+        failed=len(grading.failures),
+        spent=grading.spent,
+        seconds=seconds,
+    )
+    return {**facts, "asked_as": None if own_engine else judge_request(config, method)}
+
+
+def _first_contact(engine: Engine, config: RunConfig) -> EngineStatus:
+    """Return whom everything waits for before the first task."""
+    at = f" at {config.judge.base_url}" if config.judge.base_url else ""
+    return replace(status_of(engine), waiting=f"waiting for the judge {config.judge.model}{at}")
+
+
+async def _limit(
+    budget: Budget | None, engine: Engine, config: RunConfig, method: Method
+) -> GradingBudget | None:
+    """Return what keeps grading within the money; None when there is no limit."""
+    if budget is None or config.judge.price is None:
+        return None
+    purse = PricedBudget(budget, config.judge.price)
+    limit = GradingBudget(
+        purse, engine, config.judge.extra_body, method.most_written, alone=method.alone
+    )
+    await limit.learn()
+    return limit

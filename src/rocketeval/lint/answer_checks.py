@@ -1,0 +1,401 @@
+"""What the judge's answers show of each item: whether it tells responses apart, and rightly.
+
+What the ranking would be without an item, or without all that are flagged.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rocketeval.arrays import Floats
+from rocketeval.explain.items import NO_TO_ALL, REDUNDANT, YES_TO_ALL, item_verdicts, why_dead
+from rocketeval.lint.findings import ItemFinding, make_finding
+from rocketeval.records import Checklist
+from rocketeval.scoring.answers import AnswerTable, QueryBlock
+from rocketeval.stats.correlation import paired_correlations, surely_negative
+
+UNSURE = 0.1
+"""Mean distance of `p_yes` from a half below which the judge is unsure of an item."""
+LOW_MASS = 0.5
+"""An answer is weak when yes and no together have less probability than this,"""
+WIDE = 0.2
+"""or its proven bounds are wider than this, or it is missing."""
+MANY_WEAK = 0.25
+"""Share of weak answers from which the judge is unsure of an item."""
+MOST_MISSING = 0.5
+"""Share of missing answers from which an item counts as unanswered."""
+
+
+@dataclass(frozen=True, eq=False)
+class JudgedAnswers:
+    """The answers of a run, with how sure each is; all in the layout of `table.p_yes`."""
+
+    table: AnswerTable
+    mass: Floats
+    """Probability of yes and no together; NaN where it is not known."""
+    width: Floats
+    """Between the proven bounds; NaN where there are none."""
+
+
+@dataclass(frozen=True, slots=True)
+class ItemBehavior:
+    """The figures of one item over all responses to its query."""
+
+    query_id: str
+    item: int
+    """Its number in the checklist, from 1."""
+    responses: int
+    answered: int
+    mean: float | None
+    """Mean `p_yes`."""
+    spread: float | None
+    """Standard deviation of `p_yes`."""
+    sureness: float | None
+    """Mean distance of `p_yes` from a half: 0.5 is sure, 0 is a coin."""
+    weak: float
+    """Share of answers that are missing, of low mass, or between wide bounds."""
+    discrimination: float | None
+    """Correlation with the mean of the other items; None on few responses."""
+    with_labels: float | None
+    """Correlation with labels; None without enough labelled responses."""
+    labelled: int
+    """Responses with a label and an answer."""
+
+
+def item_behaviors(
+    answers: JudgedAnswers, checklists: Mapping[str, Checklist], labels: Floats
+) -> Iterator[tuple[ItemBehavior, list[ItemFinding]]]:
+    """Yield the figures of every item, and what is wrong with it.
+
+    `labels` has one per response, NaN without one.
+    """
+    table = answers.table
+    items = sum(len(checklist.items) for checklist in checklists.values())
+    for block in table.blocks():
+        checklist = checklists.get(block.query_id)
+        # A query that nobody was judged on has answers to no item.
+        if checklist is None or not block.p_yes.shape[1]:
+            continue
+        mass, width = (_laid_out(table, block, side) for side in (answers.mass, answers.width))
+        yield from _of_block(block, mass, width, labels[block.rows], checklist, items)
+
+
+def _of_block(
+    block: QueryBlock,
+    mass: Floats,
+    width: Floats,
+    labels: Floats,
+    checklist: Checklist,
+    all_items: int,
+) -> Iterator[tuple[ItemBehavior, list[ItemFinding]]]:
+    judged = ~np.isnan(block.p_yes).all(axis=1)
+    p_yes, mass, width, labels = (each[judged] for each in (block.p_yes, mass, width, labels))
+    known = ~np.isnan(p_yes)
+    rest, (means, spreads) = _mean_of_other_items(p_yes), _moments(p_yes)
+    discrimination, compared = paired_correlations(p_yes, rest)
+    gold = np.broadcast_to(labels[:, None], p_yes.shape)
+    with_labels, labelled = paired_correlations(p_yes, gold)
+    distance, _ = _moments(np.abs(p_yes - 0.5))
+    weak = (~known | (mass < LOW_MASS) | (width > WIDE)).sum(axis=0) / max(1, len(p_yes))
+    verdicts = item_verdicts(p_yes, _row_means(p_yes), None)
+    for place in range(min(p_yes.shape[1], len(checklist.items))):
+        own = ItemBehavior(
+            query_id=block.query_id,
+            item=place + 1,
+            responses=len(p_yes),
+            answered=int(known[:, place].sum()),
+            mean=_number(means[place]),
+            spread=_number(spreads[place]),
+            sureness=_number(distance[place]),
+            weak=float(weak[place]),
+            discrimination=_number(discrimination[place]),
+            with_labels=_number(with_labels[place]),
+            labelled=int(labelled[place]),
+        )
+        dead = why_dead(p_yes[known[:, place], place])
+        again = verdicts[place].why if verdicts[place].verdict == REDUNDANT else None
+        reasons = _reasons(own, dead, again, int(compared[place]), all_items)
+        text = checklist.items[place]
+        yield (
+            own,
+            [make_finding(block.query_id, place + 1, text, kind, why) for kind, why in reasons],
+        )
+
+
+def _reasons(
+    own: ItemBehavior, dead: str | None, again: str | None, compared: int, items: int
+) -> Iterator[tuple[str, str]]:
+    missing = 1.0 - own.answered / max(1, own.responses)
+    if own.responses and missing > MOST_MISSING:
+        yield (
+            "unanswered",
+            f"The judge answered it for {own.answered} of {own.responses} responses; ask it more "
+            "plainly, or use another judge.",
+        )
+        return
+    if dead is not None:
+        yield _dead(dead, own)
+        return
+    if again is not None:
+        yield "redundant", f"It {again}, and counts twice; drop it, or ask what is different."
+    if own.responses >= 2 and own.sureness is not None and own.sureness < UNSURE:
+        yield (
+            "unsure",
+            f"The judge's answers lie {own.sureness:.2f} from a half on average: it guesses. Ask "
+            "for something it can see in the response.",
+        )
+    elif own.weak >= MANY_WEAK:
+        yield (
+            "unsure",
+            f"{own.weak:.0%} of the answers are missing, hardly yes or no at all, or between wide "
+            "bounds; ask it more plainly.",
+        )
+    if own.discrimination is not None and surely_negative(own.discrimination, compared, items):
+        yield (
+            "backwards",
+            f"Responses that get yes here get no elsewhere (correlation with the other items "
+            f"{own.discrimination:.2f}); see whether yes is the better answer.",
+        )
+    if own.with_labels is not None and surely_negative(own.with_labels, own.labelled, items):
+        yield (
+            "against_labels",
+            f"Responses that get yes here have lower labels (correlation {own.with_labels:.2f} "
+            f"over {own.labelled}); see whether yes is the better answer.",
+        )
+
+
+def _dead(dead: str, own: ItemBehavior) -> tuple[str, str]:
+    every = f"all {own.answered} responses"
+    if dead == YES_TO_ALL:
+        return "always_yes", f"The judge says yes to {every}; ask for more, or drop it."
+    if dead == NO_TO_ALL:
+        return "never_yes", f"The judge says no to {every}; ask for less, or drop it."
+    return (
+        "same_for_all",
+        f"The judge gives {every} the same answer (about {own.mean:.2f}); ask for something in "
+        "which responses differ, or drop it.",
+    )
+
+
+def _laid_out(table: AnswerTable, block: QueryBlock, side: Floats) -> Floats:
+    """Return a column in the shape of the block's matrix; NaN where there is no answer."""
+    start, stop = block.start, block.start + len(block.candidates)
+    lengths = np.diff(table.offsets[start : stop + 1])
+    shape = block.p_yes.shape
+    flat = side[table.offsets[start] : table.offsets[stop]]
+    if bool((lengths == shape[1]).all()):
+        return flat.reshape(shape)
+    laid_out = np.full(shape, np.nan)
+    laid_out[np.arange(shape[1]) < lengths[:, None]] = flat
+    return laid_out
+
+
+def _mean_of_other_items(p_yes: Floats) -> Floats:
+    known = ~np.isnan(p_yes)
+    filled = np.where(known, p_yes, 0.0)
+    others = known.sum(axis=1, keepdims=True) - known
+    totals = filled.sum(axis=1, keepdims=True) - filled
+    none = np.full(p_yes.shape, np.nan)
+    means: Floats = np.divide(totals, others, out=none, where=others > 0)
+    return means
+
+
+def _row_means(p_yes: Floats) -> Floats:
+    known = ~np.isnan(p_yes)
+    means: Floats = np.where(known, p_yes, 0.0).sum(axis=1) / np.maximum(known.sum(axis=1), 1)
+    return means
+
+
+def _moments(values: Floats) -> tuple[Floats, Floats]:
+    """Return each column's mean and standard deviation without gaps; NaN for an empty one."""
+    known = ~np.isnan(values)
+    count = known.sum(axis=0)
+    least = np.maximum(count, 1)
+    mean = np.where(known, values, 0.0).sum(axis=0) / least
+    square = np.where(known, (values - mean) ** 2, 0.0).sum(axis=0) / least
+    return np.where(count > 0, mean, np.nan), np.where(count > 0, np.sqrt(square), np.nan)
+
+
+def _number(value: float) -> float | None:
+    return None if math.isnan(value) else float(value)
+
+
+Ints = NDArray[np.intp]
+Item = tuple[str, int]
+"""Query id and number of the item, from 1."""
+
+_ROUNDING = 10
+"""Decimals of mean scores: what differs by less is a tie."""
+
+
+@dataclass(frozen=True, slots=True)
+class ItemInfluence:
+    """What leaving one item out does."""
+
+    query_id: str
+    item: int
+    shift: float
+    """By how much the gap between two candidates' mean scores changes at most, on the scale."""
+    places: int
+    """By how many places a candidate moves at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class RankingWithout:
+    """The ranking by mean scores without some items, beside the one with all."""
+
+    dropped: int
+    kept_after_all: int
+    """Items that were to be dropped, but are all that their query has."""
+    candidates: int
+    swapped_pairs: int
+    """Pairs of candidates that stand in another order."""
+    pairs: int
+    tau: float | None
+    """Kendall's tau of the two orders; None below two candidates."""
+    largest_move: int
+    """Most places that a candidate moves."""
+    moved: str | None
+    """The candidate that moves most; None when nobody moves."""
+
+
+@dataclass(frozen=True, eq=False)
+class MeanScores:
+    """Each response's mean answer, gathered by candidate."""
+
+    names: tuple[str, ...]
+    columns: Ints
+    """Of each response, its candidate."""
+    totals: Floats
+    counts: Floats
+    """Responses with an answer, by candidate."""
+
+    @classmethod
+    def of(cls, table: AnswerTable) -> MeanScores:
+        """Return the means of all answers there are; a response without any has none."""
+        names, columns = np.unique(np.asarray(table.candidates, dtype=object), return_inverse=True)
+        means = response_means(table)
+        known = ~np.isnan(means)
+        size = len(names)
+        return cls(
+            tuple(names.tolist()),
+            columns.astype(np.intp),
+            np.bincount(columns, np.where(known, means, 0.0), size).astype(np.float64),
+            np.bincount(columns, known, size).astype(np.float64),
+        )
+
+    @property
+    def means(self) -> Floats:
+        """Each candidate's mean; NaN without any."""
+        none = np.full(len(self.names), np.nan)
+        means: Floats = np.divide(self.totals, self.counts, out=none, where=self.counts > 0)
+        return means
+
+
+def response_means(table: AnswerTable) -> Floats:
+    """Return the mean answer of each response; NaN without any."""
+    known = ~np.isnan(table.p_yes)
+    rows = np.repeat(np.arange(len(table)), table.items)
+    totals = np.bincount(rows, np.where(known, table.p_yes, 0.0), len(table))
+    counts = np.bincount(rows, known, len(table))
+    none = np.full(len(table), np.nan)
+    means: Floats = np.divide(totals, counts, out=none, where=counts > 0)
+    return means
+
+
+def item_influences(table: AnswerTable, scale: tuple[float, float]) -> Iterator[ItemInfluence]:
+    """Yield what leaving out each item alone does; nothing of a query's only item."""
+    scores = MeanScores.of(table)
+    before = scores.means
+    places = _places(before)
+    least = np.maximum(scores.counts, 1.0)
+    for block in table.blocks():
+        items = block.p_yes.shape[1]
+        if items < 2:
+            continue
+        change = _change_without_each(block.p_yes)
+        columns = scores.columns[block.rows]
+        moves = np.zeros((items, len(scores.names)))
+        moves[:, columns] = (change / least[columns, None]).T
+        after = _places(before + moves)
+        shifts = (scale[1] - scale[0]) * np.ptp(moves, axis=1)
+        moved = np.abs(after - places).max(axis=1)
+        for place in range(items):
+            yield ItemInfluence(block.query_id, place + 1, float(shifts[place]), int(moved[place]))
+
+
+def drop_items(table: AnswerTable, dropped: Collection[Item]) -> tuple[AnswerTable, int]:
+    """Return the answers without some items, and how many items stay as their query's last.
+
+    >>> table = AnswerTable(["q"], ["c"], np.array([1.0, 0.5]), np.array([0, 2]))
+    >>> drop_items(table, {("q", 2)})[0].p_yes.tolist(), drop_items(table, {("q", 1), ("q", 2)})[1]
+    ([1.0, nan], 2)
+    """
+    by_query: dict[str, list[int]] = {}
+    for query_id, item in dropped:
+        by_query.setdefault(query_id, []).append(item - 1)
+    p_yes = table.p_yes.copy()
+    kept = 0
+    for block in table.blocks():
+        own = np.array(by_query.get(block.query_id, ()), dtype=np.intp)
+        if not own.size:
+            continue
+        if own.size >= block.p_yes.shape[1]:
+            kept += own.size
+            continue
+        starts, lengths = table.offsets[block.rows], table.items[block.rows]
+        there = own < lengths[:, None]
+        p_yes[(starts[:, None] + own)[there]] = np.nan
+    return AnswerTable(table.query_ids, table.candidates, p_yes, table.offsets), kept
+
+
+def ranking_without(table: AnswerTable, dropped: Collection[Item]) -> RankingWithout:
+    """Return how the ranking by mean scores moves when items are dropped."""
+    fewer, kept = drop_items(table, dropped)
+    names = MeanScores.of(table).names
+    before, after = (np.round(MeanScores.of(each).means, _ROUNDING) for each in (table, fewer))
+    both = ~(np.isnan(before) | np.isnan(after))
+    before, after = before[both], after[both]
+    ranked = [name for name, there in zip(names, both.tolist(), strict=True) if there]
+    first, second = (np.sign(side[:, None] - side[None, :]) for side in (before, after))
+    pairs = len(ranked) * (len(ranked) - 1) // 2
+    swapped = int((first * second < 0).sum()) // 2
+    moves = np.abs(_places(before) - _places(after))
+    largest = int(moves.max(initial=0))
+    return RankingWithout(
+        dropped=len(dropped) - kept,
+        kept_after_all=kept,
+        candidates=len(ranked),
+        swapped_pairs=swapped,
+        pairs=pairs,
+        tau=float((first * second).sum() / 2 / pairs) if pairs else None,
+        largest_move=largest,
+        moved=ranked[int(moves.argmax())] if largest else None,
+    )
+
+
+def _change_without_each(p_yes: Floats) -> Floats:
+    """Return by how much each response's mean changes without each item; 0 where it has none."""
+    known = ~np.isnan(p_yes)
+    filled = np.where(known, p_yes, 0.0)
+    count = known.sum(axis=1, keepdims=True)
+    total = filled.sum(axis=1, keepdims=True)
+    mean = total / np.maximum(count, 1)
+    left = count - known
+    without = np.divide(
+        total - filled, left, out=np.broadcast_to(mean, p_yes.shape).copy(), where=left > 0
+    )
+    return np.where(known, without - mean, 0.0)
+
+
+def _places(means: Floats) -> NDArray[np.intp]:
+    """Return each candidate's place in the last axis, best first; ties keep their order."""
+    order = np.argsort(
+        -np.round(np.nan_to_num(means, nan=-np.inf), _ROUNDING), axis=-1, kind="stable"
+    )
+    return np.argsort(order, axis=-1, kind="stable")

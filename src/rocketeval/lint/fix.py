@@ -1,0 +1,267 @@
+"""lint --fix: the author proposes other items for those that lint flags; the run stays as it is.
+
+Write proposed checklists for `author.kind: file`, with what items were before as comments.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from textwrap import indent
+from typing import Any
+
+from rocketeval.budget import Budget, PricedBudget
+from rocketeval.checklists.base import is_shared
+from rocketeval.checklists.export import check_export_path, csv_checklists, dump_yaml, is_for_all
+from rocketeval.config import EngineConfig, RunConfig
+from rocketeval.engines.base import create_engine
+from rocketeval.errors import ConfigError
+from rocketeval.grading.methods import kind_of
+from rocketeval.lint.lint import Lint, narrow
+from rocketeval.lint.rewrite import (
+    OFFERED,
+    STAGE,
+    Fixes,
+    FixOutcome,
+    ItemChange,
+    Rewriter,
+    RewriteRequest,
+    RewriteResults,
+    changes_of,
+    count_unoffered,
+    gather_requests,
+    rewrite_all,
+    with_rewrites,
+)
+from rocketeval.lint.stage import LintedRun, look_at_run
+from rocketeval.observer import Observer
+from rocketeval.prices import usage_facts
+from rocketeval.records import Checklist, Query
+from rocketeval.store.files import write_bytes
+from rocketeval.store.run import RunStore
+
+PROPOSAL_HEAD = """\
+# Checklists that `rocketeval lint --fix` proposes, all of the run: look at them, change what is not
+# good. What an item was before stands above it. To grade with this file, set in the config:
+#   author: {kind: file, options: {file: THIS FILE}}
+# Only items that are new are asked again, where items are asked alone (`method.kind: checklist`).
+"""
+STEP = "  "
+
+
+def write_proposal(
+    path: Path, fixes: Fixes, before: Mapping[str, Checklist], queries: Mapping[str, Query]
+) -> None:
+    """Write all checklists of a proposal; one that all queries share is written once."""
+    proposed = {checklist.query_id: checklist for checklist in fixes.checklists}
+    if is_for_all(before, queries):
+        first = next(iter(before))
+        proposed, before = {"": proposed[first]}, {"": before[first]}
+    if path.suffix == ".csv":
+        text = csv_checklists(proposed, queries)
+    else:
+        text = "".join(_yaml(before, queries, fixes.changes))
+    write_bytes(path, text.encode())
+
+
+def _yaml(
+    before: Mapping[str, Checklist], queries: Mapping[str, Query], changes: Sequence[ItemChange]
+) -> Iterator[str]:
+    """Yield the file in pieces. Comments cannot be dumped: each item is, with one above it."""
+    by_query: dict[str, dict[int, ItemChange]] = {}
+    for change in changes:
+        by_query.setdefault(change.query_id, {})[change.item] = change
+    # All changes of a shared checklist are under its first query.
+    shared = next(iter(by_query.values()), {})
+    yield PROPOSAL_HEAD
+    if "" in before:
+        yield "for_all:\n"
+        yield indent("".join(_entry(before[""], None, shared)), STEP)
+        return
+    yield "queries:\n"
+    one_for_all = is_shared(before.values())
+    for query_id, checklist in before.items():
+        own = shared if one_for_all else by_query.get(query_id, {})
+        yield indent(_key(query_id), STEP)
+        yield indent("".join(_entry(checklist, queries.get(query_id), own)), 2 * STEP)
+
+
+def _entry(
+    checklist: Checklist, query: Query | None, changes: Mapping[int, ItemChange]
+) -> Iterator[str]:
+    if query is not None:
+        yield dump_yaml({"query": query.text})
+    if checklist.about is not None:
+        yield dump_yaml({"about": checklist.about})
+    numbers = range(1, len(checklist.items) + 1)
+    if checklist.groups is None:
+        yield "items:\n"
+        yield from (_item(checklist.items[number - 1], changes.get(number)) for number in numbers)
+        return
+    yield "groups:\n"
+    for group in dict.fromkeys(checklist.groups):
+        own = [number for number in numbers if checklist.groups[number - 1] == group]
+        lines = [_item(checklist.items[number - 1], changes.get(number)) for number in own]
+        if all(_is_dropped(changes.get(number)) for number in own):
+            # A group without items would be refused.
+            yield from (indent(line, STEP) for line in lines)
+            continue
+        yield indent(_key(group), STEP)
+        yield from (indent(line, 2 * STEP) for line in lines)
+
+
+def _item(old: str, change: ItemChange | None) -> str:
+    if change is None or change.outcome is FixOutcome.LEFT:
+        told = f"# left as it was ({', '.join(change.kinds)})\n" if change else ""
+        return told + dump_yaml([old])
+    if change.outcome is FixOutcome.DROPPED:
+        return f"# dropped ({', '.join(change.kinds)}): {_comment(old)}\n"
+    return f"# was ({', '.join(change.kinds)}): {_comment(old)}\n{dump_yaml([change.new])}"
+
+
+def _is_dropped(change: ItemChange | None) -> bool:
+    return change is not None and change.outcome is FixOutcome.DROPPED
+
+
+def _comment(text: str) -> str:
+    """Return a text as one line that cannot end the comment it stands in.
+
+    >>> _comment("two\\nlines\\x1b")
+    'two lines\ufffd'
+    """
+    line = " ".join(text.split())
+    return "".join(mark if mark.isprintable() else "\ufffd" for mark in line)
+
+
+def _key(name: str) -> str:
+    """Return the line, or lines, of a key whose value stands below it, one step further in."""
+    return dump_yaml({name: None}).removesuffix(" null\n") + "\n"
+
+
+NOT_ASKED = "the author was not asked"
+
+
+async def propose_fixes(
+    store: RunStore,
+    config: RunConfig,
+    author: EngineConfig,
+    observer: Observer,
+    stop: asyncio.Event,
+    budget: Budget | None = None,
+    *,
+    path: Path | None = None,
+    kinds: Collection[str] = (),
+    query_id: str | None = None,
+) -> Fixes:
+    """Return what the author proposes for flagged items, and write it to `path` if there is one.
+
+    `config` is the config as it was given, with its own author, and `author` the LLM that
+    `check_fixable` returned for it. When it is stopped, or the money is spent, what was answered is
+    kept for the next time, and no file is written.
+    """
+    started = time.monotonic()
+    observer.stage_entered(STAGE)
+    run = look_at_run(store, config)
+    requests = _requests(run, kinds, query_id)
+    engine = create_engine(author, store.engine_home("author"))
+    journal, price = store.authored(config.cache), config.author.price
+    paying = store.manifest()["run_id"]
+    rewriter = Rewriter(config.author, author, engine, journal, run.candidates, paying)
+    purse = PricedBudget(budget, price) if budget and price else None
+    try:
+        done = await rewrite_all(requests, rewriter, engine, observer, stop, purse)
+    finally:
+        await engine.aclose()
+    observer.stage_ended(STAGE, {"seconds": round(time.monotonic() - started, 3)})
+    fixes = _fixes(run, requests, done, usage_facts(done.usage, price), author.model)
+    if not kinds:
+        chosen = narrow(run.lint, query_id, ())
+        fixes = replace(fixes, not_offered=count_unoffered(chosen.findings, OFFERED))
+    if path is None or fixes.unasked or not (fixes.rewritten or fixes.dropped):
+        return fixes
+    write_proposal(path, fixes, run.checklists, run.queries)
+    return replace(fixes, path=path)
+
+
+def check_fixable(
+    store: RunStore,
+    config: RunConfig,
+    path: Path | None = None,
+    *,
+    force: bool = False,
+    config_file: Path | None = None,
+) -> EngineConfig:
+    """Return the author LLM, after a look at all that can be wrong before anything is paid for."""
+    if path is not None:
+        check_export_path(path, force=force, config=config, config_file=config_file)
+    if kind_of(config.method.kind).items is not None:
+        raise ConfigError(
+            f"The method {config.method.kind!r} asks items of its own, not those of a checklist.",
+            hint="Only items of checklists can be rewritten; see method.kind in the config.",
+        )
+    section = config.author.engine
+    if section is None:
+        raise ConfigError(
+            "To rewrite items, an author LLM is needed; the config has no `author.engine`.",
+            hint="Set author.engine.model (and base_url, api_key_env if not the OpenAI API). It "
+            "may stand beside any author.kind, also imported or file.",
+        )
+    if config.max_cost is not None and config.author.price is None:
+        raise ConfigError(
+            f"`max_cost` limits the money, and the author {section.model!r} has no price.",
+            hint="Set `author.price`, or give it in the file that `prices` names.",
+        )
+    store.inputs.checklists()
+    return section
+
+
+def _requests(run: LintedRun, kinds: Collection[str], query_id: str | None) -> list[RewriteRequest]:
+    shared = is_shared(run.checklists.values())
+    if shared and query_id is not None:
+        raise ConfigError(
+            f"All {len(run.checklists):,} queries share one checklist: it cannot be rewritten for "
+            f"{query_id!r} alone.",
+            hint="Leave --query out.",
+        )
+    chosen: Lint = narrow(run.lint, query_id, tuple(kinds) or OFFERED)
+    return gather_requests(chosen.findings, run.checklists, run.queries, shared=shared)
+
+
+def _fixes(
+    run: LintedRun,
+    requests: list[RewriteRequest],
+    done: RewriteResults,
+    usage: Mapping[str, Any],
+    author: str,
+) -> Fixes:
+    changes: list[ItemChange] = []
+    proposed: dict[str, Checklist] = dict(run.checklists)
+    for request in requests:
+        settled = done.settled.get(request.name)
+        changes += changes_of(request, settled, done.failures.get(request.name, NOT_ASKED))
+        for query_id in request.query_ids:
+            new = settled.new if settled else {}
+            proposed[query_id] = with_rewrites(run.checklists[query_id], new)
+    count = {outcome: sum(each.outcome is outcome for each in changes) for outcome in FixOutcome}
+    return Fixes(
+        source=run.lint.source,
+        author=author,
+        asked=len(requests),
+        changes=tuple(changes),
+        rewritten=count[FixOutcome.REWRITTEN],
+        dropped=count[FixOutcome.DROPPED],
+        left=count[FixOutcome.LEFT],
+        failures=_in_order(done.failures, requests),
+        not_offered={},
+        unasked=len(requests) - len(done.settled) - len(done.failures),
+        reused=done.reused,
+        usage=usage,
+        checklists=tuple(proposed.values()),
+    )
+
+
+def _in_order(failures: Mapping[str, str], requests: list[RewriteRequest]) -> dict[str, str]:
+    return {each.name: failures[each.name] for each in requests if each.name in failures}

@@ -1,0 +1,186 @@
+"""lint: what is wrong with the checklists of a run, of a benchmark folder, or of a file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from rocketeval.arrays import Floats
+from rocketeval.benchmarks.base import open_benchmark
+from rocketeval.benchmarks.load import imported_checklists
+from rocketeval.benchmarks.reading import Row, find, read_rows
+from rocketeval.checklists.base import is_shared
+from rocketeval.checklists.checklist_file import read_checklist_file
+from rocketeval.config import BenchmarkConfig, RunConfig
+from rocketeval.errors import BenchmarkError, ChecklistError, RocketEvalError, StageMissing
+from rocketeval.lint.answer_checks import (
+    JudgedAnswers,
+    item_behaviors,
+    item_influences,
+    ranking_without,
+)
+from rocketeval.lint.findings import ItemFinding
+from rocketeval.lint.lint import SAYS_NOTHING, AnswerBehavior, Lint, answers_to, make_lint
+from rocketeval.lint.static import StaticFindings, check_checklists, merge_shared
+from rocketeval.records import Checklist, Query
+from rocketeval.scoring.crossfit import align_answers
+from rocketeval.scoring.learning import mean_by_response
+from rocketeval.scoring.read_answers import answers_yes_or_no, read_answers
+from rocketeval.store.run import RunStore
+
+SHEETS = (".yaml", ".yml", ".csv")
+"""Endings of files that `checklists.sheet` reads."""
+FOR_ALL = "for_all"
+"""What the checklist of all queries is called in such a file."""
+NOT_GRADED = "nothing has been graded yet"
+NO_RUN = "there is no run to look at"
+NOT_YES_NO = "this run's judge gives grades, not yes or no"
+
+
+@dataclass(frozen=True, slots=True)
+class LintedRun:
+    """What is wrong with a run's checklists, and all that was looked at for it."""
+
+    lint: Lint
+    checklists: Mapping[str, Checklist]
+    queries: Mapping[str, Query]
+    candidates: tuple[str, ...]
+    """Names that items should not speak of."""
+
+
+def lint_run(store: RunStore, config: RunConfig) -> Lint:
+    """Return what is wrong with a run's checklists, by their words and the judge's answers.
+
+    Before the run has checklists, those that come with its benchmark are looked at.
+    """
+    try:
+        return look_at_run(store, config).lint
+    except StageMissing:
+        return _lint_benchmark(config.benchmark, str(config.benchmark.path))
+
+
+def look_at_run(store: RunStore, config: RunConfig) -> LintedRun:
+    """Return the same with the checklists and queries; StageMissing before there are any."""
+    checklists = store.inputs.checklists()
+    queries = store.inputs.queries
+    try:
+        answers = read_judged(store) if answers_yes_or_no(config) else None
+    except StageMissing:
+        answers = None
+    candidates = tuple(sorted(set(answers.table.candidates))) if answers else ()
+    static = check_checklists(checklists.values(), queries, candidates)
+    source, made = str(store.path), list(checklists.values())
+    if answers is None or np.isnan(answers.table.p_yes).all():
+        why = NOT_GRADED if answers_yes_or_no(config) else NOT_YES_NO
+        lint = make_lint(source, made, static, no_behaviour=why)
+    else:
+        found, behaviour = _behaviour(store, config, answers, checklists, static)
+        lint = make_lint(source, made, static, found, behaviour)
+    return LintedRun(lint, checklists, queries, candidates)
+
+
+def lint_path(path: Path) -> Lint:
+    """Return what is wrong with the checklists of a benchmark folder, a sheet or JSON lines."""
+    if path.suffix in SHEETS and not path.is_dir():
+        return _lint_sheet(path)
+    if not path.is_dir():
+        checklists = list(map(_row_checklist, read_rows(path)))
+        return _static_only(str(path), checklists, {})
+    ours = find(path, "checklists.jsonl")
+    kind = "rocketeval" if ours is None else "jsonl"
+    if ours is None and not (path / "checklist").is_dir():
+        raise ChecklistError(
+            f"There are no checklists in {path}.",
+            hint="Give a run directory, a config, a file of checklists, or a benchmark folder with "
+            "checklists.jsonl in it.",
+        )
+    return _lint_benchmark(BenchmarkConfig(kind=kind, path=path), str(path))
+
+
+def read_judged(store: RunStore) -> JudgedAnswers:
+    """Return the run's answers with how sure each is; StageMissing before grading."""
+    table, keys = read_answers(store)
+
+    def column(name: str) -> Floats:
+        # The same cells in the same order: another column takes the place of p_yes.
+        parts = (part.rename_columns(["key", "p_yes"]) for part in store.judgments(["key", name]))
+        return align_answers(table.query_ids, table.candidates, keys, parts).p_yes
+
+    return JudgedAnswers(table, column("mass"), column("p_high") - column("p_low"))
+
+
+def _behaviour(
+    store: RunStore,
+    config: RunConfig,
+    answers: JudgedAnswers,
+    checklists: dict[str, Checklist],
+    static: StaticFindings,
+) -> tuple[list[ItemFinding], AnswerBehavior]:
+    table = answers.table
+    gold = mean_by_response(store.inputs.labels())
+    responses = zip(table.query_ids, table.candidates, strict=True)
+    labels = np.array([gold.get(response, np.nan) for response in responses], dtype=np.float64)
+    looked_at = list(item_behaviors(answers, checklists, labels))
+    found = [finding for _, findings in looked_at for finding in findings]
+    told = [*static.findings, *found]
+    if is_shared(checklists.values()):
+        told, _ = merge_shared(told, list(checklists))
+    nothing = answers_to(each for each in told if each.kind in SAYS_NOTHING)
+    return found, AnswerBehavior(
+        judge=store.judge().model,
+        responses=len(table),
+        items=len(looked_at),
+        labels=int((~np.isnan(labels)).sum()),
+        figures=tuple(figures for figures, _ in looked_at),
+        influences=tuple(item_influences(table, config.scorer.scale)),
+        without_dead_and_redundant=ranking_without(table, nothing),
+        without_flagged=ranking_without(table, answers_to(told)),
+    )
+
+
+def _lint_benchmark(config: BenchmarkConfig, source: str) -> Lint:
+    benchmark = open_benchmark(config)
+    checklists = imported_checklists(benchmark)
+    try:
+        queries = {query.id: query for query in benchmark.queries()}
+    except RocketEvalError:
+        # Checklists can be looked at without their queries.
+        queries = {}
+    return _static_only(source, list(checklists.values()), queries)
+
+
+def _lint_sheet(path: Path) -> Lint:
+    sheet = read_checklist_file(path)
+    entries = {**({FOR_ALL: sheet.for_all} if sheet.for_all else {}), **sheet.queries}
+    queries = {
+        query_id: Query(query_id, entry.query)
+        for query_id, entry in entries.items()
+        if entry.query is not None
+    }
+    made = [entry.checklist(query_id) for query_id, entry in entries.items()]
+    return _static_only(str(path), made, queries)
+
+
+def _static_only(source: str, checklists: list[Checklist], queries: dict[str, Query]) -> Lint:
+    if not checklists:
+        raise ChecklistError(
+            f"There are no checklists in {source}.",
+            hint="Run `rocketeval checklist` to have them written, or name a file that holds some.",
+        )
+    static = check_checklists(checklists, queries)
+    return make_lint(source, checklists, static, no_behaviour=NO_RUN)
+
+
+def _row_checklist(row: Row) -> Checklist:
+    """Return a row's checklist, in our words for its fields or in RocketEval's own."""
+    query = "query_id" if "query_id" in row.values else "session_id"
+    items = "items" if "items" in row.values else "checklist"
+    if query not in row.values or items not in row.values:
+        raise BenchmarkError(
+            f"{row.where} is no checklist.",
+            hint="Each line needs `query_id` and `items`, a list of questions.",
+        )
+    return Checklist(row.name(query), row.texts(items), row.text("author", "imported"))

@@ -1,0 +1,36 @@
+"""rank: scores become ratings and ranks, with intervals."""
+
+from __future__ import annotations
+
+from rocketeval.config import RunConfig
+from rocketeval.ranking.rank import Ranking, find_anchor, rank
+from rocketeval.ranking.summary import ranking_csv
+from rocketeval.scoring.stage import read_grid
+from rocketeval.store.run import RunStore
+
+
+def rank_candidates(store: RunStore, config: RunConfig) -> Ranking:
+    """Write the ranking as JSON and CSV, and return it."""
+    store.drop_from("rank")
+    ranking = rank(
+        read_grid(store),
+        tie_margin=config.ranking.tie_margin,
+        bootstrap=config.ranking.bootstrap,
+        seed=config.ranking.seed,
+        anchor=config.ranking.anchor,
+        anchor_rating=config.ranking.anchor_rating,
+    )
+    store.save(ranking)
+    store.save_text("ranking.csv", ranking_csv(ranking))
+    return ranking
+
+
+def check_anchor(store: RunStore, config: RunConfig) -> None:
+    """Raise ConfigError, before anything is paid for, if no candidate is the anchor."""
+    if config.ranking.anchor is not None:
+        find_anchor(config.ranking.anchor, sorted(store.inputs.candidates()))
+
+
+def read_ranking(store: RunStore) -> Ranking:
+    """Return the ranking as the rank stage left it; StageMissing before."""
+    return store.read(Ranking)

@@ -1,0 +1,135 @@
+"""What a ranking settles and what it does not, in sentences."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from typing import Any
+
+import pyarrow as pa
+
+from rocketeval.csv_text import csv_text
+from rocketeval.ranking.rank import RankedCandidate, Ranking
+from rocketeval.records import Interval
+from rocketeval.text import join_words
+
+MOST_SENTENCES = 12
+MOST_NAMES = 8
+MOST_IN_CONCLUSION = 3
+"""Candidates named in the conclusion, beside the leader."""
+
+
+def conclusion_in_words(ranking: Ranking) -> str:
+    """Who is ahead and how surely, in a sentence or two for a stranger; "" if nobody is ranked."""
+    rows = ranking.rows
+    if not rows:
+        return ""
+    first = rows[0]
+    if len(rows) == 1:
+        return f"{first.candidate} is the only candidate with a score."
+    if ranking.islands > 1:
+        return (
+            f"The candidates fall into {ranking.islands:,} sets that share no query: "
+            "ranks say nothing across these sets."
+        )
+    level = [row.candidate for row in rows if row.rank == first.rank]
+    if len(level) > 1:
+        return f"{_joined(level)} share the first place."
+    alike = [row.candidate for row in rows[1:] if row.group == first.group]
+    if alike:
+        return f"{first.candidate} leads, but cannot be told apart from {_joined(alike)}."
+    if first.rank_high == 1 and len(rows) > 2:
+        return f"{first.candidate} is clearly ahead of all {len(rows) - 1:,} others."
+    return f"{first.candidate} is clearly ahead of {rows[1].candidate}."
+
+
+def _joined(names: Sequence[str]) -> str:
+    """The names as people write them; of many, the first."""
+    if 1 < len(names) <= MOST_IN_CONCLUSION:
+        return f"{', '.join(names[:-1])} and {names[-1]}"
+    return join_words(names, most=MOST_IN_CONCLUSION)
+
+
+def separation_in_words(rows: Sequence[RankedCandidate]) -> list[str]:
+    """Sentences that name the candidates that cannot be told apart, best first.
+
+    Of long rankings only the top is put into words; the last sentence says what was left out.
+    """
+    sentences = list(_sentences(rows))
+    if not sentences:
+        return ["Every candidate is told apart from the next."] if len(rows) > 1 else []
+    left = len(sentences) - MOST_SENTENCES
+    if left <= 0:
+        return sentences
+    more = "sentence" if left == 1 else "sentences"
+    return [*sentences[:MOST_SENTENCES], f"{left:,} more {more} like these are left out."]
+
+
+def _sentences(rows: Sequence[RankedCandidate]) -> Iterator[str]:
+    """For each group its members, then its last and the next one's first if nothing parts them."""
+    groups = [list(members) for _, members in groupby(rows, key=lambda row: row.group)]
+    for members, following in zip(groups, [*groups[1:], []], strict=False):
+        first, *others = (row.candidate for row in members)
+        if others:
+            names = join_words(others, most=MOST_NAMES)
+            yield f"Group {members[0].group}: {names} cannot be told apart from {first}."
+        if following and not members[-1].beats_next:
+            yield (
+                f"{members[-1].candidate} and {following[0].candidate} stand in different groups, "
+                "yet cannot be told apart from each other."
+            )
+
+
+RANKING = pa.schema(
+    [
+        ("rank", pa.int64()),
+        ("rank_low", pa.int64()),
+        ("rank_high", pa.int64()),
+        ("candidate", pa.string()),
+        ("rating", pa.float64()),
+        ("rating_low", pa.float64()),
+        ("rating_high", pa.float64()),
+        ("mean_score", pa.float64()),
+        ("mean_score_low", pa.float64()),
+        ("mean_score_high", pa.float64()),
+        ("queries", pa.int64()),
+        ("missing", pa.int64()),
+        ("group", pa.int64()),
+    ]
+)
+
+
+def ranking_table(ranking: Ranking) -> pa.Table:
+    """Return one row a ranked candidate; an unknown bound is missing."""
+    rows = [
+        (
+            row.rank,
+            row.rank_low,
+            row.rank_high,
+            row.candidate,
+            *_known(row.rating),
+            *_known(row.mean_score),
+            row.queries,
+            row.missing,
+            row.group,
+        )
+        for row in ranking.rows
+    ]
+    return table_of_rows(rows, RANKING)
+
+
+def ranking_csv(ranking: Ranking) -> str:
+    """Return the leaderboard as CSV, as it stands in every run."""
+    return "".join(csv_text(RANKING.names, [ranking_table(ranking)]))
+
+
+def _known(figure: Interval) -> list[float | None]:
+    return [None if math.isnan(x) else x for x in (figure.value, figure.low, figure.high)]
+
+
+def table_of_rows(rows: Sequence[tuple[Any, ...]], schema: pa.Schema) -> pa.Table:
+    """Return the rows as a table of this schema."""
+    columns = list(zip(*rows, strict=True)) or [()] * len(schema)
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
+    return pa.table(arrays, schema=schema)

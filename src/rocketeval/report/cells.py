@@ -1,0 +1,253 @@
+"""A run's responses as a table of queries by candidates, and their answers as columns.
+
+How each candidate's scores spread, and its means by category, over all queries of a run.
+How a run's scorer weighs items: the report shows no weight that the score does not use.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from rocketeval.arrays import Floats, Ints
+from rocketeval.config import RunConfig
+from rocketeval.report.findings import Findings
+from rocketeval.report.model import CategoryMeans, Weights
+from rocketeval.store.schema import no_judgments
+
+ANSWER_COLUMNS = ["key", "p_yes", "p_low", "p_high", "status", "neutralised"]
+
+
+@dataclass(frozen=True, eq=False)
+class ResponseGrid:
+    """Every response of a run in its cell."""
+
+    query_ids: tuple[str, ...]
+    """One per row, in the benchmark's order."""
+    candidates: tuple[str, ...]
+    """One per column, in the ranking's order."""
+    scores: Floats
+    """NaN where there is none."""
+    responses: NDArray[np.bool_]
+    """Whether the candidate answered the query at all."""
+    keys: pa.Array
+    """Of each cell's judgment, row by row; null where there is none."""
+
+    def keys_of(self, places: Sequence[int]) -> pa.Array:
+        """Return the keys of some queries' cells, row by row."""
+        width = len(self.candidates)
+        cells = np.asarray(places, dtype=np.int64)[:, None] * width + np.arange(width)
+        return self.keys.take(pa.array(cells.ravel()))
+
+
+def make_cells(
+    scores: pa.Table, query_ids: Sequence[str], candidates: Sequence[str]
+) -> ResponseGrid:
+    """Lay out a table of scores; candidates that are not named are left out."""
+    rows = _places(scores["query_id"], query_ids)
+    columns = _places(scores["candidate"], candidates)
+    here = np.flatnonzero((rows >= 0) & (columns >= 0))
+    shape = (len(query_ids), len(candidates))
+    cells = rows[here] * len(candidates) + columns[here]
+    grid = np.full(shape[0] * shape[1], np.nan)
+    grid[cells] = scores["score"].to_numpy(zero_copy_only=False).astype(np.float64)[here]
+    source = np.full(len(grid), -1, dtype=np.int64)
+    source[cells] = here
+    there = source >= 0
+    return ResponseGrid(
+        tuple(query_ids),
+        tuple(candidates),
+        grid.reshape(shape),
+        there.reshape(shape),
+        _one_array(scores["judgment"]).take(pa.array(source, mask=~there)),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class JudgedColumns:
+    """The judgments of some queries, as columns."""
+
+    places: dict[int, int]
+    """Where the cells of a query begin in `rows`."""
+    width: int
+    """How many candidates there are."""
+    rows: Ints
+    """Row of the columns for each cell; -1 where it was not judged."""
+    offsets: Ints
+    """Where each row's answers begin, and where the last one's end."""
+    p_yes: Floats
+    p_low: Floats
+    p_high: Floats
+    status: Ints
+    """Place in `statuses`."""
+    statuses: tuple[str, ...]
+    neutralised: Ints
+    """Of each row."""
+
+    def rows_of(self, place: int) -> Ints:
+        """Return the row of each candidate's judgment."""
+        start = self.places[place]
+        return self.rows[start : start + self.width]
+
+    def spots(self, place: int, items: int) -> tuple[Ints, NDArray[np.bool_]]:
+        """Return where the answers of a query lie, candidates by items, and which there are."""
+        rows = self.rows_of(place)
+        starts, ends = self.offsets[rows], self.offsets[rows + 1]
+        spots = starts[:, None] + np.arange(items)
+        there = (rows >= 0)[:, None] & (spots < ends[:, None])
+        return np.where(there, spots, 0), there
+
+    def answers(self, place: int, items: int) -> Floats:
+        """Return a query's answers, candidates by items; NaN is missing."""
+        spots, there = self.spots(place, items)
+        if not len(self.p_yes):
+            return np.full(spots.shape, np.nan)
+        return np.where(there, self.p_yes[spots], np.nan)
+
+
+def read_judged(
+    cells: ResponseGrid, places: Sequence[int], judgments: Iterable[pa.Table]
+) -> JudgedColumns:
+    """Return the judgments of some queries from ledger tables with `ANSWER_COLUMNS`."""
+    keys = cells.keys_of(places)
+    parts = [
+        table.filter(pc.is_in(table["key"], value_set=keys, skip_nulls=True)) for table in judgments
+    ]
+    ledger = pa.concat_tables([no_judgments(ANSWER_COLUMNS), *parts]).combine_chunks()
+    width = len(cells.candidates)
+    found = pc.fill_null(pc.index_in(keys, value_set=ledger["key"], skip_nulls=True), -1)
+    lengths = pc.fill_null(pc.list_value_length(ledger["p_yes"]), 0)
+    statuses = _one_array(pc.list_flatten(ledger["status"])).dictionary_encode()
+    return JudgedColumns(
+        places={place: number * width for number, place in enumerate(places)},
+        width=width,
+        rows=_numbers(found),
+        offsets=np.concatenate([[0], np.cumsum(_numbers(lengths))]).astype(np.int64),
+        p_yes=_flat(ledger["p_yes"]),
+        p_low=_flat(ledger["p_low"]),
+        p_high=_flat(ledger["p_high"]),
+        status=_numbers(statuses.indices),
+        statuses=tuple(statuses.dictionary.to_pylist()),
+        neutralised=_numbers(ledger["neutralised"]),
+    )
+
+
+def _flat(lists: pa.ChunkedArray) -> Floats:
+    values: Floats = pc.list_flatten(lists).to_numpy(zero_copy_only=False).astype(np.float64)
+    return values
+
+
+def _places(names: pa.ChunkedArray, order: Sequence[str]) -> Ints:
+    found = pc.index_in(names, value_set=pa.array(order, pa.string()))
+    return _numbers(pc.fill_null(found, -1))
+
+
+def _numbers(column: pa.Array | pa.ChunkedArray) -> Ints:
+    numbers: Ints = column.to_numpy(zero_copy_only=False).astype(np.int64)
+    return numbers
+
+
+def _one_array(column: pa.ChunkedArray) -> pa.Array:
+    """The column in one piece, of no length if it has no pieces."""
+    return pa.concat_arrays([pa.array([], column.type), *column.chunks])
+
+
+PARTS = (0.05, 0.25, 0.5, 0.75, 0.95)
+"""The quantiles that a box and its line are drawn from."""
+MOST_CATEGORIES = 24
+"""Categories on the page: the largest."""
+
+
+def quantiles(scores: Floats) -> list[tuple[float, ...] | None]:
+    """Return each candidate's quantiles over the queries it has a score on; None without any.
+
+    >>> quantiles(np.array([[1.0, np.nan], [3.0, np.nan]]))
+    [(1.1, 1.5, 2.0, 2.5, 2.9), None]
+    """
+    return [_quantiles(column[~np.isnan(column)]) for column in scores.T]
+
+
+def _quantiles(values: Floats) -> tuple[float, ...] | None:
+    if not len(values):
+        return None
+    return tuple(np.quantile(values, PARTS).round(4).tolist())
+
+
+def category_means(
+    scores: Floats, categories: Sequence[str | None], most: int = MOST_CATEGORIES
+) -> tuple[CategoryMeans, ...]:
+    """Return every candidate's mean score on each category, the largest categories, by name.
+
+    >>> found, = category_means(np.array([[2.0], [4.0], [9.0]]), ["a", "a", None])
+    >>> found.name, found.queries, found.means
+    ('a', 2, (3.0,))
+    """
+    sizes = Counter(name for name in categories if name is not None)
+    kept = sorted(name for name, _ in sizes.most_common(most))
+    named = np.array([name or "" for name in categories], dtype=object)
+    return tuple(
+        CategoryMeans(name, sizes[name], _means(scores[named == name])) for name in kept if name
+    )
+
+
+def _means(scores: Floats) -> tuple[float | None, ...]:
+    counts = (~np.isnan(scores)).sum(axis=0)
+    totals = np.nansum(scores, axis=0)
+    return tuple(
+        round(total / count, 4) if count else None
+        for total, count in zip(totals.tolist(), counts.tolist(), strict=True)
+    )
+
+
+_WEIGH_ALIKE = frozenset({"mean", "hard", "isotonic"})
+_MEAN_WITHOUT_LABELS = frozenset({"extra_trees", "random_forest"})
+"""Scorers whose queries are scored by the mean where they have no weights of their own."""
+_LEARN_FROM_VOTES = frozenset({"pooled_logistic"})
+
+
+@dataclass(frozen=True, slots=True)
+class ScorerWeights:
+    """What is known of a scorer's weights."""
+
+    weights: Weights
+    learned_from: str
+    """"labels", "votes" or nothing."""
+    else_equal: bool
+    """Whether items weigh the same on queries without learned weights."""
+
+    def of_items(self, items: int, learned: list[float] | None) -> Floats | None:
+        """Return the weight of each item of a query; None where there is none per item."""
+        if learned is not None:
+            return np.array(learned)
+        return np.full(items, 1.0 / max(items, 1)) if self.else_equal else None
+
+
+def weighing(findings: Findings, config: RunConfig) -> ScorerWeights:
+    """Return how the scorer of a run weighs items."""
+    score = findings.stages.get("score", {})
+    kind = score.get("scorer", config.scorer.kind)
+    learned = score.get("learned") or {}
+    if findings.weights:
+        return ScorerWeights("learned", _gold(kind, learned), kind in _MEAN_WITHOUT_LABELS)
+    if learned.get("queries_by_mean"):
+        # Without weights for any query, those by the mean are all there are.
+        return ScorerWeights("equal", "", else_equal=True)
+    alike = kind in _WEIGH_ALIKE
+    return ScorerWeights("equal" if alike else "none", _gold(kind, learned), alike)
+
+
+def _gold(kind: str, learned: dict[str, int]) -> str:
+    if learned.get("votes"):
+        return "votes"
+    if learned.get("labels"):
+        return "labels"
+    if not learned:
+        return ""
+    # A scorer that was fitted elsewhere: its run counted the gold, not this one.
+    return "votes" if kind in _LEARN_FROM_VOTES else "labels"

@@ -1,0 +1,330 @@
+"""The blocks of a report, from a run's columns; nothing is read before it is asked for.
+
+What each item of a query adds, for the report.
+Labels beside scores, for the report.
+Every two candidates held against each other, for the report.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from rocketeval.arrays import Floats, Ints
+from rocketeval.compare.all_pairs import compare_all
+from rocketeval.config import RunConfig
+from rocketeval.explain.items import item_verdicts
+from rocketeval.grid import ScoreGrid
+from rocketeval.ranking.rank import Ranking
+from rocketeval.records import Checklist, Label, Query, Status, Turn
+from rocketeval.report.blocks import known, spread
+from rocketeval.report.cells import (
+    ANSWER_COLUMNS,
+    JudgedColumns,
+    ResponseGrid,
+    ScorerWeights,
+    read_judged,
+    weighing,
+)
+from rocketeval.report.findings import Findings
+from rocketeval.report.model import GRADE_STATUS_TEXT, STATUS_TEXT
+from rocketeval.scoring.learning import label_cells
+from rocketeval.scoring.read_answers import answers_yes_or_no
+from rocketeval.store.run import RunStore
+
+_DIGITS = 4
+
+
+def figures_of(
+    answers: Floats, scores: Floats, weights: Floats | None, *, learned: bool
+) -> list[dict[str, Any]]:
+    """Return the `ItemFigure`s of a query; `answers` has a row a candidate, as `scores`.
+
+    `weights` is None where the scorer has none per item: influence is not known then.
+    """
+    items = answers.shape[1]
+    shown = np.full(items, 1.0 / max(items, 1)) if weights is None else weights
+    return [
+        {
+            "weight": round(float(weight), _DIGITS),
+            "learned": learned,
+            "mean": _short(found.mean),
+            "spread": _short(found.spread),
+            "correlation": _short(found.correlation),
+            "influence": _short(found.influence),
+            "verdict": found.verdict,
+            "why": found.why,
+        }
+        for weight, found in zip(shown, item_verdicts(answers, scores, weights), strict=True)
+    ]
+
+
+def _short(number: float | None) -> float | None:
+    return None if number is None else round(number, _DIGITS)
+
+
+MOST_LABELS = 5_000
+"""Dots that a scatter still shows; of more, every second, third and so on is taken."""
+
+
+def label_grid(cells: ResponseGrid, labels: Iterable[Label]) -> Floats:
+    """Return the mean label of each cell; NaN without one."""
+    grid = ScoreGrid(cells.query_ids, cells.candidates, cells.scores)
+    return label_cells(grid, labels)[0]
+
+
+def labels_of(labels: Floats, place: int) -> list[list[float]]:
+    """Return the labels of one query's responses, as candidate and label."""
+    row = labels[place]
+    return [
+        [int(column), round(float(row[column]), 4)] for column in np.flatnonzero(~np.isnan(row))
+    ]
+
+
+def labels_block(labels: Floats, scores: Floats) -> dict[str, Any] | None:
+    """Return the labelled responses that have a score; None without any."""
+    both = np.argwhere(~np.isnan(labels) & ~np.isnan(scores))
+    if not len(both):
+        return None
+    shown = both[:: -(-len(both) // MOST_LABELS)]
+    queries, candidates = shown.T
+    return {
+        "query": queries.tolist(),
+        "candidate": candidates.tolist(),
+        "score": scores[queries, candidates].round(4).tolist(),
+        "label": labels[queries, candidates].round(4).tolist(),
+        "left_out": len(both) - len(shown),
+    }
+
+
+def pairs_block(cells: ResponseGrid, ranking: Ranking) -> dict[str, Any] | None:
+    """Return the comparisons of the first candidates; None for fewer than two ranked ones."""
+    if len(ranking.rows) < 2:
+        return None
+    ranked = len(ranking.rows)
+    # The ranking keeps its candidates' order in the head; those without a score come after.
+    grid = ScoreGrid(cells.query_ids, cells.candidates[:ranked], cells.scores[:, :ranked])
+    found = compare_all(
+        grid,
+        tie_margin=ranking.tie_margin,
+        bootstrap=ranking.bootstrap,
+        seed=ranking.seed,
+        level=ranking.level,
+    )
+    return {
+        "first": found.first,
+        "effect": known(found.effect),
+        "low": known(found.low),
+        "high": known(found.high),
+        "p_value": known(found.p_value),
+        "wins": found.wins.tolist(),
+        "ties": found.ties.tolist(),
+        "losses": found.losses.tolist(),
+        "verdict": [str(verdict) for verdict in found.verdict],
+        "how": (
+            "Mean difference of the two candidates' scores over the queries that both have one on. "
+            f"The interval holds {ranking.level:.0%} of {ranking.bootstrap} resamples of the "
+            "queries; the p-value is from flipped signs. Better or worse needs an interval without "
+            f"zero and a p-value of at most {1 - ranking.level:.2g}. A query is won by "
+            f"{ranking.tie_margin:g} points or more. "
+            "Pairs are not corrected for how many there are."
+        ),
+    }
+
+
+SNIPPET = 160
+"""Characters of a query's text that stand in the list of queries."""
+
+NOT_JUDGED = "not judged"
+
+
+class RunContent:
+    """What a run's blocks are made from."""
+
+    def __init__(
+        self, store: RunStore, config: RunConfig, findings: Findings, cells: ResponseGrid
+    ) -> None:
+        self.store = store
+        self.config = config
+        self.findings = findings
+        self.cells = cells
+        self._held: JudgedColumns | None = None
+        self._made: dict[int, dict[str, Any]] = {}
+
+    @property
+    def scores(self) -> Floats:
+        """Queries by candidates, in the head's order; NaN where there is none."""
+        return self.cells.scores
+
+    @cached_property
+    def items(self) -> Ints:
+        """How many items each query has."""
+        return np.array([len(self._texts_of_items(q)) for q in self.cells.query_ids], dtype=int)
+
+    @cached_property
+    def _checklists(self) -> dict[str, Checklist]:
+        return self.store.inputs.checklists()
+
+    @cached_property
+    def _queries(self) -> list[Query]:
+        by_id = self.store.inputs.queries
+        return [by_id[query_id] for query_id in self.cells.query_ids]
+
+    def queries(self) -> dict[str, list[Any]]:
+        """Return the block of queries, but for `detail`."""
+        scores = self.scores
+        present = ~np.isnan(scores)
+        counts = present.sum(axis=1)
+        totals = np.where(present, scores, 0.0).sum(axis=1)
+        means = np.where(counts > 0, totals / np.maximum(counts, 1), np.nan)
+        return {
+            "id": list(self.cells.query_ids),
+            "category": [query.category for query in self._queries],
+            "snippet": [
+                " ".join(query.text[: 2 * SNIPPET].split())[:SNIPPET] for query in self._queries
+            ],
+            "mean": known(means),
+            "spread": known(spread(scores)),
+            "missing": (scores.shape[1] - counts).tolist(),
+            "items": self.items.tolist(),
+        }
+
+    def answers(self, places: Sequence[int]) -> Iterator[Floats]:
+        """Yield for each query a table of candidates by items; NaN is missing."""
+        judged = self._judged(places)
+        for place in places:
+            yield judged.answers(place, int(self.items[place]))
+
+    def figures(self, places: Sequence[int]) -> Iterator[dict[str, Any]]:
+        """Yield for each query the texts and figures of its items."""
+        judged = self._judged(places)
+        for place in places:
+            yield self._items(place, judged)
+
+    def query(self, place: int) -> dict[str, Any]:
+        """Return one query's block, without texts and cells."""
+        judged, query = self._judged([place]), self._queries[place]
+        items = self._items(place, judged)
+        return {
+            "text": query.text,
+            "history": _turns(query.history),
+            "reference": query.reference,
+            "items": items["texts"],
+            "groups": items["groups"],
+            "figures": items["figures"],
+            "odd": list(self._odd(place, judged)),
+            "disarmed": list(self._disarmed(place, judged)),
+            "labels": labels_of(self._labels, place),
+        }
+
+    def texts(self, places: Sequence[int]) -> Iterator[dict[str, Any]]:
+        """Yield for each query `texts` and `histories` of its responses."""
+        columns = {name: column for column, name in enumerate(self.cells.candidates)}
+        found: dict[str, dict[str, Any]] = {
+            self.cells.query_ids[place]: {"texts": [None] * len(columns), "histories": []}
+            for place in places
+        }
+        for response in self.store.inputs.responses_to(list(found)):
+            column = columns.get(response.candidate)
+            if column is None:
+                continue
+            block = found[response.query_id]
+            block["texts"][column] = response.text
+            if response.history is not None:
+                block["histories"].append([column, _turns(response.history)])
+        for place in places:
+            yield found[self.cells.query_ids[place]]
+
+    def labels(self) -> dict[str, Any] | None:
+        """Return the block of labels; None without any."""
+        return labels_block(self._labels, self.scores)
+
+    def pairs(self) -> dict[str, Any] | None:
+        """Return the block of comparisons; None for fewer than two candidates."""
+        return pairs_block(self.cells, self.findings.ranking)
+
+    def hold(self, places: Sequence[int]) -> None:
+        """Read the answers of many queries at once: the ledger is passed over once."""
+        self._held = self._read(places)
+
+    @cached_property
+    def _labels(self) -> Floats:
+        return label_grid(self.cells, self.store.inputs.labels())
+
+    @cached_property
+    def _weighing(self) -> ScorerWeights:
+        return weighing(self.findings, self.config)
+
+    @cached_property
+    def _status_text(self) -> Mapping[str, str]:
+        return STATUS_TEXT if answers_yes_or_no(self.config) else GRADE_STATUS_TEXT
+
+    def _judged(self, places: Sequence[int]) -> JudgedColumns:
+        # Blocks can be made in several threads at once: what is held is looked at only once.
+        held = self._held
+        if held is not None and all(place in held.places for place in places):
+            return held
+        found = self._read(places)
+        if len(places) > 1:
+            self._held = found
+        return found
+
+    def _read(self, places: Sequence[int]) -> JudgedColumns:
+        return read_judged(self.cells, places, self.store.judgments(ANSWER_COLUMNS))
+
+    def _texts_of_items(self, query_id: str) -> tuple[str, ...]:
+        checklist = self._checklists.get(query_id)
+        return () if checklist is None else checklist.items
+
+    def _groups_of_items(self, query_id: str) -> list[str] | None:
+        checklist = self._checklists.get(query_id)
+        groups = None if checklist is None else checklist.groups
+        return None if groups is None else list(groups)
+
+    def _items(self, place: int, judged: JudgedColumns) -> dict[str, Any]:
+        if place not in self._made:
+            query_id = self.cells.query_ids[place]
+            answers = judged.answers(place, int(self.items[place]))
+            learned = self.findings.weights.get(query_id)
+            weights = self._weighing.of_items(int(self.items[place]), learned)
+            self._made[place] = {
+                "texts": list(self._texts_of_items(query_id)),
+                "groups": self._groups_of_items(query_id),
+                "figures": figures_of(
+                    answers, self.scores[place], weights, learned=learned is not None
+                ),
+            }
+        return self._made[place]
+
+    def _odd(self, place: int, judged: JudgedColumns) -> Iterator[list[Any]]:
+        """Answers with more to tell than a number."""
+        rows, items = judged.rows_of(place), int(self.items[place])
+        spots, there = judged.spots(place, items)
+        unjudged = self.cells.responses[place] & (rows < 0)
+        for candidate in np.flatnonzero(unjudged).tolist():
+            yield from ([candidate, item, None, None, NOT_JUDGED] for item in range(items))
+        if not there.any():
+            return
+        fine = np.array([status == Status.OK for status in judged.statuses])
+        low, high = judged.p_low[spots], judged.p_high[spots]
+        # Bounds that people would read as the same number are not worth a line.
+        wide = np.nan_to_num(low.round(2) - high.round(2)) != 0.0
+        odd = there & (wide | ~fine[judged.status[spots]])
+        for candidate, item in np.argwhere(odd).tolist():
+            status = judged.statuses[judged.status[spots[candidate, item]]]
+            ends = known(np.array([low[candidate, item], high[candidate, item]]))
+            yield [candidate, item, *ends, self._status_text.get(status, "")]
+
+    def _disarmed(self, place: int, judged: JudgedColumns) -> Iterator[list[int]]:
+        rows = judged.rows_of(place)
+        for candidate in np.flatnonzero(rows >= 0).tolist():
+            count = int(judged.neutralised[rows[candidate]])
+            if count:
+                yield [candidate, count]
+
+
+def _turns(turns: Sequence[Turn]) -> list[list[str]]:
+    return [[turn.role, turn.content] for turn in turns]

@@ -1,0 +1,471 @@
+"""The head of a report: everything its first screen shows.
+
+The leaderboard's lines.
+What a run cost, stage by stage, for the report.
+How a report's figures were made, as footnotes.
+What candidates got in each group of items, as the explain stage found it, for the page.
+The evolved evaluator that judged a run, for the report: a sentence, and a block of the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+from rocketeval._version import __version__
+from rocketeval.config import RunConfig
+from rocketeval.evolve.describe import Described
+from rocketeval.grading.methods import YES_NO, kind_of
+from rocketeval.ranking.rank import RankedCandidate, Ranking
+from rocketeval.ranking.summary import conclusion_in_words, separation_in_words
+from rocketeval.records import Checklist, Interval
+from rocketeval.report.blocks import json_bytes, packed, plain
+from rocketeval.report.cells import ResponseGrid, category_means, quantiles, weighing
+from rocketeval.report.content import label_grid
+from rocketeval.report.figures import curves, figures, read_interval, tables
+from rocketeval.report.findings import Findings, losses, sizes
+from rocketeval.report.model import (
+    GRADE,
+    PROBABILITY,
+    Candidate,
+    CategoryMeans,
+    Explained,
+    GroupMeans,
+    LostItem,
+    ReportHead,
+    RunFile,
+    StageCost,
+)
+from rocketeval.report.trust import number, share, trust
+from rocketeval.scoring.learning import mean_by_candidate
+from rocketeval.scoring.read_answers import answers_yes_or_no
+from rocketeval.store.run import RunStore
+
+
+def candidates(
+    ranking: Ranking, store: RunStore, labels: Mapping[str, float], cells: ResponseGrid
+) -> Iterator[Candidate]:
+    """Yield the lines of the leaderboard: ranked ones first, best first."""
+    ratings = {rating.candidate: rating.value for rating in store.inputs.ratings()}
+    spreads = dict(zip(cells.candidates, quantiles(cells.scores), strict=True))
+    for row in ranking.rows:
+        made = _ranked(row, labels.get(row.candidate), ratings.get(row.candidate))
+        yield replace(made, quantiles=spreads.get(row.candidate))
+    for name in ranking.unranked:
+        yield replace(
+            unranked(name, len(cells.query_ids)),
+            label=labels.get(name),
+            reference=ratings.get(name),
+        )
+
+
+def unranked(name: str, queries: int) -> Candidate:
+    """Return the line of a candidate without any score."""
+    return Candidate(
+        name=name,
+        rank=None,
+        rank_low=None,
+        rank_high=None,
+        group=None,
+        beats_next=None,
+        rating=None,
+        score=None,
+        queries=0,
+        missing=queries,
+        label=None,
+        reference=None,
+    )
+
+
+def _ranked(row: RankedCandidate, label: float | None, reference: float | None) -> Candidate:
+    return Candidate(
+        name=row.candidate,
+        rank=row.rank,
+        rank_low=row.rank_low,
+        rank_high=row.rank_high,
+        group=row.group,
+        beats_next=row.beats_next,
+        rating=row.rating,
+        score=row.mean_score,
+        queries=row.queries,
+        missing=row.missing,
+        label=label,
+        reference=reference,
+    )
+
+
+STAGES = ("load", "checklist", "grade", "score", "rank", "audit", "explain")
+"""Those that are over when a report is written."""
+
+
+def costs(stages: Mapping[str, Any]) -> tuple[StageCost, ...]:
+    """Return seconds of every stage, and requests, tokens and money of those that ask a model."""
+    return tuple(_cost(stage, stages[stage]) for stage in STAGES if stage in stages)
+
+
+def cost_notes(stages: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    """Return what the figures of a stage do not say."""
+    grade, checklist = stages.get("grade", {}), stages.get("checklist", {})
+    earlier = grade.get("finished_earlier", 0) + grade.get("from_cache", 0)
+    cached = _usage(grade).get("cached_tokens", 0)
+    found = (
+        ("judgments paid for earlier", earlier),
+        ("checklists paid for earlier", checklist.get("reused", 0)),
+        ("prompt tokens the judge took from its cache", cached),
+    )
+    notes = [(name, f"{count:,}") for name, count in found if count]
+    if earlier:
+        notes.append(
+            ("seconds", "of the last call of each stage: judgments paid for earlier are not in it")
+        )
+    return tuple(notes)
+
+
+def _cost(stage: str, facts: Mapping[str, Any]) -> StageCost:
+    usage = _usage(facts)
+    return StageCost(
+        stage=stage,
+        seconds=facts.get("seconds"),
+        requests=usage.get("requests", 0),
+        prompt_tokens=usage.get("prompt_tokens", 0),
+        completion_tokens=usage.get("completion_tokens", 0),
+        cost=usage.get("cost"),
+        currency=usage.get("currency", ""),
+    )
+
+
+def _usage(facts: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What all judgments of the run took, also those of an earlier call."""
+    found: Mapping[str, Any] = facts.get("usage_of_ledger") or facts.get("usage") or {}
+    return found
+
+
+_SCORERS = {
+    "mean": "A score is the mean of its answers, on the label scale.",
+    "hard": "A score is the share of items answered yes, on the label scale.",
+    "extra_trees": "A score blends the mean of its answers with the query's own forest of extra "
+    "trees, the more so the more evenly the query's labels spread over the scale.",
+    "random_forest": "A score blends the mean of its answers with the query's own random forest, "
+    "the more so the more evenly the query's labels spread over the scale.",
+    "pooled_ridge": "A score is a regression over all queries, bent by each query's own labels.",
+    "isotonic": "A score is the mean of its answers, bent onto the level of the labels.",
+    "pooled_logistic": "A score follows what voters preferred on other queries.",
+    "select": "A score is made by the scorer that did best in cross-validation.",
+    "evaluator": "A score is the label that the evaluator predicts; where it decides pairs, the "
+    "share of a query's other responses that it expects this one to beat, a tie counting half.",
+}
+_EVALUATED = (
+    "An answer is read from the judge's log-probabilities: p(Yes) / (p(Yes) + p(No)), or the mean "
+    "of its grades, from the worst (0) to the best (1). Where the judge sees two responses at "
+    "once, it is the mean over the other responses to the query."
+)
+
+
+_YES_NO = "An item's answer is p(Yes) / (p(Yes) + p(No)), from the judge's log-probabilities."
+_GRADES = (
+    "An answer is the mean of the grades {low} to {high} by the judge's probabilities, as its "
+    "place from the worst (0) to the best (1)."
+)
+_WRITTEN = {
+    "cot": "An answer is the score that the judge wrote, as its place from 1 (0) to 10 (1).",
+    "multi_item": "An item's answer is what the judge wrote: 1 for yes, 0 for no.",
+    "perplexity": "An answer is the geometric mean of the probabilities of the response's tokens.",
+}
+
+
+def notes(ranking: Ranking, score: Mapping[str, Any], grading: str) -> tuple[str, ...]:
+    """Return how the figures were made, in words; `grading` is the grading method's name."""
+    scorer = score.get("scorer", "mean")
+    level = f"{ranking.level:.0%}"
+    anchor, rating = ranking.anchor, f"{ranking.anchor_rating:g}"
+    placed = f"around {rating}" if anchor is None else f"with {anchor} held at {rating}"
+    return (
+        *(_answers(grading) if scorer != "evaluator" else [_EVALUATED]),
+        _SCORERS.get(scorer, f"Scores are made by the scorer {scorer!r}."),
+        *_learned(score.get("learned") or {}),
+        "Ratings are a Bradley-Terry fit to all pairs of scores on each query, on the Elo scale "
+        f"{placed}; scores closer than {ranking.tie_margin:g} are a tie.",
+        f"Intervals hold {level} of {ranking.bootstrap} resamples of the queries.",
+        "Candidates in one group cannot be told apart from the group's first.",
+    )
+
+
+def _answers(grading: str) -> list[str]:
+    """Return what the judge was asked for, where that is not usual, and what an answer is."""
+    kind = kind_of(grading)
+    asked = [] if grading == "checklist" else [f"The judge was asked for {grading}: {kind.told}."]
+    usual = _YES_NO if kind.labels == YES_NO else _GRADES
+    return [*asked, _WRITTEN.get(grading, usual).format(low=kind.labels[-1], high=kind.labels[0])]
+
+
+def _learned(learned: Mapping[str, Any]) -> list[str]:
+    """Return what the scorer learned from, and what was kept from it."""
+    if "fitted" not in learned:
+        return []
+    labels, votes = learned.get("labels", 0), learned.get("votes", 0)
+    gold = f"{labels} labels" if labels else f"{votes} votes"
+    held_out = ", ".join(learned.get("held_out", ()))
+    said = [
+        f"The scorer learned from {gold} on {len(learned['fitted'])} candidates; these were scored "
+        "by fits that did not see their own gold."
+    ]
+    if held_out:
+        said.append(f"Kept from it, to test it on: {held_out}.")
+    if learned.get("queries_by_mean"):
+        said.append(f"{learned['queries_by_mean']} queries had too little to learn from.")
+    return said
+
+
+MOST_CANDIDATES = 200
+"""Candidates whose means by group are on the page: the first in the ranking."""
+_DIGITS = 4
+
+
+def group_means(explain: Mapping[str, Any] | None, ranked: Sequence[str]) -> tuple[GroupMeans, ...]:
+    """Return the means of the first candidates; none without any, groups or an explanation.
+
+    Who is not ranked has no means: a gap of theirs would look like one that was measured.
+    """
+    shown = ranked[:MOST_CANDIDATES]
+    if not shown:
+        return ()
+    return tuple(_means(found, shown) for found in (explain or {}).get("groups", ()))
+
+
+def _means(found: Mapping[str, Any], shown: Sequence[str]) -> GroupMeans:
+    own = {row["candidate"]: row for row in found["candidates"]}
+    return GroupMeans(
+        name=found["group"],
+        dimension=found["dimension"],
+        whole=found["whole"],
+        queries=found["queries"],
+        means=tuple(_short(own.get(name, {}).get("mean")) for name in shown),
+        missing=tuple(own.get(name, {}).get("missing", 0) for name in shown),
+    )
+
+
+def _short(found: Mapping[str, Any] | None) -> Interval | None:
+    known = read_interval(found)
+    if known is None:
+        return None
+    return Interval(*(round(end, _DIGITS) for end in (known.value, known.low, known.high)))
+
+
+_UNITS = {"pairs": ("pair", "pairs"), "responses": ("response", "responses")}
+
+
+def evaluator_in_words(found: Described | None) -> str:
+    """Return what judged, what it learned from and how right it is; empty without an evaluator."""
+    if found is None:
+        return ""
+    kinds = [each["kind"] for each in found["perspectives"]]
+    return (
+        "An evolved evaluator decided here: "
+        f"{_counted(kinds.count('response'), 'perspective', 'perspectives')} about the response, "
+        f"{kinds.count('query'):,} about the query, "
+        f"{_counted(len(found['experts']), 'expert', 'experts')}{_evaluator_learned(found)}."
+        f"{_how_right(found)}"
+    )
+
+
+def evaluator_blocks(found: Described | None) -> dict[str, bytes]:
+    """Return the block of the evaluator by its name; nothing without an evaluator."""
+    if found is None:
+        return {}
+    names = [*Described.__required_keys__, *Described.__optional_keys__]
+    block = {name: _plain(found.get(name), f"the evaluator's {name}") for name in sorted(names)}
+    return {"evaluator": packed(json_bytes(block))}
+
+
+def _plain(value: Any, owner: str) -> Any:
+    """As the page takes it; what is no number is refused with the name of its owner."""
+    if isinstance(value, Mapping):
+        return {name: _plain(each, f"{owner}, {name}") for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(each, owner) for each in value]
+    return plain(value, owner)
+
+
+def _evaluator_learned(found: Described) -> str:
+    told = found["provenance"]
+    if told["cases"] is None:
+        return ""
+    of = f" of {told['benchmark']}" if told["benchmark"] else ""
+    return f", learned from {_counted(told['cases'], *_UNITS[found['decides']])}{of}"
+
+
+def _how_right(found: Described) -> str:
+    own = next((each["value"] for each in found["figures"] if each["own"]), None)
+    if own is None:
+        return ""
+    shown = share if found["unit"] == "share" else number
+    low, high = own["low"], own["high"]
+    reach = "" if low is None or high is None else f" ({shown(low)} to {shown(high)})"
+    return f" Cross-validated {found['measure']}: {shown(own['value'])}{reach}."
+
+
+def _counted(amount: int, one: str, more: str) -> str:
+    return f"{amount:,} {one if amount == 1 else more}"
+
+
+MOST_WINS = 100
+"""Candidates in the table of wins."""
+MOST_EXPLAINED = 200
+"""Candidates whose losses are on the page."""
+MOST_LOSSES = 5
+"""Of each of them."""
+
+_SAYS_LITTLE = frozenset({"benchmark", "data", "dataset"})
+_FILES = {
+    "scores.parquet": "one row a response: its score and the key of its judgment",
+    "scores.jsonl": "the same as JSON lines",
+    "ranking.csv": "the leaderboard for spreadsheets",
+    "ranking.json": "the leaderboard, and who wins against whom",
+    "audit.json": "every figure about trust",
+    "explain.json": "where each candidate loses and gains",
+    "item_weights.json": "what a scorer learned about each item",
+    "item_gold.json": "answers held against gold answers",
+    "reliability.json": "other judges beside this one",
+    "methods.json": "ways to ask the judge, side by side",
+    "evaluator.json": "the evolved evaluator that judged, and how sure it was here",
+    "preferences.jsonl": "which of two responses the evaluator prefers, and how surely",
+    "evaluated.jsonl": "the label that the evaluator gives each response, and how surely",
+    "failures.jsonl": "what could not be judged, and why",
+    "inputs/queries.jsonl": "the queries",
+    "inputs/checklists.jsonl": "the checklists",
+    "inputs/labels.jsonl": "the labels",
+    "inputs/votes.jsonl": "the votes",
+    "inputs/ratings.jsonl": "the reference ratings",
+    "manifest.json": "who made what from what: hashes, versions, timings",
+    "run.yaml": "the config",
+}
+
+
+def make_head(
+    store: RunStore, config: RunConfig, findings: Findings, cells: ResponseGrid, provisional: str
+) -> ReportHead:
+    """Return the head of a run's report."""
+    audit, ranking, stages = findings.audit, findings.ranking, findings.stages
+    yes_no = answers_yes_or_no(config)
+    lost, nothing_lost = losses(findings, yes_no=yes_no)
+    weighed = weighing(findings, config)
+    given = store.inputs.labels()
+    gold = label_grid(cells, given)
+    return ReportHead(
+        run=config.name,
+        benchmark=benchmark_name(config),
+        created=findings.manifest.get("created", ""),
+        finished=max((stages[s].get("finished", "") for s in STAGES if s in stages), default=""),
+        made_with=f"RocketEval {__version__}",
+        provisional=provisional,
+        conclusion="" if provisional else conclusion_in_words(ranking),
+        islands=ranking.islands,
+        weights=weighed.weights,
+        learned_from=weighed.learned_from,
+        **_judge(store),
+        author=author_names(store.inputs.checklists()),
+        method=config.method.kind,
+        scorer=stages.get("score", {}).get("scorer", config.scorer.kind),
+        scale=config.scorer.scale,
+        answers_are=PROBABILITY if yes_no else GRADE,
+        yes_no=yes_no,
+        level=ranking.level,
+        tie_margin=ranking.tie_margin,
+        sizes=sizes(findings),
+        losses=lost,
+        nothing_lost=nothing_lost,
+        candidates=tuple(candidates(ranking, store, mean_by_candidate(given), cells)),
+        separation=tuple(separation_in_words(ranking.rows)),
+        trust=trust(findings),
+        advice=() if audit is None else tuple(audit.get("advice", ())),
+        figures=() if audit is None else figures(audit),
+        tables=() if audit is None else tables(audit),
+        calibration=curves(cells, config, gold, store.inputs.votes(), findings.item_gold),
+        costs=costs(stages),
+        cost_notes=cost_notes(stages),
+        wins=_wins(ranking),
+        explained=tuple(_explained(findings.explain, cells)),
+        notes=notes(ranking, stages.get("score", {}), config.method.kind),
+        files=tuple(_files(store)),
+        categories=_categories(store, cells),
+        groups=group_means(findings.explain, [row.candidate for row in ranking.rows]),
+        groups_left_out=(findings.explain or {}).get("groups_left_out", 0),
+        evaluator=evaluator_in_words(findings.evaluator),
+    )
+
+
+def benchmark_name(config: RunConfig) -> str:
+    """Return what a reader would call it: its folder, with the one above where that says little."""
+    return name_of_benchmark(config.benchmark.path, config.benchmark.kind)
+
+
+def name_of_benchmark(path: Path, kind: str) -> str:
+    """Return the same from its path and kind.
+
+    >>> name_of_benchmark(Path("mt-bench/data"), "jsonl"), name_of_benchmark(Path("x"), "jsonl")
+    ('mt-bench/data', 'x')
+    """
+    if path.name in _SAYS_LITTLE and path.parent.name:
+        return f"{path.parent.name}/{path.name}"
+    return path.name or kind
+
+
+def _categories(store: RunStore, cells: ResponseGrid) -> tuple[CategoryMeans, ...]:
+    queries = store.inputs.queries
+    return category_means(cells.scores, [queries[name].category for name in cells.query_ids])
+
+
+def _judge(store: RunStore) -> dict[str, Any]:
+    judge = store.judge()
+    details = {**asdict(judge), "digest": judge.digest.hex()}
+    return {"judge": judge.model, "judge_details": tuple(details.items())}
+
+
+def author_names(checklists: Mapping[str, Checklist]) -> str:
+    """Return who wrote the checklists, as a reader would call them."""
+    names = {made.author for made in checklists.values()}
+    return ", ".join(sorted("the benchmark" if name == "imported" else name for name in names))
+
+
+def _wins(ranking: Ranking) -> tuple[tuple[float | None, ...], ...]:
+    if ranking.wins is None:
+        return ()
+    shares = ranking.wins.shares[:MOST_WINS]
+    return tuple(
+        tuple(None if share is None else round(share, 4) for share in row[:MOST_WINS])
+        for row in shares
+    )
+
+
+def _explained(found: Mapping[str, Any] | None, cells: ResponseGrid) -> Iterator[Explained]:
+    if found is None:
+        return
+    candidates = {name: place for place, name in enumerate(cells.candidates)}
+    queries = {query: place for place, query in enumerate(cells.query_ids)}
+    for one in found.get("candidates", ())[:MOST_EXPLAINED]:
+        if one["candidate"] not in candidates:
+            continue
+        yield Explained(
+            candidate=candidates[one["candidate"]],
+            points=read_interval((one.get("overall") or {}).get("points")),
+            losses=tuple(
+                LostItem(
+                    query=queries[loss["query_id"]],
+                    item=loss["item"],
+                    text=loss["text"],
+                    p_yes=loss["p_yes"],
+                    neighbours_p_yes=loss["neighbours_p_yes"],
+                    points=loss["points"],
+                )
+                for loss in one.get("losses", ())[:MOST_LOSSES]
+                if loss["query_id"] in queries
+            ),
+        )
+
+
+def _files(store: RunStore) -> Iterator[RunFile]:
+    for name, what in _FILES.items():
+        if (store.path / name).is_file():
+            yield RunFile(name, what)

@@ -1,0 +1,40 @@
+"""report: one page that shows it all."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rocketeval.config import RunConfig
+from rocketeval.report.blocks import ReportSource, served_detail
+from rocketeval.report.cells import make_cells
+from rocketeval.report.content import RunContent
+from rocketeval.report.findings import Findings, read_findings
+from rocketeval.report.head import evaluator_blocks, make_head
+from rocketeval.report.page import embedded_page
+from rocketeval.store.run import RunStore
+
+__all__ = ["Findings", "gather", "read_findings", "write_report"]
+
+
+def write_report(store: RunStore, config: RunConfig) -> Path:
+    """Write report.html and return its path; StageMissing before the audit."""
+    store.load_json("audit", "audit")
+    source = gather(store, config, read_findings(store))
+    return store.save_text("report.html", embedded_page(source))
+
+
+def gather(
+    store: RunStore, config: RunConfig, findings: Findings, provisional: str = ""
+) -> ReportSource:
+    """Return a run's report: its head, and blocks that are made when they are asked for.
+
+    `provisional` says why figures are not final, where they are not. What no stage has found yet is
+    left out; what the findings say of stages is shown as it is.
+    """
+    ranking = findings.ranking
+    candidates = [*(row.candidate for row in ranking.rows), *ranking.unranked]
+    cells = make_cells(findings.scores, list(store.inputs.queries), candidates)
+    content = RunContent(store, config, findings, cells)
+    head = make_head(store, config, findings, cells, provisional)
+    detail = served_detail(cells.scores, content.items)
+    return ReportSource(head, content, detail, evaluator_blocks(findings.evaluator))

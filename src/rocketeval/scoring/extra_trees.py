@@ -1,0 +1,270 @@
+"""A forest for every query, fitted to its labelled responses (section 3.3 of the paper).
+
+`score = (1 - alpha) * mean + alpha * forest`: alpha is high when the query's labels are spread over
+the scale (`weight`). A query with too few labels, or with labels that are all alike, is scored by
+the mean, and says so.
+
+
+How far a query's labels can be trusted to teach a scorer (section 3.3 of the paper).
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from rocketeval.arrays import Floats
+from rocketeval.config import ScorerConfig, Section, parse_options
+from rocketeval.hashing import content_hash
+from rocketeval.records import Gold
+from rocketeval.scoring.answers import AnswerTable, filled_rows
+from rocketeval.scoring.base import State
+from rocketeval.scoring.forest import Forest, grow_forest, pack_forests, unpack_forests
+from rocketeval.scoring.learning import (
+    joined,
+    label_column,
+    read_reasons,
+    reading_state,
+    refuse_other_checklist,
+    refuse_votes,
+    split_numbers,
+)
+from rocketeval.scoring.mean import MeanScorer
+
+FRACTION_LEVELS = 10
+"""Levels of a scale whose labels are neither whole numbers nor its two ends."""
+MOST_WHOLE_LEVELS = 20
+"""A scale with more whole numbers than this has the levels of one of fractions."""
+
+
+@dataclass(frozen=True, slots=True)
+class LabelScale:
+    """A label scale and the levels that labels are counted on."""
+
+    low: float
+    high: float
+    levels: int
+
+    @classmethod
+    def of(cls, labels: Floats, scale: tuple[float, float]) -> LabelScale:
+        """The levels that a run's labels speak of: all whole numbers, the two ends, or ten.
+
+        >>> LabelScale.of(np.array([3.0, 7.0]), (1.0, 10.0)).levels
+        10
+        >>> LabelScale.of(np.array([0.0, 1.0, 1.0]), (0.0, 1.0)).levels
+        2
+        >>> LabelScale.of(np.array([0.25, 0.5]), (0.0, 1.0)).levels
+        10
+        """
+        low, high = scale
+        steps = high - low
+        if set(labels.tolist()) <= {low, high}:
+            return cls(low, high, 2)
+        whole = bool(np.equal(labels, np.round(labels)).all()) and low == round(low)
+        if whole and steps == round(steps) and steps < MOST_WHOLE_LEVELS:
+            return cls(low, high, int(steps) + 1)
+        return cls(low, high, FRACTION_LEVELS)
+
+    def level(self, labels: Floats) -> NDArray[np.int64]:
+        """The nearest level of each label, from 0; levels stand evenly from low to high."""
+        place = (labels - self.low) / (self.high - self.low)
+        nearest = np.floor(place * (self.levels - 1) + 0.5)
+        return np.clip(nearest, 0, self.levels - 1).astype(np.int64)
+
+
+def label_weight(labels: Floats, scale: LabelScale) -> float:
+    """Alpha of one query's labels: 0 when all are on one level, 1 when they are spread evenly.
+
+    >>> ten = LabelScale(1.0, 10.0, 10)
+    >>> round(label_weight(np.arange(1.0, 11.0), ten), 9), label_weight(np.array([8.0, 8.0]), ten)
+    (1.0, 0.0)
+    """
+    if len(labels) == 0:
+        return 0.0
+    counts = np.bincount(scale.level(labels), minlength=scale.levels)
+    shares = counts[counts > 0] / len(labels)
+    entropy = -float((shares * np.log(shares)).sum())
+    return min(1.0, max(0.0, entropy / math.log(scale.levels)))
+
+
+Singles = NDArray[np.float32]
+
+
+class ForestOptions(Section):
+    """Settings of the per-query forests."""
+
+    trees: Annotated[int, Field(ge=1)] = 100
+    """Trees of each forest."""
+    weight: Literal["kl", "none"] = "kl"
+    """kl: blend with the mean by how spread the labels are; none: the forest alone."""
+    answers: Literal["probabilities", "hard"] = "probabilities"
+    """hard: learn from yes and no alone, ignoring how sure the judge was."""
+    min_labels: Annotated[int, Field(ge=2)] = 4
+    """A query with fewer labelled responses is scored by the mean."""
+    min_samples_leaf: Annotated[int, Field(ge=1)] = 1
+    """Labelled responses in each leaf of a tree at least."""
+
+
+class PerQueryForest(ABC):
+    """Scores by one forest a query, blended with the mean."""
+
+    def __init__(
+        self,
+        scale: tuple[float, float] = (1.0, 10.0),
+        missing: str = "skip",
+        options: ForestOptions | None = None,
+        seed: int = 0,
+    ) -> None:
+        self.scale = scale
+        self.missing = missing
+        self.options = options or ForestOptions()
+        self.seed = seed
+
+    @classmethod
+    def create(cls, config: ScorerConfig) -> Self:
+        """Return an unfitted scorer; ConfigError when it is told to learn from votes."""
+        refuse_votes(config)
+        options = parse_options(config.options, ForestOptions, "scorer.options")
+        return cls(config.scale, config.missing, options, config.seed)
+
+    def fit(self, answers: AnswerTable, gold: Gold) -> Self:
+        """Grow a forest for every query that has labels enough."""
+        labels = label_column(answers, gold.labels, self.scale)
+        levels = LabelScale.of(labels[~np.isnan(labels)], self.scale)
+        self.forests_: dict[str, Forest] = {}
+        self.importances_: dict[str, Floats] = {}
+        self.weights_: dict[str, float] = {}
+        self.fallbacks_: dict[str, str] = {}
+        for block in answers.blocks():
+            p_yes, usable = filled_rows(self._values(block.p_yes), self.missing)
+            given = usable & ~np.isnan(labels[block.rows])
+            self._fit_query(block.query_id, p_yes[given], labels[block.rows][given], levels)
+        return self
+
+    def predict(self, answers: AnswerTable) -> Floats:
+        """Return the blended score of each response; NaN where no answer can be used."""
+        scores = MeanScorer(self.scale, self.missing).predict(answers)
+        for block in answers.blocks():
+            forest = self.forests_.get(block.query_id)
+            if forest is None:
+                continue
+            p_yes, usable = filled_rows(self._values(block.p_yes), self.missing)
+            if not usable.any():
+                continue
+            known = len(self.importances_[block.query_id])
+            refuse_other_checklist(block.query_id, p_yes.shape[1], known)
+            weight, own = self.weights_[block.query_id], scores[block.rows]
+            blend = (1.0 - weight) * own[usable] + weight * forest.predict(p_yes[usable])
+            # A blend of two numbers on the scale can leave it by a rounding.
+            own[usable] = np.clip(blend, *self.scale)
+        return scores
+
+    def fallbacks(self) -> Mapping[str, str]:
+        """Return the queries that are scored by the mean, each with the reason."""
+        return dict(self.fallbacks_)
+
+    def item_weights(self) -> Mapping[str, Floats]:
+        """Return each item's share in its query's score: importance and equal weight, blended."""
+        return {
+            query_id: (1.0 - self.weights_[query_id]) / len(found) + self.weights_[query_id] * found
+            for query_id, found in self.importances_.items()
+        }
+
+    def state(self) -> State:
+        """Return the forests as arrays, one after the other."""
+        header, arrays = pack_forests(self.forests_.values())
+        header |= {
+            "queries": list(self.forests_),
+            "weights": list(self.weights_.values()),
+            "items": [len(found) for found in self.importances_.values()],
+            "fallbacks": self.fallbacks_,
+        }
+        importances = joined(list(self.importances_.values()))
+        return State(header, {**arrays, "importances": importances})
+
+    @classmethod
+    def restore(cls, config: ScorerConfig, state: State) -> Self:
+        """Return the fitted scorer again."""
+        scorer = cls.create(config)
+        header, arrays = state.header, state.arrays
+        with reading_state(config.kind):
+            queries = [str(query_id) for query_id in header["queries"]]
+            weights = [float(weight) for weight in header["weights"]]
+            importances = split_numbers(arrays["importances"], header["items"])
+            _require_shares(np.array(weights))
+            _require_shares(arrays["importances"])
+            forests = unpack_forests(header, arrays)
+            columns = list(zip(queries, weights, importances, forests, strict=True))
+            scorer.fallbacks_ = read_reasons(header["fallbacks"])
+        for *_, importance, forest in columns:
+            forest.check(len(importance))
+        scorer.forests_ = {query_id: forest for query_id, _, _, forest in columns}
+        scorer.importances_ = {query_id: importance for query_id, _, importance, _ in columns}
+        scorer.weights_ = {query_id: weight for query_id, weight, _, _ in columns}
+        return scorer
+
+    @abstractmethod
+    def grow_tree(self, p_yes: Singles, labels: Floats, random: np.random.RandomState) -> Any:
+        """Return one tree of scikit-learn."""
+
+    def _fit_query(self, query_id: str, p_yes: Floats, labels: Floats, levels: LabelScale) -> None:
+        reason = self._why_mean(labels)
+        if reason is not None:
+            self.fallbacks_[query_id] = reason
+            return
+        alpha = label_weight(labels, levels) if self.options.weight == "kl" else 1.0
+        # Seeded by name, so that a forest does not depend on which other queries there are.
+        seed = int.from_bytes(content_hash("forest", self.seed, query_id)[:4], "big")
+        self.forests_[query_id], self.importances_[query_id] = grow_forest(
+            p_yes, labels, self.grow_tree, self.options.trees, np.random.RandomState(seed)
+        )
+        self.weights_[query_id] = alpha
+
+    def _why_mean(self, labels: Floats) -> str | None:
+        if len(labels) < self.options.min_labels:
+            return f"{len(labels)} labels; {self.options.min_labels} are needed"
+        if np.ptp(labels) == 0.0:
+            return f"all {len(labels)} labels are {labels[0]:g}"
+        return None
+
+    def _values(self, p_yes: Floats) -> Floats:
+        if self.options.answers == "probabilities":
+            return p_yes
+        return np.where(np.isnan(p_yes), np.nan, p_yes >= 0.5)
+
+
+class ExtraTreesScorer(PerQueryForest):
+    """Extremely randomised trees, the paper's choice."""
+
+    def grow_tree(self, p_yes: Singles, labels: Floats, random: np.random.RandomState) -> Any:
+        """Return a tree that draws its thresholds at random."""
+        from sklearn.tree import ExtraTreeRegressor
+
+        leaf = self.options.min_samples_leaf
+        tree = ExtraTreeRegressor(max_features=1.0, min_samples_leaf=leaf, random_state=random)
+        return tree.fit(p_yes, labels, check_input=False)
+
+
+class RandomForestScorer(PerQueryForest):
+    """Best splits on resampled labels."""
+
+    def grow_tree(self, p_yes: Singles, labels: Floats, random: np.random.RandomState) -> Any:
+        """Return a tree of a resample of the labelled responses."""
+        from sklearn.tree import DecisionTreeRegressor
+
+        drawn = random.randint(len(labels), size=len(labels))
+        leaf = self.options.min_samples_leaf
+        tree = DecisionTreeRegressor(max_features=1.0, min_samples_leaf=leaf, random_state=random)
+        return tree.fit(p_yes[drawn], labels[drawn], check_input=False)
+
+
+def _require_shares(values: Floats) -> None:
+    if not bool(((values >= 0.0) & (values <= 1.0)).all()):
+        raise ValueError("a weight is not between 0 and 1")

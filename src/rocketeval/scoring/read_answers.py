@@ -1,0 +1,98 @@
+"""The answers of a run in the order of its responses, some queries at a time.
+
+Whether a run's answers are yes and no, or places on a scale.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from rocketeval.config import RunConfig
+from rocketeval.grading.methods import kind_of
+from rocketeval.grading.schedule import CellBlock, cell_blocks
+from rocketeval.scoring.answers import AnswerTable
+from rocketeval.scoring.crossfit import align_answers, table_of_lists
+from rocketeval.store.ledger_index import LedgerIndex, hex_column, to_keys
+from rocketeval.store.run import RunStore
+
+PART_RESPONSES = 1 << 19
+"""Responses whose answers are in memory at once, unless all are wanted."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AnsweredPart:
+    """The answers of all responses to some queries."""
+
+    answers: AnswerTable
+    keys: pa.StringArray
+    """The key of each response's judgment; null when its query has no checklist."""
+
+
+class AnswerReader:
+    """Reads the answers of a run's responses from its ledger."""
+
+    def __init__(self, store: RunStore) -> None:
+        self._store = store
+        self._index = LedgerIndex(store.ledger_folder)
+
+    def parts(self, query_ids: Collection[str] | None = None) -> Iterator[AnsweredPart]:
+        """Yield all responses in the run's order, a query always whole; at least one part.
+
+        `query_ids` leaves out all other queries.
+        """
+        inputs, judge = self._store.inputs, self._store.judge().digest
+        return map(self._answered, cell_blocks(inputs, judge, PART_RESPONSES, query_ids))
+
+    def whole(self) -> AnsweredPart:
+        """Return all responses at once."""
+        return _joined(list(self.parts()))
+
+    def statuses(self) -> dict[str, int]:
+        """Return how many answers have each status, of all parts that were read so far."""
+        return self._index.asked_statuses()
+
+    def _answered(self, cells: CellBlock) -> AnsweredPart:
+        rows = np.full(len(cells.known), -1, dtype=np.int64)
+        rows[cells.known] = self._index.find(to_keys(cells.keys))
+        lists = self._index.lists(rows, "p_yes")
+        answers = table_of_lists(cells.query_ids, cells.candidates, lists)
+        return AnsweredPart(answers, hex_column(cells.keys, cells.known))
+
+
+def read_answers(store: RunStore) -> tuple[AnswerTable, list[str | None]]:
+    """Return the answers of every response in the run's order, with its judgment's key."""
+    part = AnswerReader(store).whole()
+    return part.answers, part.keys.to_pylist()
+
+
+def scored_answers(store: RunStore) -> tuple[AnswerTable, list[str | None]]:
+    """Return the answers that the run's scores rest on, in their order, with judgments' keys."""
+    keys = store.scores(["judgment"])["judgment"].to_pylist()
+    query_ids, candidates = store.score_names("query_id"), store.score_names("candidate")
+    return align_answers(query_ids, candidates, keys, store.judgments(["key", "p_yes"])), keys
+
+
+def _joined(parts: Sequence[AnsweredPart]) -> AnsweredPart:
+    if len(parts) == 1:
+        return parts[0]
+    tables = [part.answers for part in parts]
+    lengths = np.concatenate([table.items for table in tables])
+    answers = AnswerTable(
+        [name for table in tables for name in table.query_ids],
+        [name for table in tables for name in table.candidates],
+        np.concatenate([table.p_yes for table in tables]),
+        np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]),
+    )
+    return AnsweredPart(answers, pa.concat_arrays([part.keys for part in parts]))
+
+
+def answers_yes_or_no(config: RunConfig) -> bool:
+    """Return whether the run's method has the judge answer with yes or no.
+
+    What an evaluator asks may be grades, or means over opponents.
+    """
+    return config.evaluator is None and kind_of(config.method.kind).yes_no

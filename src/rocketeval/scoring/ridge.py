@@ -1,0 +1,325 @@
+"""Labels of all queries fit one scorer together; each query then bends it as far as its labels go.
+
+`score = pooled features @ weights + the query's level + (p_yes - the query's mean) @ its weights`,
+clipped to the scale. How far a query goes its own way is chosen by leaving out each label in turn
+(`partial_pooling`). A query without labels is scored by the pooled part alone.
+
+
+Ridge regression over many queries, each with a level and item weights of its own, shrunk.
+What one query adds to a score that is learned over all queries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import product
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rocketeval.arrays import Bools, Floats
+from rocketeval.config import ScorerConfig
+from rocketeval.records import Gold
+from rocketeval.scoring.answers import (
+    FEATURES,
+    AnswerTable,
+    describe,
+    describe_rows,
+    filled_rows,
+    weighted_rows,
+)
+from rocketeval.scoring.base import State
+from rocketeval.scoring.learning import (
+    LabelScorer,
+    everywhere,
+    joined,
+    label_column,
+    read_reasons,
+    reading_state,
+    refuse_other_checklist,
+    split_numbers,
+    why_too_few,
+)
+from rocketeval.workers import one_blas_thread
+
+FEATURE_PENALTIES = (0.001, 0.01, 0.1, 1.0, 10.0)
+"""On the pooled weights but the first two, per label."""
+LEVEL_PENALTIES = (0.3, 1.0, 3.0, 10.0, 30.0, 1e6)
+"""On a query's own level: it takes `n / (n + penalty)` of what its n labels say."""
+ITEM_PENALTIES = (0.3, 1.0, 3.0, 10.0, 1e6)
+"""On a query's own item weights; the last is as good as none of its own."""
+
+_FREE = 1e-9
+# Keeps the equations solvable when every response has the same mean.
+
+
+class Penalties(NamedTuple):
+    """How strongly each part is held toward zero."""
+
+    features: float
+    level: float
+    items: float
+
+
+@dataclass(frozen=True, eq=False)
+class Design:
+    """Labelled responses, query by query."""
+
+    features: Floats
+    """Ones, the mean answer, then the features that are penalised; all but the ones centred."""
+    items: Floats
+    """Ones, then the answers less the query's mean; zeros past the query's last item."""
+    starts: NDArray[np.intp]
+    """First row of each query, and the number of rows."""
+    labels: Floats
+
+    @property
+    def queries(self) -> list[slice]:
+        """The rows of each query."""
+        pairs = zip(self.starts[:-1].tolist(), self.starts[1:].tolist(), strict=True)
+        return [slice(start, stop) for start, stop in pairs]
+
+
+@dataclass(frozen=True, eq=False)
+class PooledFit:
+    """What one choice of penalties learns."""
+
+    weights: Floats
+    """One per column of the features."""
+    own: Floats
+    """Shape (queries, 1 + items): each query's own level and item weights."""
+    penalties: Penalties
+    left_out_error: float
+    """Mean squared error of each label by the fit to all others."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Moments:
+    """Sums over each query's rows, which no penalty changes."""
+
+    gram: Floats
+    cross: Floats
+    """Items by features, and in the last column by label."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Smoothed:
+    """What is left of features and labels when each query's own part is taken out."""
+
+    inverse: Floats
+    rest: Floats
+    """Features, and in the last column labels."""
+    leverage: Floats
+    """Of each label on its own prediction, by the query's own part alone."""
+
+
+def fit_pooled(design: Design) -> PooledFit:
+    """Return the fit whose penalties predict best each label that is left out."""
+    with one_blas_thread():
+        moments = _moments(design)
+        found = [
+            _solve(design, moments, smoothed, Penalties(features, level, items))
+            for level, items in product(LEVEL_PENALTIES, ITEM_PENALTIES)
+            for smoothed in [_smooth(design, moments, level, items)]
+            for features in FEATURE_PENALTIES
+        ]
+    return min(found, key=lambda fitted: fitted.left_out_error)
+
+
+def fit_with(design: Design, penalties: Penalties) -> PooledFit:
+    """Return the fit with the given penalties."""
+    moments = _moments(design)
+    smoothed = _smooth(design, moments, penalties.level, penalties.items)
+    return _solve(design, moments, smoothed, penalties)
+
+
+def _moments(design: Design) -> _Moments:
+    columns = np.column_stack([design.features, design.labels])
+    parts = [(design.items[rows], columns[rows]) for rows in design.queries]
+    return _Moments(
+        np.stack([items.T @ items for items, _ in parts]),
+        np.stack([items.T @ given for items, given in parts]),
+    )
+
+
+def _smooth(design: Design, moments: _Moments, level: float, items: float) -> _Smoothed:
+    size = design.items.shape[1]
+    penalty = np.diag([level, *[items] * (size - 1)])
+    inverse = np.asarray(np.linalg.inv(moments.gram + penalty), dtype=np.float64)
+    rest = np.column_stack([design.features, design.labels])
+    leverage = np.empty(len(rest))
+    for rows, own, cross in zip(design.queries, inverse, moments.cross, strict=True):
+        reach = design.items[rows] @ own
+        rest[rows] -= reach @ cross
+        leverage[rows] = (reach * design.items[rows]).sum(axis=1)
+    return _Smoothed(inverse, rest, leverage)
+
+
+def _solve(
+    design: Design, moments: _Moments, smoothed: _Smoothed, penalties: Penalties
+) -> PooledFit:
+    features, labels = smoothed.rest[:, :-1], smoothed.rest[:, -1]
+    held = np.full(features.shape[1], penalties.features * len(labels))
+    held[:2] = _FREE * len(labels)
+    curvature = design.features.T @ features + np.diag(held)
+    solved = np.linalg.solve(curvature, np.column_stack([design.features.T @ labels, features.T]))
+    weights, reach = np.asarray(solved[:, 0], dtype=np.float64), solved[:, 1:].T
+    leverage = smoothed.leverage + (reach * features).sum(axis=1)
+    left_out = (labels - features @ weights) / np.maximum(1.0 - leverage, _FREE)
+    surplus = moments.cross[:, :, -1] - moments.cross[:, :, :-1] @ weights
+    own = (smoothed.inverse @ surplus[:, :, None])[:, :, 0]
+    return PooledFit(weights, own, penalties, float(np.mean(left_out**2)))
+
+
+@dataclass(frozen=True, eq=False)
+class QueryOffset:
+    """What one query adds to the pooled score, as a share of the scale."""
+
+    level: float
+    """Added to every response."""
+    centre: Floats
+    """Mean answer to each item among the labelled responses."""
+    weights: Floats
+    """What each item's distance from that mean is worth, beyond the pooled part."""
+
+    def of(self, p_yes: Floats) -> Floats:
+        """Return what is added to each row of answers."""
+        return self.level + weighted_rows(p_yes - self.centre, self.weights)
+
+
+def offset_columns(
+    answers: AnswerTable, given: Bools, missing: str
+) -> tuple[dict[str, Floats], Floats, NDArray[np.intp]]:
+    """Return each query's mean labelled answers, all answers less those, and the first rows."""
+    centres: dict[str, Floats] = {}
+    parts = []
+    for block in answers.blocks():
+        p_yes = filled_rows(block.p_yes, missing)[0][given[block.rows]]
+        if len(p_yes):
+            centres[block.query_id] = p_yes.mean(axis=0)
+            parts.append(p_yes - centres[block.query_id])
+    starts = np.cumsum([0, *map(len, parts)])
+    items = np.zeros((starts[-1], 1 + max(map(len, centres.values()))))
+    items[:, 0] = 1.0
+    for start, part in zip(starts[:-1], parts, strict=True):
+        items[start : start + len(part), 1 : 1 + part.shape[1]] = part
+    return centres, items, starts
+
+
+def query_offsets(centres: dict[str, Floats], fitted: PooledFit) -> dict[str, QueryOffset]:
+    """Return what each labelled query adds, by its id."""
+    return {
+        query_id: QueryOffset(float(own[0]), centre, own[1 : 1 + len(centre)])
+        for (query_id, centre), own in zip(centres.items(), fitted.own, strict=True)
+    }
+
+
+class PooledRidgeScorer(LabelScorer):
+    """A partially pooled ridge regression of labels on answers."""
+
+    def fit(self, answers: AnswerTable, gold: Gold) -> Self:
+        """Learn from every label; with too few, or all alike, become the mean."""
+        labels = label_column(answers, gold.labels, self.scale)
+        features, usable = describe(answers, self.missing)
+        given = usable & ~np.isnan(labels)
+        self.intercept_ = 0.0
+        self.weights_ = np.array([1.0, *[0.0] * (len(FEATURES) - 1)])
+        self.own_: dict[str, QueryOffset] = {}
+        self.facts_: dict[str, Any] = {"labels": int(given.sum())}
+        reason = why_too_few(labels[given])
+        if reason is None:
+            self._learn(answers, features, labels, given)
+        self.fallbacks_ = everywhere(answers, reason)
+        return self
+
+    def predict(self, answers: AnswerTable) -> Floats:
+        """Return the score of each response, on the scale; NaN where no answer can be used."""
+        low, high = self.scale
+        scores = np.full(len(answers), np.nan)
+        for block in answers.blocks():
+            p_yes, usable = filled_rows(block.p_yes, self.missing)
+            if usable.any():
+                share = self._share(block.query_id, p_yes[usable])
+                scores[block.rows][usable] = np.clip(low + (high - low) * share, low, high)
+        return scores
+
+    def item_weights(self) -> Mapping[str, Floats]:
+        """Return what each item of a labelled query is worth, as shares of what all are worth.
+
+        An item's worth is what the score gains when its answer goes from no to yes while the
+        others stay at their mean among the labelled responses. It is negative for an item whose
+        yes goes with lower labels; sizes without their signs sum to one.
+        """
+        found = {}
+        for query_id, own in self.own_.items():
+            yes, no = (np.tile(own.centre, (len(own.centre), 1)) for _ in range(2))
+            np.fill_diagonal(yes, 1.0)
+            np.fill_diagonal(no, 0.0)
+            worth = self._share(query_id, yes) - self._share(query_id, no)
+            total = np.abs(worth).sum()
+            found[query_id] = worth / total if total > 0.0 else np.full(len(worth), 1 / len(worth))
+        return found
+
+    def state(self) -> State:
+        """Return the pooled weights and every query's own part."""
+        own = list(self.own_.values())
+        header = {
+            "facts": self.facts_,
+            "fallbacks": self.fallbacks_,
+            "queries": list(self.own_),
+            "items": [len(part.centre) for part in own],
+        }
+        arrays = {
+            "pooled": np.array([self.intercept_, *self.weights_]),
+            "levels": np.array([part.level for part in own]),
+            "centres": joined([part.centre for part in own]),
+            "weights": joined([part.weights for part in own]),
+        }
+        return State(header, arrays)
+
+    @classmethod
+    def restore(cls, config: ScorerConfig, state: State) -> Self:
+        """Return the fitted scorer again."""
+        scorer = cls.create(config)
+        header, arrays = state.header, state.arrays
+        with reading_state(config.kind):
+            pooled = split_numbers(arrays["pooled"], [1 + len(FEATURES)])[0]
+            queries = [str(query_id) for query_id in header["queries"]]
+            levels = split_numbers(arrays["levels"], [len(queries)])[0]
+            centres = split_numbers(arrays["centres"], header["items"])
+            weights = split_numbers(arrays["weights"], header["items"])
+            parts = [
+                QueryOffset(float(a), b, c)
+                for a, b, c in zip(levels, centres, weights, strict=True)
+            ]
+            scorer.own_ = dict(zip(queries, parts, strict=True))
+            scorer.facts_ = dict(header["facts"])
+            scorer.fallbacks_ = read_reasons(header["fallbacks"])
+        scorer.intercept_, scorer.weights_ = float(pooled[0]), pooled[1:]
+        return scorer
+
+    def _learn(self, answers: AnswerTable, features: Floats, labels: Floats, given: Bools) -> None:
+        low, high = self.scale
+        centre, spread = features[given].mean(axis=0), features[given].std(axis=0)
+        spread[spread < 1e-9] = np.inf
+        standard = np.column_stack([np.ones(given.sum()), (features[given] - centre) / spread])
+        centres, items, starts = offset_columns(answers, given, self.missing)
+        design = Design(standard, items, starts, (labels[given] - low) / (high - low))
+        fitted = fit_pooled(design)
+        self.weights_ = fitted.weights[1:] / spread
+        self.intercept_ = float(fitted.weights[0] - centre @ self.weights_)
+        self.own_ = query_offsets(centres, fitted)
+        self.facts_ |= {
+            "penalties": fitted.penalties._asdict(),
+            "left_out_rmse": float((high - low) * np.sqrt(fitted.left_out_error)),
+        }
+
+    def _share(self, query_id: str, p_yes: Floats) -> Floats:
+        share = self.intercept_ + weighted_rows(describe_rows(p_yes), self.weights_)
+        own = self.own_.get(query_id)
+        if own is None:
+            return share
+        refuse_other_checklist(query_id, p_yes.shape[1], len(own.centre))
+        return share + own.of(p_yes)

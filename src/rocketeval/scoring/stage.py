@@ -1,0 +1,212 @@
+"""score: every response gets a score, or a visible gap.
+
+What the score stage keeps of a scorer that learned, and the use of one that was kept.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from rocketeval.config import RunConfig, ScorerConfig
+from rocketeval.errors import ArtifactError
+from rocketeval.grid import GridBuilder, ScoreGrid
+from rocketeval.records import Basis, Gold
+from rocketeval.scoring.answers import AnswerTable
+from rocketeval.scoring.artifact import Provenance, load_scorer, save_scorer
+from rocketeval.scoring.base import Learner, Saveable, Scorer, create_scorer
+from rocketeval.scoring.crossfit import Scored, score_answers, score_table, score_unlearned
+from rocketeval.scoring.learning import refuse_off_scale
+from rocketeval.scoring.read_answers import AnsweredPart, AnswerReader
+from rocketeval.scoring.split import gold_cells, split_gold
+from rocketeval.store.run import RunStore
+
+
+def check_learnable(store: RunStore, config: ScorerConfig) -> None:
+    """Raise, before anything is paid for, if the scorer cannot learn from the run's gold."""
+    if config.fitted is not None:
+        load_scorer(config.fitted)
+    elif isinstance(create_scorer(config), Learner):
+        candidates = store.inputs.candidates()
+        gold = Gold(store.inputs.labels(), store.inputs.votes())
+        refuse_off_scale(split_gold(gold, candidates, config).learned.labels, config.scale)
+
+
+def keep_scorer(
+    store: RunStore,
+    config: ScorerConfig,
+    scored: Scored,
+    answers: AnswerTable,
+    keys: pa.StringArray,
+) -> None:
+    """Write the fitted scorer into the run, if it learned anything."""
+    if scored.split is None or not isinstance(scored.scorer, Saveable):
+        return
+    used = _learned_keys(scored.split.learned, answers, keys)
+    # The run's own time, so that scoring again writes the same bytes.
+    created = store.manifest()["created"]
+    checklists = _checklist_hashes(store)
+    provenance = Provenance.from_keys(store.judge(), used, checklists, created)
+    save_scorer(scored.scorer, config, store.scorer_path, provenance=provenance)
+
+
+def keep_weights(store: RunStore, scorer: Scorer | None) -> None:
+    """Write the item weights of the run's queries, if the scorer has learned, here or elsewhere."""
+    if not isinstance(scorer, Learner):
+        return
+    asked = store.inputs.checklists()
+    weights = scorer.item_weights()
+    kept = {query: found.tolist() for query, found in weights.items() if query in asked}
+    store.save_json("item_weights", kept)
+
+
+class SavedScorer:
+    """The scorer that `scorer.fitted` names, if it suits the run; ArtifactError if it does not."""
+
+    def __init__(self, store: RunStore, config: ScorerConfig) -> None:
+        assert config.fitted is not None
+        loaded = load_scorer(config.fitted)
+        loaded.provenance.check_judge(store.judge())
+        loaded.provenance.check_checklists(_checklist_hashes(store))
+        for setting in ("scale", "missing"):
+            theirs, ours = getattr(loaded.config, setting), getattr(config, setting)
+            if theirs != ours:
+                raise ArtifactError(
+                    f"{config.fitted} was fitted with `{setting}: {_written(theirs)}`; the run "
+                    f"says `{setting}: {_written(ours)}`.",
+                    hint=f"Set `scorer.{setting}` to that of the saved scorer.",
+                )
+        self._loaded = loaded
+
+    @property
+    def scorer(self) -> Scorer:
+        """The scorer as it was fitted."""
+        return self._loaded.scorer
+
+    def apply(self, answers: AnswerTable, keys: pa.StringArray) -> Scored:
+        """Return the scores that it gives; those it learned from are marked as fitted."""
+        fitted = self._loaded.provenance.learned_from(keys.to_pylist())
+        basis = tuple(Basis.FITTED if seen else Basis.UNSEEN for seen in fitted.tolist())
+        scores = self.scorer.predict(answers)
+        return Scored(scores, basis, self._loaded.config.kind, self.scorer, None)
+
+
+def learned_facts(scored: Scored) -> dict[str, Any]:
+    """Return what was learned from, and where nothing could be, for the manifest."""
+    facts: dict[str, Any] = {}
+    if scored.split is not None:
+        learned = scored.split.learned
+        facts |= {
+            "labels": len(learned.labels),
+            "votes": len(learned.votes),
+            "fitted": list(scored.split.fitted),
+            "held_out": list(scored.split.held_out),
+        }
+    if isinstance(scored.scorer, Learner):
+        fallbacks = scored.scorer.fallbacks()
+        facts["queries_by_mean"] = len(fallbacks)
+        facts["queries_by_mean_in_a_fold"] = scored.fold_fallbacks
+        facts["reasons"] = dict(Counter(fallbacks.values()).most_common(5))
+    return facts
+
+
+def _written(setting: Any) -> str:
+    """Return a setting as it stands in a config."""
+    if isinstance(setting, tuple):
+        return f"[{', '.join(f'{end:g}' for end in setting)}]"
+    return str(setting)
+
+
+def _checklist_hashes(store: RunStore) -> dict[str, str]:
+    checklists = store.inputs.checklists()
+    return {query_id: made.content_hash.hex() for query_id, made in checklists.items()}
+
+
+def _learned_keys(gold: Gold, answers: AnswerTable, keys: pa.StringArray) -> list[str]:
+    """The judgments whose gold was learned from."""
+    cells = gold_cells(gold)
+    names = enumerate(zip(answers.query_ids, answers.candidates, strict=True))
+    rows = pa.array([row for row, cell in names if cell in cells], pa.int64())
+    return [key for key in keys.take(rows).to_pylist() if key]
+
+
+def score_responses(store: RunStore, config: RunConfig) -> dict[str, Any]:
+    """Write the scores; return how many there are, what they rest on, and how many are missing."""
+    store.drop_from("score")
+    reader = AnswerReader(store)
+    tally = ScoreCounts()
+    store.save_scores(map(tally.count, _scored_parts(store, config.scorer, reader)))
+    assert tally.last is not None
+    return {**tally.facts(reader), "learned": learned_facts(tally.last)}
+
+
+def read_grid(store: RunStore) -> ScoreGrid:
+    """Return the run's scores as a grid of queries and candidates."""
+    builder = GridBuilder()
+    for batch in store.score_batches(["query_id", "candidate", "score"]):
+        scores = batch["score"].to_numpy(zero_copy_only=False)
+        builder.add(batch["query_id"], batch["candidate"], scores.astype(np.float64))
+    return builder.grid()
+
+
+_Part = tuple[AnsweredPart, Scored]
+
+
+def _scored_parts(store: RunStore, config: ScorerConfig, reader: AnswerReader) -> Iterator[_Part]:
+    """Yield all responses with their scores, at least one part of them.
+
+    A scorer that learns here sees all responses at once; any other gives a query its scores from
+    that query's answers alone.
+    """
+    scorer = None if config.fitted else create_scorer(config)
+    if scorer is None:
+        saved = SavedScorer(store, config)
+        keep_weights(store, saved.scorer)
+        for part in reader.parts():
+            yield part, saved.apply(part.answers, part.keys)
+    elif isinstance(scorer, Learner):
+        part = reader.whole()
+        gold = Gold(store.inputs.labels(), store.inputs.votes())
+        scored = score_answers(part.answers, gold, config)
+        keep_scorer(store, config, scored, part.answers, part.keys)
+        keep_weights(store, scored.scorer)
+        yield part, scored
+    else:
+        for part in reader.parts():
+            yield part, score_unlearned(part.answers, scorer, config)
+
+
+@dataclass
+class ScoreCounts:
+    """What the manifest says of all parts together."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    basis: Counter[str] = field(default_factory=Counter)
+    last: Scored | None = None
+    """Any part tells what the scorer has learned."""
+
+    def count(self, scored_part: _Part) -> pa.Table:
+        """Count a part; return it as the table that is written to disk."""
+        part, self.last = scored_part
+        answers, scores = part.answers, self.last.scores
+        self.counts["scores"] += int(np.isfinite(scores).sum())
+        self.counts["without_score"] += int(np.isnan(scores).sum())
+        self.counts["answers"] += int(answers.items.sum())
+        self.counts["missing_answers"] += int((answers.items - answers.answered).sum())
+        self.basis.update(self.last.counts())
+        return score_table(answers, self.last, part.keys)
+
+    def facts(self, reader: AnswerReader) -> dict[str, Any]:
+        """Return what was counted, when all parts are."""
+        assert self.last is not None
+        return {
+            **self.counts,
+            "statuses": reader.statuses(),
+            "scorer": self.last.kind,
+            "basis": dict(sorted(self.basis.items())),
+        }

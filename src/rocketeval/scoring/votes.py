@@ -1,0 +1,261 @@
+"""Votes alone fit a scorer: which of two responses people prefer, and when they call it a tie.
+
+A response's latent quality is a weighted sum of its `features`, learned over the votes of all
+queries (`vote_model`) and shrunk toward the mean log-odds alone, as far as predicting left-out
+queries asks for. The qualities are then put on the scale so that the run's tie margin is what
+voters call a tie (`vote_scale`). Every query is scored by the same weights: a handful of votes on
+one query says too little about its items.
+
+
+From latent quality to a score whose tie margin means what voters mean by a tie.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rocketeval.arrays import Bools, Floats
+from rocketeval.config import NoOptions, ScorerConfig, parse_options
+from rocketeval.grid import vote_outcomes
+from rocketeval.records import Gold, Vote
+from rocketeval.scoring.answers import FEATURES, AnswerTable, describe, weighted_rows
+from rocketeval.scoring.base import State
+from rocketeval.scoring.learning import (
+    TIE_MARGIN,
+    everywhere,
+    read_reasons,
+    reading_state,
+    refuse_labels,
+    split_numbers,
+)
+from rocketeval.scoring.mean import MeanScorer
+from rocketeval.scoring.vote_model import TieCurve, VoteColumns, fit_ties, fit_weights
+
+ROOM = 0.45
+"""Share of the scale, above and below its middle, within which a margin is exactly a margin."""
+KNOTS = 257
+"""Points between which the curve is straight."""
+
+_FINEST = 1e-3
+_HALVINGS = 60
+
+
+@dataclass(frozen=True, eq=False)
+class QualityScale:
+    """A rising curve from latent quality to score."""
+
+    qualities: Floats
+    """Rising, from the lowest to the highest quality that was learned from."""
+    heights: Floats
+    """Score above the middle of the scale at each."""
+
+    def score(self, quality: Floats, scale: tuple[float, float]) -> Floats:
+        """Return the score of each latent quality, inside the scale."""
+        low, high = scale
+        height = np.interp(quality, self.qualities, self.heights)
+        rise, run = np.diff(self.heights)[[0, -1]], np.diff(self.qualities)[[0, -1]]
+        height += rise[0] / run[0] * np.minimum(quality - self.qualities[0], 0.0)
+        height += rise[1] / run[1] * np.maximum(quality - self.qualities[-1], 0.0)
+        bent: Floats = (low + high) / 2.0 + _bend(height, high - low)
+        return np.asarray(np.clip(bent, low, high), dtype=np.float64)
+
+
+def quality_scale(
+    ties: TieCurve, lowest: float, highest: float, scale: tuple[float, float], margin: float
+) -> tuple[QualityScale, float]:
+    """Return the curve, and the smallest stretch of quality that a margin stands for on it.
+
+    Qualities that were learned from reach from `lowest` (below 0) to `highest` (above 0).
+    """
+    qualities = np.linspace(lowest, highest, KNOTS)
+    stretches = ties.threshold((qualities[1:] + qualities[:-1]) / 2.0)
+    room = ROOM * (scale[1] - scale[0])
+
+    def heights(least: float) -> Floats:
+        steps = margin * np.diff(qualities) / np.maximum(stretches, least)
+        climbed = np.concatenate([[0.0], np.cumsum(steps)])
+        above: Floats = climbed - np.interp(0.0, qualities, climbed)
+        return above
+
+    finest = _FINEST * (highest - lowest)
+    coarsest = max(finest, margin * (highest - lowest) / room)
+    for _ in range(_HALVINGS):
+        middle = np.sqrt(finest * coarsest)
+        fits = bool(np.abs(heights(middle)).max() <= room)
+        finest, coarsest = (finest, middle) if fits else (middle, coarsest)
+    least = coarsest
+    return QualityScale(qualities, heights(least)), float(np.maximum(stretches, least).min())
+
+
+def _bend(height: Floats, length: float) -> Floats:
+    """Return heights unchanged within the room, and bent toward half the scale beyond it."""
+    room, rest = ROOM * length, (0.5 - ROOM) * length
+    beyond = np.maximum(np.abs(height) - room, 0.0)
+    bent: Floats = np.sign(height) * (
+        np.minimum(np.abs(height), room) - rest * np.expm1(-beyond / rest)
+    )
+    return bent
+
+
+FEWEST_DECISIVE = 10
+"""Votes that are not ties without which the scorer is the mean."""
+
+_ANCHOR = FEATURES.index("log_odds")
+_ORDER = [_ANCHOR, *(place for place in range(len(FEATURES)) if place != _ANCHOR)]
+_SAME = 1e-9
+
+
+class PooledLogisticScorer:
+    """A Bradley-Terry model with ties, of votes on the features of two responses."""
+
+    def __init__(
+        self,
+        scale: tuple[float, float] = (1.0, 10.0),
+        missing: str = "skip",
+        tie_margin: float = TIE_MARGIN,
+        seed: int = 0,
+    ) -> None:
+        self.scale = scale
+        self.missing = missing
+        self.tie_margin = tie_margin
+        self.seed = seed
+
+    @classmethod
+    def create(cls, config: ScorerConfig) -> Self:
+        """Return an unfitted scorer; ConfigError when it is told to learn from labels."""
+        refuse_labels(config)
+        parse_options(config.options, NoOptions, "scorer.options")
+        # Where nothing is a tie, the width of one is a matter of taste.
+        return cls(config.scale, config.missing, config.tie_margin or TIE_MARGIN, config.seed)
+
+    def fit(self, answers: AnswerTable, gold: Gold) -> Self:
+        """Learn from every vote; with too few that are decisive, become the mean."""
+        features, usable = describe(answers, self.missing)
+        first, second, votes = _voted_rows(answers, gold.votes, usable)
+        outcomes = vote_outcomes(votes)
+        self.centre_, self.weights_ = np.zeros(len(FEATURES)), np.zeros(len(FEATURES))
+        self.curve_: QualityScale | None = None
+        self.facts_: dict[str, Any] = {"votes": len(votes), "ties": int((outcomes == 0).sum())}
+        reason = _why_mean(features[first], features[second], outcomes, votes)
+        if reason is None:
+            query_ids = [vote.query_id for vote in votes]
+            reason = self._learn(features, first, second, outcomes, query_ids)
+        self.fallbacks_ = everywhere(answers, reason)
+        return self
+
+    def predict(self, answers: AnswerTable) -> Floats:
+        """Return the score of each response, inside the scale; NaN where no answer can be used."""
+        if self.curve_ is None:
+            return MeanScorer(self.scale, self.missing).predict(answers)
+        features, usable = describe(answers, self.missing)
+        scores = np.full(len(answers), np.nan)
+        scores[usable] = self.curve_.score(self._quality(features[usable]), self.scale)
+        return scores
+
+    def fallbacks(self) -> Mapping[str, str]:
+        """Return every query when there was too little to learn from, else none."""
+        return dict(self.fallbacks_)
+
+    def item_weights(self) -> Mapping[str, Floats]:
+        """Return nothing: no query has item weights of its own."""
+        return {}
+
+    def state(self) -> State:
+        """Return the features' weights and the points that the scale runs through."""
+        arrays = {"centre": self.centre_, "weights": self.weights_}
+        if self.curve_ is not None:
+            arrays |= {"qualities": self.curve_.qualities, "heights": self.curve_.heights}
+        return State({"facts": self.facts_, "fallbacks": self.fallbacks_}, arrays)
+
+    @classmethod
+    def restore(cls, config: ScorerConfig, state: State) -> Self:
+        """Return the fitted scorer again."""
+        scorer = cls.create(config)
+        arrays = state.arrays
+        with reading_state(config.kind):
+            scorer.centre_ = split_numbers(arrays["centre"], [len(FEATURES)])[0]
+            scorer.weights_ = split_numbers(arrays["weights"], [len(FEATURES)])[0]
+            scorer.facts_ = dict(state.header["facts"])
+            scorer.fallbacks_ = read_reasons(state.header["fallbacks"])
+            scorer.curve_ = None
+            if not scorer.fallbacks_:
+                points = [split_numbers(arrays[name], [KNOTS])[0] for name in _CURVE]
+                if not all(bool((np.diff(point) > 0).all()) for point in points):
+                    raise ValueError("its scale does not rise")
+                scorer.curve_ = QualityScale(*points)
+        return scorer
+
+    def _learn(
+        self,
+        features: Floats,
+        first: NDArray[np.intp],
+        second: NDArray[np.intp],
+        outcomes: NDArray[np.int8],
+        query_ids: Sequence[str],
+    ) -> str | None:
+        """Learn weights and scale; return why the votes gave none, if so."""
+        voted = features[np.unique(np.concatenate([first, second]))]
+        self.centre_, spread = voted.mean(axis=0), voted.std(axis=0)
+        spread[spread < _SAME] = np.inf
+        standard = (features / spread)[:, _ORDER]
+        ballots = VoteColumns(standard[first] - standard[second], outcomes, query_ids)
+        weights, penalty = fit_weights(ballots, self.seed)
+        self.weights_ = np.empty(len(FEATURES))
+        self.weights_[_ORDER] = weights
+        self.weights_ /= spread
+        learned = self._quality(voted)
+        if np.ptp(learned) < _SAME:
+            return "the votes favour no answers over others"
+        quality = self._quality(features)
+        level = (quality[first] + quality[second]) / 2.0
+        ties = fit_ties(quality[first] - quality[second], level, outcomes)
+        self.curve_, narrowest = quality_scale(
+            ties, float(learned.min()), float(learned.max()), self.scale, self.tie_margin
+        )
+        self.facts_ |= {
+            "penalty": penalty,
+            "weights": dict(zip(FEATURES, self.weights_.tolist(), strict=True)),
+            "tie_log_odds": {"at_zero": ties.at_zero, "fade": ties.fade, "by_level": ties.by_level},
+            "narrowest_tie": narrowest,
+        }
+        return None
+
+    def _quality(self, features: Floats) -> Floats:
+        return weighted_rows(features - self.centre_, self.weights_)
+
+
+_CURVE = ("qualities", "heights")
+
+
+def _voted_rows(
+    answers: AnswerTable, votes: Sequence[Vote], usable: Bools
+) -> tuple[NDArray[np.intp], NDArray[np.intp], list[Vote]]:
+    """Return the rows of a and of b of every vote on two responses that may be used."""
+    pairs = zip(answers.query_ids, answers.candidates, usable.tolist(), strict=True)
+    rows = {(query, name): row for row, (query, name, use) in enumerate(pairs) if use}
+    known = [
+        vote
+        for vote in votes
+        if (vote.query_id, vote.candidate_a) in rows and (vote.query_id, vote.candidate_b) in rows
+    ]
+    first = np.array([rows[vote.query_id, vote.candidate_a] for vote in known], dtype=np.intp)
+    second = np.array([rows[vote.query_id, vote.candidate_b] for vote in known], dtype=np.intp)
+    return first, second, known
+
+
+def _why_mean(
+    first: Floats, second: Floats, outcomes: NDArray[np.int8], votes: Sequence[Vote]
+) -> str | None:
+    decisive = int((outcomes != 0).sum())
+    if decisive < FEWEST_DECISIVE:
+        return f"{decisive} votes that are not ties; {FEWEST_DECISIVE} are needed"
+    if len({vote.query_id for vote in votes}) < 2:
+        return "all votes are on one query; 2 are needed"
+    if not np.any(first != second):
+        return "the judge answered the same about both responses of every vote"
+    return None

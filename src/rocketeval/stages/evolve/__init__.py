@@ -1,1 +1,0 @@
-"""evolve: an evaluator learns from gold, and from what it judges wrongly."""

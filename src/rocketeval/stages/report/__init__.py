@@ -1,1 +1,0 @@
-"""report: one page that shows it all."""

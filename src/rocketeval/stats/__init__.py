@@ -1,0 +1,1 @@
+"""Statistics used by every other package: resampling, correlation, agreement, tests."""

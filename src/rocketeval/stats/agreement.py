@@ -1,0 +1,341 @@
+"""Agreement of raters beyond chance, category by category: Fleiss' and Cohen's kappa.
+
+Every distinct rating is a category. Ratings that are all the same have no kappa: chance alone would
+make them agree, and a reason stands where the figure would.
+
+
+How far several raters, mostly judges, rate the same units alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rocketeval.arrays import Floats
+from rocketeval.records import Interval
+from rocketeval.stats.bootstrap import (
+    Groups,
+    Resampling,
+    query_places,
+    renumbered,
+    resample_queries,
+    sums_at,
+)
+from rocketeval.stats.correlation import ranks
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+Places = NDArray[np.intp]
+Weights = Literal["linear", "quadratic"]
+
+
+@dataclass(frozen=True, slots=True)
+class Statistic:
+    """One figure over units, or the reason why there is none."""
+
+    value: float | None
+    reason: str | None
+    used: int
+    """Units that enter the figure."""
+    dropped: int
+    """Units left out because too few ratings of them are there."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CategoryCounts:
+    """How often each unit got each category, with nothing stored for those it never got."""
+
+    units: Places
+    """Unit of each count, numbered from 0."""
+    categories: Places
+    """Category of each count, numbered from 0."""
+    counts: Floats
+    sizes: Floats
+    """Ratings of each unit."""
+
+    @property
+    def agreeing(self) -> Floats:
+        """Ordered pairs of equal ratings in each unit."""
+        return sums_at(self.units, self.counts * (self.counts - 1.0), len(self.sizes))
+
+
+def rated_twice(ratings: Floats) -> NDArray[np.bool_]:
+    """Which units (columns) have ratings by two raters (rows) or more."""
+    if ratings.ndim != 2:
+        raise ValueError(f"ratings have {ratings.ndim} dimensions, not raters by units")
+    if np.isinf(ratings).any():
+        raise ValueError("a rating is infinite")
+    enough: NDArray[np.bool_] = (~np.isnan(ratings)).sum(axis=0) >= 2
+    return enough
+
+
+def why_no_figure(ratings: Floats) -> str | None:
+    """A reason not to measure agreement on units that are rated twice, or None."""
+    if not ratings.size:
+        return "no unit has ratings by two raters"
+    low, high = np.nanmin(ratings), np.nanmax(ratings)
+    if low == high:
+        return f"every rating is {low:g}: chance would agree as well"
+    return None
+
+
+def statistic_of(ratings: Floats, measure: Callable[[Floats], float]) -> Statistic:
+    """What `measure` makes of the units that are rated twice, or why there is no figure."""
+    enough = rated_twice(ratings)
+    kept = ratings[:, enough]
+    reason = why_no_figure(kept)
+    value = measure(kept) if reason is None else None
+    return Statistic(value, reason, kept.shape[1], int((~enough).sum()))
+
+
+def count_categories(ratings: Floats) -> CategoryCounts:
+    """Count the ratings of each unit."""
+    units = np.nonzero(~np.isnan(ratings.T))[0]
+    values = ratings.T[~np.isnan(ratings.T)]
+    _, categories = np.unique(values, return_inverse=True)
+    width = int(categories.max(initial=0)) + 1
+    cells, counts = np.unique(units * width + categories, return_counts=True)
+    return CategoryCounts(
+        units=(cells // width).astype(np.intp),
+        categories=(cells % width).astype(np.intp),
+        counts=counts.astype(np.float64),
+        sizes=np.bincount(units, minlength=ratings.shape[1]).astype(np.float64),
+    )
+
+
+def fleiss_kappa(ratings: Floats) -> Statistic:
+    """Fleiss' kappa of raters (rows) over units (columns); NaN is a missing rating.
+
+    Where units have different numbers of ratings every unit still counts once: chance is made from
+    the mean over units of the shares of the categories in each.
+
+    >>> fleiss_kappa(np.array([[1.0, 2.0, 2.0], [1.0, 2.0, 1.0]])).value
+    0.333...
+    """
+
+    def beyond_chance(kept: Floats) -> float:
+        table = count_categories(kept)
+        agreeing = float((table.agreeing / (table.sizes * (table.sizes - 1.0))).mean())
+        weights = table.counts / table.sizes[table.units]
+        shares = np.bincount(table.categories, weights) / kept.shape[1]
+        by_chance = float(shares @ shares)
+        return (agreeing - by_chance) / (1.0 - by_chance)
+
+    return statistic_of(ratings, beyond_chance)
+
+
+def cohen_kappa(one: Floats, two: Floats, weights: Weights | None = None) -> Statistic:
+    """Cohen's kappa of two raters; units that one of them did not rate are dropped.
+
+    With `weights` a disagreement counts by the distance of the two ratings, or its square. The
+    distance is that of the values themselves: a level that nobody gave still lies between.
+
+    >>> cohen_kappa(np.array([1.0, 2.0, 2.0, 1.0]), np.array([1.0, 2.0, 1.0, 1.0])).value
+    0.5
+    """
+
+    def beyond_chance(kept: Floats) -> float:
+        seen, expected = _apart(kept[0], kept[1], weights)
+        return 1.0 - seen / expected
+
+    return statistic_of(np.stack([one, two]), beyond_chance)
+
+
+def _apart(first: Floats, second: Floats, weights: Weights | None) -> tuple[float, float]:
+    """The mean distance of the two ratings of a unit, and of any rating of one and of the other."""
+    if weights == "quadratic":
+        spread = first.var() + second.var() + (first.mean() - second.mean()) ** 2
+        return float(((first - second) ** 2).mean()), float(spread)
+    values, places = np.unique(np.concatenate([first, second]), return_inverse=True)
+    shares = [np.bincount(side, minlength=len(values)) / len(first) for side in np.split(places, 2)]
+    if weights is None:
+        return float((first != second).mean()), float(1.0 - shares[0] @ shares[1])
+    if weights != "linear":
+        raise ValueError(f"weights are {weights!r}, not 'linear' or 'quadratic'")
+    below, under = (np.cumsum(share)[:-1] for share in shares)
+    crossing = below * (1.0 - under) + under * (1.0 - below)
+    return float(np.abs(first - second).mean()), float(crossing @ np.diff(values))
+
+
+Level = Literal["nominal", "ordinal", "interval"]
+
+_BLOCK_CELLS = 4_000_000
+_ROUNDING = 1e-12
+
+
+@dataclass(frozen=True, slots=True)
+class Reliability:
+    """How alike raters rate."""
+
+    raters: tuple[str, ...]
+    level: Level
+    """What alpha takes the ratings for: categories, an order, or amounts."""
+    alpha: Interval | None
+    """Krippendorff's alpha: 1 is perfect, 0 is chance. An ordinal interval keeps each rating's
+    rank among all."""
+    reason: str | None
+    """Why there is no alpha, if there is none."""
+    fleiss: Statistic
+    """Every distinct rating is a category, whatever the level."""
+    cohen: tuple[tuple[Statistic, ...], ...]
+    """Row by column, in the order of `raters`."""
+    variance: Interval | None
+    """Mean over units of the variance of their ratings (n - 1), on the scale given squared."""
+    units: int
+    """Units with two or more ratings."""
+    dropped: int
+    """Units with fewer."""
+    queries: int
+    """Queries of the units used."""
+
+
+def reliability(
+    ratings: Floats,
+    groups: Groups,
+    raters: Sequence[str],
+    *,
+    level: Level = "nominal",
+    weights: Weights | None = None,
+    bootstrap: int = 1000,
+    seed: int = 0,
+    confidence: float = 0.95,
+) -> Reliability:
+    """Measure raters (rows) over units (columns); `groups` is the query of each unit.
+
+    NaN is a missing rating. `weights` are those of Cohen's kappa.
+    """
+    if len(raters) != len(ratings):
+        raise ValueError(f"{len(raters)} names for {len(ratings)} raters")
+    enough = rated_twice(ratings)
+    kept = ratings[:, enough]
+    places = renumbered(query_places(groups, ratings.shape[1])[enough])
+    resampling = Resampling(bootstrap, seed, confidence)
+    reason = why_no_figure(kept)
+    alpha = None
+    if reason is None:
+        parts = _parts(kept, level, places)
+        draws = np.concatenate(
+            [parts.alphas(c) for c in resample_queries(parts.queries, bootstrap, seed)]
+        )
+        alpha = resampling.sure(parts.value, draws, parts.queries)
+    return Reliability(
+        raters=tuple(raters),
+        level=level,
+        alpha=alpha,
+        reason=reason,
+        fleiss=fleiss_kappa(ratings),
+        cohen=_cohen_matrix(ratings, weights),
+        variance=resampling.mean(_variances(kept), places),
+        units=kept.shape[1],
+        dropped=int((~enough).sum()),
+        queries=len(np.unique(places)),
+    )
+
+
+def krippendorff_alpha(ratings: Floats, level: Level = "nominal") -> Statistic:
+    """Krippendorff's alpha of raters (rows) over units (columns); NaN is a missing rating.
+
+    >>> krippendorff_alpha(np.array([[1.0, 2.0, np.nan], [1.0, 2.0, 2.0]])).value
+    1.0
+    """
+
+    def alpha(kept: Floats) -> float:
+        return _parts(kept, level, np.zeros(kept.shape[1], dtype=np.intp)).value
+
+    return statistic_of(ratings, alpha)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Parts:
+    """What alpha is made of, summed by query, so that no resample is ever laid out."""
+
+    ratings: Floats
+    """Ratings on each query."""
+    within: Floats
+    """Distances of the ratings of one unit, each pair both ways, over its ratings but one."""
+    sums: Floats | None
+    """Sum and sum of squares of the values; None for categories."""
+    categories: csr_array | None
+    """Ratings by category and query; None for values."""
+
+    @property
+    def queries(self) -> int:
+        return len(self.ratings)
+
+    @property
+    def value(self) -> float:
+        return float(self.alphas(np.ones((1, self.queries)))[0])
+
+    def alphas(self, counts: Floats) -> Floats:
+        """Alpha of each row of counts of how often each query was drawn; NaN without spread."""
+        size = counts @ self.ratings
+        between = self._between(counts, size)
+        alphas = np.full(len(size), np.nan)
+        within = (counts @ self.within) * (size - 1.0)
+        np.divide(within, between, out=alphas, where=between > 0.0)
+        return 1.0 - alphas
+
+    def _between(self, counts: Floats, size: Floats) -> Floats:
+        """Distances of all ratings of each resample, each pair both ways."""
+        if self.sums is not None:
+            total, squares = (counts @ self.sums).T
+            spread = 2.0 * (size * squares - total**2)
+            return np.where(spread > _ROUNDING * size * squares, spread, 0.0)
+        assert self.categories is not None
+        same = np.zeros(len(size))
+        step = max(1, _BLOCK_CELLS // len(size))
+        for start in range(0, self.categories.shape[0], step):
+            same += ((self.categories[start : start + step] @ counts.T) ** 2).sum(axis=0)
+        apart: Floats = size**2 - same
+        return apart
+
+
+def _parts(ratings: Floats, level: Level, places: Places) -> _Parts:
+    present = ~np.isnan(ratings)
+    sizes = present.sum(axis=0).astype(np.float64)
+    queries = int(places.max()) + 1
+    by_query = sums_at(places, sizes, queries)
+    if level == "nominal":
+        from scipy.sparse import csr_array
+
+        table = count_categories(ratings)
+        within = (sizes * (sizes - 1.0) - table.agreeing) / (sizes - 1.0)
+        cells = (table.categories, places[table.units])
+        categories = csr_array((table.counts, cells))
+        return _Parts(by_query, sums_at(places, within, queries), None, categories)
+    values = ratings.copy()
+    if level == "ordinal":
+        values[present] = ranks(ratings[present])
+    elif level != "interval":
+        raise ValueError(f"the level is {level!r}, not 'nominal', 'ordinal' or 'interval'")
+    values -= values[present].mean()
+    values /= np.abs(values[present]).max()
+    within = 2.0 * sizes * _variances(values)
+    filled = np.where(present, values, 0.0)
+    moments = [sums_at(places, each.sum(axis=0), queries) for each in (filled, filled**2)]
+    return _Parts(by_query, sums_at(places, within, queries), np.stack(moments, axis=1), None)
+
+
+def _variances(ratings: Floats) -> Floats:
+    """The variance of each unit's ratings, of which there are two or more."""
+    if not ratings.shape[1]:
+        return np.zeros(0)
+    variances: Floats = np.nanvar(ratings, axis=0, ddof=1)
+    return variances
+
+
+def _cohen_matrix(ratings: Floats, weights: Weights | None) -> tuple[tuple[Statistic, ...], ...]:
+    upper = [
+        [cohen_kappa(one, two, weights) for two in ratings[first:]]
+        for first, one in enumerate(ratings)
+    ]
+    span = range(len(ratings))
+    return tuple(
+        tuple(upper[min(row, column)][abs(row - column)] for column in span) for row in span
+    )

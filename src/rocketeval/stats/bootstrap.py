@@ -1,0 +1,317 @@
+"""How sure a figure is: the figure again and again on resampled queries.
+
+Queries are drawn, with everything measured on them, because they are what a benchmark samples.
+The comparisons of one query are not independent: resampling them makes intervals several times too
+narrow. A given seed always draws the same queries.
+
+Where several rows belong to one query (one a judge), `queries` numbers each row's query from 0,
+and the rows of a query are drawn together.
+
+
+Means of what was measured on items or responses, sure or not by resampling their queries.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rocketeval.arrays import Floats, Ints
+from rocketeval.errors import ConfigError
+from rocketeval.records import Interval
+from rocketeval.stats.bradley_terry import (
+    VIRTUAL_TIES,
+    centered,
+    fit,
+    information,
+    win_probabilities,
+)
+
+EXACT_CANDIDATES = 30
+"""Up to this many, an incomplete grid is refitted on every resample."""
+
+_BLOCK_CELLS = 4_000_000
+_MOST_KEPT = 256_000_000
+"""Counts that are kept; of more, queries are drawn anew each time."""
+
+
+def resample_queries(queries: int, times: int, seed: int) -> Iterator[Floats]:
+    """Blocks of rows, one per resample, of how often each query was drawn."""
+    if times < 1:
+        raise ConfigError(f"{times} bootstrap resamples", hint="Use at least 1; 1000 is usual.")
+    rng = np.random.default_rng(seed)
+    chances = np.full(queries, 1.0 / queries)
+    block = max(1, _BLOCK_CELLS // queries)
+    for start in range(0, times, block):
+        size = min(block, times - start)
+        yield rng.multinomial(queries, chances, size=size).astype(np.float64)
+
+
+def resample_rows(
+    rows: int, times: int, seed: int, queries: Ints | None = None
+) -> Iterator[Floats]:
+    """Blocks of how often each row was drawn; a row is a query of its own without `queries`."""
+    if queries is None:
+        yield from resample_queries(rows, times, seed)
+        return
+    for counts in resample_queries(int(queries.max()) + 1, times, seed):
+        yield counts[:, queries]
+
+
+class Resamples:
+    """The blocks of `resample_queries`, for going through them more than once.
+
+    They are drawn once and kept as small integers, because drawing is what costs.
+    """
+
+    def __init__(self, queries: int, times: int, seed: int) -> None:
+        self._drawn = (queries, times, seed)
+        self._kept: list[NDArray[np.unsignedinteger]] | None = None
+
+    def __iter__(self) -> Iterator[Floats]:
+        queries, times, _ = self._drawn
+        if queries * times > _MOST_KEPT:
+            yield from resample_queries(*self._drawn)
+            return
+        if self._kept is None:
+            self._kept = [_smallest(counts) for counts in resample_queries(*self._drawn)]
+        for counts in self._kept:
+            yield counts.astype(np.float64)
+
+
+def _smallest(counts: Floats) -> NDArray[np.unsignedinteger]:
+    small: NDArray[np.unsignedinteger] = counts.astype(np.min_scalar_type(int(counts.max())))
+    return small
+
+
+def ratio_draws(
+    numerators: Floats,
+    denominators: Floats,
+    *,
+    times: int,
+    seed: int,
+    queries: Ints | None = None,
+) -> Floats:
+    """Per resample and column, the sum of numerators over the sum of denominators.
+
+    NaN where a resample's denominators sum to zero.
+    """
+    return ratios(resample_rows(len(numerators), times, seed, queries), numerators, denominators)
+
+
+def ratios(resamples: Iterable[Floats], numerators: Floats, denominators: Floats) -> Floats:
+    """The same for resamples that are drawn already."""
+    blocks = []
+    for counts in resamples:
+        below = counts @ denominators
+        share = np.full(below.shape, np.nan)
+        np.divide(counts @ numerators, below, out=share, where=below > 0)
+        blocks.append(share)
+    return np.concatenate(blocks)
+
+
+def strength_draws(
+    wins: Floats,
+    present: NDArray[np.bool_],
+    strengths: Floats,
+    *,
+    times: int,
+    seed: int,
+    queries: Ints | None = None,
+) -> Floats:
+    """Per resample, the strengths: `wins` are per row, `strengths` is the fit to all of them.
+
+    One Newton step is enough when nothing is missing or candidates are many. With few candidates
+    and gaps a step can be too short, and refitting is cheap, so there every resample is refitted.
+    """
+    few = present.shape[1] <= EXACT_CANDIDATES
+    draw = exact_draws if few and not present.all() else one_step_draws
+    return draw(wins, present, strengths, times=times, seed=seed, queries=queries)
+
+
+def one_step_draws(
+    wins: Floats,
+    present: NDArray[np.bool_],
+    strengths: Floats,
+    *,
+    times: int,
+    seed: int,
+    queries: Ints | None = None,
+) -> Floats:
+    """Per resample, one Newton step away from the full fit: one matrix serves all resamples.
+
+    The slope is the resample's own. The curvature is the full fit's, scaled candidate by candidate
+    to what the resample holds of it.
+    """
+    here = present.astype(np.float64)
+    chances = win_probabilities(strengths)
+    surplus = wins - here * (here @ chances.T)
+    known = here * (here @ (chances * (1.0 - chances)))
+    curvature = information(strengths, _meetings(here, np.ones(len(here))))
+    virtual = VIRTUAL_TIES / 4.0
+    blocks = []
+    for counts in resample_rows(len(wins), times, seed, queries):
+        scale = np.sqrt((counts @ known + virtual) / (known.sum(axis=0) + virtual))
+        slope = (counts - 1.0) @ surplus
+        blocks.append(np.linalg.solve(curvature, (slope / scale).T).T / scale)
+    return centered(strengths + np.concatenate(blocks))
+
+
+def exact_draws(
+    wins: Floats,
+    present: NDArray[np.bool_],
+    strengths: Floats,
+    *,
+    times: int,
+    seed: int,
+    queries: Ints | None = None,
+) -> Floats:
+    """Per resample, the strengths fitted anew, starting from the full fit."""
+    here = present.astype(np.float64)
+    return np.array(
+        [
+            fit(draw @ wins, _meetings(here, draw), start=strengths)
+            for counts in resample_rows(len(wins), times, seed, queries)
+            for draw in counts
+        ]
+    )
+
+
+def interval(value: float, draws: Floats, *, queries: int, level: float) -> Interval:
+    """The figure with its interval; unknown (NaN) bounds when it rests on too few queries.
+
+    Resamples that could not be computed (NaN) are left out.
+    """
+    usable = draws[~np.isnan(draws)]
+    if queries < least_queries(level) or usable.size == 0:
+        return Interval(value, math.nan, math.nan)
+    tail = tail_probability(queries, level)
+    low, high = np.quantile(usable, [tail, 1.0 - tail])
+    return Interval(value, min(float(low), value), max(float(high), value))
+
+
+def least_queries(level: float) -> int:
+    """The fewest queries that can prove anything at `level`.
+
+    Between two equal candidates, one wins all of `n` queries with probability `2 * 0.5**n`; every
+    resample then says the same, so with fewer queries than this an interval would be too sure.
+
+    >>> least_queries(0.95)
+    6
+    """
+    return math.ceil(math.log2(2.0 / (1.0 - level)))
+
+
+def tail_probability(queries: int, level: float) -> float:
+    """The share of draws to cut on each side so that the interval covers at `level`.
+
+    Slightly less than `(1 - level) / 2`: plain percentiles are too narrow for few queries by the
+    factor between Student's t and the normal (Hesterberg's expanded percentiles).
+    """
+    if not 0.0 < level < 1.0:
+        raise ConfigError(f"the confidence level is {level}", hint="Use one such as 0.95.")
+    from scipy.special import ndtr, stdtrit
+
+    quantile = stdtrit(queries - 1, (1.0 - level) / 2.0)
+    return float(ndtr(math.sqrt(queries / (queries - 1)) * quantile))
+
+
+def _meetings(here: Floats, weights: Floats) -> Floats:
+    counts: Floats = here.T @ (weights[:, None] * here)
+    np.fill_diagonal(counts, 0.0)
+    return counts
+
+
+Places = NDArray[np.intp]
+Groups = Sequence[str] | Ints
+"""The query of each thing, by any name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Resampling:
+    """How intervals are made: from how many resamples of the queries, and how sure."""
+
+    times: int
+    seed: int
+    level: float
+
+    def mean(self, values: Floats, places: Places) -> Interval | None:
+        """The mean of all values, each with its query's number; None if there are none."""
+        return self.means(values, places, np.zeros(len(values), dtype=np.intp), 1)[0]
+
+    def means(
+        self, values: Floats, places: Places, parts: Places, count: int
+    ) -> list[Interval | None]:
+        """The mean of the values of each part, numbered below `count`; None for an empty part."""
+        if not len(values):
+            return [None] * count
+        queries = int(places.max()) + 1
+        cells = places * count + parts
+        sizes = np.bincount(cells, minlength=queries * count).reshape(queries, count)
+        totals = sums_at(cells, values, queries * count).reshape(queries, count)
+        draws = ratio_draws(totals, sizes.astype(np.float64), times=self.times, seed=self.seed)
+        met, size = (sizes > 0).sum(axis=0).tolist(), sizes.sum(axis=0).tolist()
+        return [
+            self.sure(float(totals[:, part].sum()) / size[part], draws[:, part], met[part])
+            if size[part]
+            else None
+            for part in range(count)
+        ]
+
+    def share(self, hits: Floats, places: Places) -> Interval | None:
+        """As `mean`, of what is 0 or 1, or between."""
+        return self.shares(hits, places, np.zeros(len(hits), dtype=np.intp), 1)[0]
+
+    def shares(
+        self, hits: Floats, places: Places, parts: Places, count: int
+    ) -> list[Interval | None]:
+        """As `means`, of what is 0 or 1, or between.
+
+        Hits that are all 0 or all 1 are so on every resample too: there, the interval is that of
+        as many independent hits as there are queries (Clopper-Pearson).
+        """
+        found = self.means(hits, places, parts, count)
+        for part, share in enumerate(found):
+            if share is not None and share.value in (0.0, 1.0) and share.low == share.high:
+                queries = len(np.unique(places[parts == part]))
+                doubt = 1.0 - ((1.0 - self.level) / 2.0) ** (1.0 / queries)
+                bounds = (0.0, doubt) if share.value == 0.0 else (1.0 - doubt, 1.0)
+                found[part] = Interval(share.value, *bounds)
+        return found
+
+    def sure(self, value: float, draws: Floats, queries: int) -> Interval:
+        """The figure with its interval, from the same figure on every resample."""
+        return interval(value, draws, queries=queries, level=self.level)
+
+
+def sums_at(places: Places, values: Floats, count: int) -> Floats:
+    """The sum of the values at each place below `count`."""
+    return np.bincount(places, values, count).astype(np.float64)
+
+
+def sum_draws(per_query: Floats, times: int, seed: int) -> Floats:
+    """Per resample, the sums over its queries."""
+    drawn = [counts @ per_query for counts in resample_queries(len(per_query), times, seed)]
+    return np.concatenate(drawn)
+
+
+def query_places(groups: Groups, things: int) -> Places:
+    """Each thing's query, numbered from 0.
+
+    >>> query_places(["b", "a", "b"], 3).tolist()
+    [1, 0, 1]
+    """
+    if len(groups) != things:
+        raise ValueError(f"{len(groups)} queries named for {things} things")
+    places: Places = np.unique(np.asarray(groups), return_inverse=True)[1].astype(np.intp)
+    return places
+
+
+def renumbered(places: Places) -> Places:
+    """The same queries numbered without gaps, after some have dropped out."""
+    fresh: Places = np.unique(places, return_inverse=True)[1].astype(np.intp)
+    return fresh

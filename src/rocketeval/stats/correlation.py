@@ -1,0 +1,381 @@
+"""Rank correlation of candidates with ratings from elsewhere, such as an arena's.
+
+A handful of candidates proves little, and this says so: fewer than three give no coefficient,
+fewer than ten no interval, and each coefficient carries the chance of one as strong by luck alone.
+
+
+Kendall's tau-b, and what each query adds to it.
+Correlation of two columns within every query, for all queries at once.
+Correlation of the columns of two tables with gaps, column by column.
+How alike judges order the same candidates, judge by judge.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import permutations
+from statistics import NormalDist
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rocketeval.arrays import Floats, Ints
+from rocketeval.errors import BenchmarkError
+from rocketeval.records import Interval, Rating
+
+FEWEST_FOR_COEFFICIENT = 3
+FEWEST_FOR_INTERVAL = 10
+
+_ENUMERATED = 8
+_SHUFFLES = 9_999
+_SHUFFLED_CELLS = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Coefficient:
+    """One correlation coefficient over candidates."""
+
+    value: float
+    interval: Interval | None
+    """By Fisher's z (Bonett-Wright for Spearman, Fieller for Kendall); None below ten candidates
+    or for a perfect order, where the p-value is all there is."""
+    p_value: float
+    """Two-sided chance of one at least as strong if the order were random.
+
+    Spearman: all orders up to eight candidates, 9,999 shuffles beyond. Kendall: SciPy's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Correlation:
+    """How alike two orders of the same candidates are."""
+
+    spearman: Coefficient | None
+    kendall: Coefficient | None
+    n: int
+    """Candidates that have both figures."""
+    unmatched: tuple[str, ...]
+    """Candidates of ours without a rating (or with no score), sorted."""
+    reason: str | None
+    """Why there is no coefficient, if there is none."""
+
+
+def correlate(
+    ours: Mapping[str, float], ratings: Sequence[Rating], *, seed: int = 0, level: float = 0.95
+) -> Correlation:
+    """How our figures order the candidates, against the order of `ratings`."""
+    theirs = _by_candidate(ratings)
+    matched = sorted(c for c, value in ours.items() if c in theirs and math.isfinite(value))
+    unmatched = tuple(sorted(set(ours) - set(matched)))
+    x = np.array([ours[candidate] for candidate in matched], dtype=np.float64)
+    y = np.array([theirs[candidate] for candidate in matched], dtype=np.float64)
+    reason = why_no_coefficient(x, y, "candidates")
+    if reason is not None:
+        return Correlation(None, None, len(matched), unmatched, reason)
+    spearman, kendall = _spearman(x, y, seed, level), _kendall(x, y, level)
+    return Correlation(spearman, kendall, len(matched), unmatched, None)
+
+
+def _by_candidate(ratings: Sequence[Rating]) -> dict[str, float]:
+    found: dict[str, float] = {}
+    for rating in ratings:
+        if found.setdefault(rating.candidate, rating.value) != rating.value:
+            raise BenchmarkError(
+                f"candidate {rating.candidate!r} has two ratings: "
+                f"{found[rating.candidate]} and {rating.value}",
+                hint="Keep one rating a candidate.",
+            )
+    return found
+
+
+def why_no_coefficient(x: Floats, y: Floats, things: str) -> str | None:
+    """A reason not to correlate two columns, or None."""
+    if len(x) < FEWEST_FOR_COEFFICIENT:
+        return f"only {len(x)} {things} have both figures; {FEWEST_FOR_COEFFICIENT} are needed"
+    if np.ptp(x) == 0.0 or np.ptp(y) == 0.0:
+        return f"one of the figures is the same for all {len(x)} {things}"
+    return None
+
+
+def _spearman(x: Floats, y: Floats, seed: int, level: float) -> Coefficient:
+    ours, theirs = ranks(x), ranks(y)
+    value = pearson(ours, theirs)
+    variance = (1.0 + value**2 / 2.0) / max(len(x) - 3, 1)
+    return Coefficient(
+        value, _fisher(value, variance, len(x), level), _shuffle_p(ours, theirs, seed)
+    )
+
+
+def _kendall(x: Floats, y: Floats, level: float) -> Coefficient:
+    from scipy.stats import kendalltau
+
+    outcome = kendalltau(x, y)
+    value = float(outcome.statistic)
+    variance = 0.437 / max(len(x) - 4, 1)
+    return Coefficient(value, _fisher(value, variance, len(x), level), float(outcome.pvalue))
+
+
+def _fisher(value: float, variance: float, n: int, level: float) -> Interval | None:
+    if n < FEWEST_FOR_INTERVAL or abs(value) > 1.0 - 1e-12:
+        return None
+    from scipy.special import ndtri
+
+    reach = float(ndtri(0.5 + level / 2.0)) * math.sqrt(variance)
+    middle = math.atanh(value)
+    return Interval(value, math.tanh(middle - reach), math.tanh(middle + reach))
+
+
+def _shuffle_p(ours: Floats, theirs: Floats, seed: int) -> float:
+    """Two-sided p-value of the correlation of two rankings."""
+    ours, theirs = ours - ours.mean(), theirs - theirs.mean()
+    observed = abs(float(ours @ theirs)) - 1e-9
+    if len(ours) <= _ENUMERATED:
+        every_order = np.array(list(permutations(theirs)))
+        return float(np.mean(np.abs(every_order @ ours) >= observed))
+    rng = np.random.default_rng(seed)
+    as_strong = 0
+    block = max(1, _SHUFFLED_CELLS // len(ours))
+    for start in range(0, _SHUFFLES, block):
+        orders = np.tile(theirs, (min(block, _SHUFFLES - start), 1))
+        as_strong += int((np.abs(rng.permuted(orders, axis=1) @ ours) >= observed).sum())
+    return (as_strong + 1) / (_SHUFFLES + 1)
+
+
+def pearson(x: Floats, y: Floats) -> float:
+    """Pearson's correlation of two columns that both vary."""
+    x, y = x - x.mean(), y - y.mean()
+    return float((x @ y) / math.sqrt((x @ x) * (y @ y)))
+
+
+def ranks(values: Floats) -> Floats:
+    """Ranks from 1, equal values sharing their mean rank."""
+    _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
+    last = np.cumsum(counts)
+    shared: Floats = (last - (counts - 1) / 2.0)[place]
+    return shared
+
+
+Places = NDArray[np.intp]
+
+MOST_FOR_KENDALL_INTERVAL = 5_000
+"""Labelled responses above which Kendall's tau over all of them has no interval."""
+
+_BLOCK_CELLS = 4_000_000
+
+
+def tau_b(x: Floats, y: Floats) -> float:
+    """Kendall's tau-b of two columns that both vary."""
+    from scipy.stats import kendalltau
+
+    return float(kendalltau(x, y).statistic)
+
+
+def kendall_adds(value: float | None, x: Floats, y: Floats, places: Places) -> Floats:
+    """What each query adds to tau-b each time it is drawn, to first order; NaN if not known."""
+    responses, queries = len(places), int(places.max()) + 1
+    if value is None or responses > MOST_FOR_KENDALL_INTERVAL:
+        return np.full(queries, np.nan)
+    same, x_apart, y_apart = (np.bincount(places, weights=part) for part in _pairs_of_each(x, y))
+    x_all, y_all = float(x_apart.sum()), float(y_apart.sum())
+    adds = 2.0 * same / math.sqrt(x_all * y_all) - value * (x_apart / x_all + y_apart / y_all)
+    return adds.astype(np.float64)
+
+
+def _pairs_of_each(x: Floats, y: Floats) -> tuple[Floats, Floats, Floats]:
+    """Per response: pairs in the same order less those in the other, and pairs apart in each."""
+    responses = len(x)
+    in_order = np.empty(responses)
+    block = max(1, _BLOCK_CELLS // responses)
+    for start in range(0, responses, block):
+        some = slice(start, start + block)
+        above = (x[some, None] > x) & (y[some, None] > y)
+        below = (x[some, None] < x) & (y[some, None] < y)
+        in_order[some] = np.count_nonzero(above | below, axis=1)
+    x_place, y_place = (np.unique(side, return_inverse=True)[1] for side in (x, y))
+    x_apart, y_apart = (responses - _alike(place) for place in (x_place, y_place))
+    apart = x_apart + y_apart - responses + _alike(x_place * responses + y_place)
+    return 2.0 * in_order - apart, x_apart, y_apart
+
+
+def _alike(values: NDArray[np.int64]) -> Floats:
+    """How many have the same value as each, itself included."""
+    _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
+    alike: Floats = counts[place].astype(np.float64)
+    return alike
+
+
+_FEW_ENOUGH_FOR_PAIRS = 100
+
+
+def within_queries(scores: Floats, labels: Floats, places: Places) -> Floats:
+    """Pearson, Spearman and Kendall within every query, one row each.
+
+    `places` numbers each response's query from 0 and ascends. NaN where scores or labels are all
+    the same, as those of a single response are.
+    """
+    if not len(places):
+        return np.empty((0, 3))
+    starts = np.flatnonzero(np.diff(places, prepend=-1))
+    varies = np.logical_and(
+        *(np.maximum.reduceat(x, starts) > np.minimum.reduceat(x, starts) for x in (scores, labels))
+    )
+    keep = varies[places]
+    _, kept = np.unique(places[keep], return_inverse=True)
+    x, y = scores[keep], labels[keep]
+    found = np.full((len(starts), 3), np.nan)
+    if len(x):
+        found[varies, 0] = _pearson_within(x, y, kept)
+        found[varies, 1] = _pearson_within(ranks_within(x, kept), ranks_within(y, kept), kept)
+        found[varies, 2] = _tau_within(x, y, kept)
+    return found
+
+
+def _pearson_within(x: Floats, y: Floats, places: Places) -> Floats:
+    counts = np.bincount(places)
+    x, y = (side - (np.bincount(places, weights=side) / counts)[places] for side in (x, y))
+    xy, xx, yy = (np.bincount(places, weights=product) for product in (x * y, x * x, y * y))
+    scale = np.sqrt(xx * yy)
+    # What differs by less than numbers can square is as good as the same.
+    found = np.divide(xy, scale, out=np.full(len(counts), np.nan), where=scale > 0.0)
+    coefficients: Floats = np.clip(found, -1.0, 1.0)
+    return coefficients
+
+
+def ranks_within(values: Floats, places: Places) -> Floats:
+    """Ranks from 1 among the query's own, equal values sharing their mean rank; places ascend.
+
+    >>> ranks_within(np.array([5.0, 7.0, 5.0, 1.0]), np.array([0, 0, 0, 2]))
+    array([1.5, 3. , 1.5, 1. ])
+    """
+    order = np.lexsort((values, places))
+    fresh = np.diff(values[order], prepend=np.nan) != 0.0
+    fresh |= np.diff(places[order], prepend=-1) != 0
+    tied = np.cumsum(fresh) - 1
+    counts = np.bincount(tied)
+    shared = np.empty(len(values))
+    shared[order] = (np.cumsum(counts) - (counts - 1) / 2.0)[tied]
+    ranked: Floats = shared - np.searchsorted(places, places)
+    return ranked
+
+
+def _tau_within(x: Floats, y: Floats, places: Places) -> Floats:
+    """Tau-b of every query; queries of one size are counted pair by pair, all at once."""
+    sizes = np.bincount(places)
+    starts = np.cumsum(sizes) - sizes
+    found = np.empty(len(sizes))
+    for size in np.unique(sizes).tolist():
+        alike = np.flatnonzero(sizes == size)
+        block = max(1, _BLOCK_CELLS // size**2)
+        if size > _FEW_ENOUGH_FOR_PAIRS:
+            for query in alike.tolist():
+                own = slice(starts[query], starts[query] + size)
+                found[query] = tau_b(x[own], y[own])
+            continue
+        for first in range(0, len(alike), block):
+            some = alike[first : first + block]
+            own_places = starts[some, None] + np.arange(size)
+            found[some] = _tau_of_rows(x[own_places], y[own_places])
+    return found
+
+
+def _tau_of_rows(x: Floats, y: Floats) -> Floats:
+    """Tau-b of each row of one table against the same row of the other."""
+    x, y = (np.sign(side[:, :, None] - side[:, None, :]) for side in (x, y))
+    same, x_apart, y_apart = (np.einsum("qij,qij->q", *pair) for pair in ((x, y), (x, x), (y, y)))
+    tau: Floats = same / np.sqrt(x_apart * y_apart)
+    return tau
+
+
+FEWEST = 10
+"""Responses below which nothing is said of a correlation."""
+CHANCE = 0.01
+"""That any item at all is called negative by chance: the more items, the surer each must be."""
+_STILL = 1e-9
+
+
+def paired_correlations(x: Floats, y: Floats, fewest: int = FEWEST) -> tuple[Floats, Ints]:
+    """Pearson of each column of `x` with the same of `y`, and on how many rows both are known.
+
+    NaN on fewer than `fewest` rows, or where either does not vary.
+
+    >>> x = np.array([[1.0, 1.0], [2.0, 5.0], [3.0, np.nan]])
+    >>> found, count = paired_correlations(x, x, fewest=2)
+    >>> found.round(6).tolist(), count.tolist()
+    ([1.0, 1.0], [3, 2])
+    """
+    both = ~(np.isnan(x) | np.isnan(y))
+    count = both.sum(axis=0)
+    least = np.maximum(count, 1)
+    x, y = (np.where(both, side, 0.0) for side in (x, y))
+    x, y = (np.where(both, side - side.sum(axis=0) / least, 0.0) for side in (x, y))
+    xy, xx, yy = ((a * b).sum(axis=0) for a, b in ((x, y), (x, x), (y, y)))
+    moving = (xx > _STILL * least) & (yy > _STILL * least) & (count >= fewest)
+    size = np.sqrt(np.where(moving, xx * yy, 1.0))
+    return np.where(moving, np.clip(xy / size, -1.0, 1.0), np.nan), count.astype(np.int64)
+
+
+def surely_negative(correlation: float, responses: int, items: int = 1) -> bool:
+    """Whether a correlation is below zero by more than chance, as one of so many items.
+
+    By Fisher's z, with Bonferroni's correction.
+
+    >>> surely_negative(-0.3, 20), surely_negative(-0.6, 40), surely_negative(-0.6, 20, 1000)
+    (False, True, False)
+    """
+    if math.isnan(correlation) or responses <= 3 or correlation >= 0.0:
+        return False
+    if correlation <= -1.0 + 1e-12:
+        return True
+    sure = NormalDist().inv_cdf(1.0 - CHANCE / max(1, items))
+    return math.atanh(correlation) + sure / math.sqrt(responses - 3) < 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class RankMatrix:
+    """Rank correlations of every judge with every judge, on the candidates that all of them have.
+
+    Where there are too few candidates, or a judge tells none apart, a cell says so.
+    """
+
+    judges: tuple[str, ...]
+    candidates: tuple[str, ...]
+    """Candidates with a figure by every judge, sorted."""
+    left_out: tuple[str, ...]
+    """Candidates that a judge has no figure for, sorted."""
+    cells: tuple[tuple[Correlation, ...], ...]
+    """Spearman and Kendall, row by column, in the order of `judges`."""
+
+
+def rank_matrix(
+    figures: Mapping[str, Mapping[str, float]], *, seed: int = 0, level: float = 0.95
+) -> RankMatrix:
+    """Correlate the judges' figures of candidates, such as ratings or mean scores.
+
+    >>> matrix = rank_matrix({"one": {"a": 1, "b": 2, "c": 3}, "two": {"a": 9, "b": 8, "c": 7}})
+    >>> matrix.cells[0][1].spearman.value
+    -1.0
+    """
+    finite = [
+        {candidate for candidate, value in given.items() if math.isfinite(value)}
+        for given in figures.values()
+    ]
+    common = sorted(set.intersection(*finite)) if finite else []
+    columns = [{name: float(given[name]) for name in common} for given in figures.values()]
+    upper = [
+        [correlate(one, _ratings(two), seed=seed, level=level) for two in columns[first:]]
+        for first, one in enumerate(columns)
+    ]
+    span = range(len(columns))
+    return RankMatrix(
+        judges=tuple(figures),
+        candidates=tuple(common),
+        left_out=tuple(sorted(set().union(*figures.values()) - set(common))),
+        cells=tuple(
+            tuple(upper[min(row, column)][abs(row - column)] for column in span) for row in span
+        ),
+    )
+
+
+def _ratings(figures: Mapping[str, float]) -> list[Rating]:
+    return [Rating(candidate, value) for candidate, value in figures.items()]

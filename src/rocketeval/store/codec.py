@@ -1,0 +1,140 @@
+"""Records as JSON and back: the one place that knows how findings are kept in a run's files.
+
+A record is a dataclass of plain values, tuples, mappings, enums and other records. JSON has no NaN
+and no infinity, so both are written as null; a null where a number must be is read as NaN.
+"""
+
+from __future__ import annotations
+
+import math
+import types
+from collections.abc import Mapping
+from dataclasses import MISSING, Field, asdict, fields, is_dataclass
+from enum import Enum
+from functools import cache
+from pathlib import Path
+from typing import Any, ClassVar, Literal, Protocol, TypeVar, Union, get_args, get_origin
+from typing import get_type_hints as resolve_hints
+
+from rocketeval.errors import StoreError
+
+SCHEMA = "schema"
+"""The key of a file's schema version."""
+
+
+class Finding(Protocol):
+    """A dataclass that a stage keeps as `<FILE>.json` in the run."""
+
+    FILE: ClassVar[str]
+    STAGE: ClassVar[str]
+    """The verb that makes it again."""
+    SCHEMA: ClassVar[int]
+    """Raised whenever older files can no longer be read as they are."""
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
+
+
+FindingT = TypeVar("FindingT", bound=Finding)
+T = TypeVar("T")
+
+
+def encode_finding(finding: Finding) -> dict[str, Any]:
+    """Return what the finding's file holds."""
+    return {SCHEMA: finding.SCHEMA, **asdict(finding)}
+
+
+def decode_finding(kind: type[FindingT], found: object, path: Path) -> FindingT:
+    """Return the finding in a file; StoreError says what to do if it is of another version."""
+    if not isinstance(found, Mapping):
+        raise _unreadable(kind, path, "it holds no object")
+    version = found.get(SCHEMA, kind.SCHEMA)
+    if version != kind.SCHEMA:
+        raise _unreadable(kind, path, f"it has schema {version}, this version reads {kind.SCHEMA}")
+    try:
+        return decode(kind, found)
+    except (KeyError, TypeError, ValueError) as error:
+        raise _unreadable(kind, path, f"{type(error).__name__}: {error}") from None
+
+
+def _unreadable(kind: type[Finding], path: Path, why: str) -> StoreError:
+    return StoreError(
+        f"{path} was written by another version of RocketEval, or is damaged ({why}).",
+        hint=f"Run `rocketeval {kind.STAGE}` again.",
+    )
+
+
+def decode(kind: type[T], found: object) -> T:
+    """Return JSON as a value of `kind`; KeyError, TypeError or ValueError if it is none.
+
+    >>> from rocketeval.records import Interval
+    >>> decode(Interval, {"value": 1.5, "low": None, "high": 2})
+    Interval(value=1.5, low=nan, high=2.0)
+    """
+    value: T = _decode(kind, found)
+    return value
+
+
+def _decode(kind: Any, found: Any) -> Any:
+    origin, inner = get_origin(kind), get_args(kind)
+    if origin in (Union, types.UnionType):
+        return _decode_union(inner, found)
+    if origin is Literal:
+        if found not in inner:
+            raise ValueError(f"{found!r} is none of {inner}")
+        return found
+    if origin is tuple:
+        of = inner[:1] * len(found) if inner[-1] is Ellipsis else inner
+        return tuple(_decode(each, value) for each, value in zip(of, found, strict=True))
+    if isinstance(origin, type) and issubclass(origin, Mapping):
+        return {_decode_key(inner[0], key): _decode(inner[1], own) for key, own in found.items()}
+    if origin is not None:
+        return [_decode(inner[0], value) for value in found]
+    return _decode_plain(kind, found)
+
+
+def _decode_plain(kind: Any, found: Any) -> Any:
+    if kind is float:
+        return math.nan if found is None else float(found)
+    if kind is Any or kind is object:
+        return found
+    if is_dataclass(kind):
+        return _decode_record(kind, found)
+    if issubclass(kind, Enum | Path):
+        return kind(found)
+    if not isinstance(found, kind) or (kind is int and isinstance(found, bool)):
+        raise TypeError(f"{found!r} is no {kind.__name__}")
+    return found
+
+
+def _decode_union(kinds: tuple[Any, ...], found: Any) -> Any:
+    if found is None and type(None) in kinds:
+        return None
+    problem: Exception = TypeError(f"{found!r} is none of {kinds}")
+    for kind in kinds:
+        if kind is not type(None):
+            try:
+                return _decode(kind, found)
+            except (KeyError, TypeError, ValueError, AttributeError) as error:
+                problem = error
+    raise problem
+
+
+def _decode_key(kind: Any, key: str) -> Any:
+    return key if kind is str else kind(key)
+
+
+def _decode_record(kind: Any, found: Any) -> Any:
+    if not isinstance(found, Mapping):
+        raise TypeError(f"{found!r} is no {kind.__name__}")
+    values = {}
+    for field, hint in _fields(kind):
+        if field.name in found:
+            values[field.name] = _decode(hint, found[field.name])
+        elif field.default is MISSING and field.default_factory is MISSING:
+            raise KeyError(f"{kind.__name__}.{field.name}")
+    return kind(**values)
+
+
+@cache
+def _fields(kind: type) -> tuple[tuple[Field[Any], Any], ...]:
+    hints = resolve_hints(kind)
+    return tuple((field, hints[field.name]) for field in fields(kind) if field.init)

@@ -1,0 +1,221 @@
+"""One run that somebody looks at: its figures, made anew when there is more to show.
+
+The blocks of one version of a run: the large ones are made once, and nobody waits for them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import time
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable
+from concurrent.futures import Executor
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TypeVar
+
+from rocketeval.errors import RocketEvalError, StoreError
+from rocketeval.report.blocks import ReportSource
+from rocketeval.report.model import LiveProgress, ReportHead
+from rocketeval.store.run import RunStore
+from rocketeval.store.watch import READ_ERRORS, results_version
+from rocketeval.view.provisional import PageFigures, final_figures, provisional_figures
+from rocketeval.view.run_list import ProgressMeter, RunProgress, unreadable, with_patience
+
+WHOLE = frozenset({"queries", "scores", "answers", "items", "labels", "pairs"})
+"""Blocks about all queries. They are kept; those of single queries are quick, and too many."""
+
+Work = Callable[[Callable[[], bytes | None]], Awaitable[bytes | None]]
+
+
+class Blocks:
+    """Makes blocks in another thread, by `work`."""
+
+    def __init__(self, source: ReportSource, work: Work) -> None:
+        self._source = source
+        self._work = work
+        self._kept: dict[str, asyncio.Task[bytes | None]] = {}
+        self._one_at_a_time = asyncio.Lock()
+
+    async def get(self, name: str) -> bytes | None:
+        """Return a block; None if there is none of that name."""
+        if name not in WHOLE:
+            return await self._work(lambda: self._source.block(name))
+        if name not in self._kept:
+            self._kept[name] = asyncio.create_task(self._make(name))
+        # Others may wait for it too: whoever goes away must not end it.
+        return await asyncio.shield(self._kept[name])
+
+    async def _make(self, name: str) -> bytes | None:
+        try:
+            # The other threads are left to pulses, heads and single queries.
+            async with self._one_at_a_time:
+                return await self._work(lambda: self._source.block(name))
+        except BaseException:
+            del self._kept[name]
+            raise
+
+
+REFRESH_SECONDS = 5.0
+"""Provisional figures are not made anew more often than this."""
+SHARE = 0.1
+"""Of its time a server spends at most so much on provisional figures: the run needs it too."""
+KEPT = 2
+"""Versions of a run whose blocks can still be had: a page that is open may ask for them."""
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, eq=False)
+class Snapshot:
+    """A run as it was shown at one moment."""
+
+    key: str
+    """Tells it from any other."""
+    figures: PageFigures
+    blocks: Blocks
+    done: int
+    made_at: float
+    seconds: float
+    """What it took to make."""
+
+    def version(self, progress: RunProgress) -> str:
+        """Return the version of a page that shows these figures of a run so far."""
+        return f"{self.key}-{progress.state}"
+
+
+class LiveRun:
+    """Gives the head, the pulse and the blocks of one run."""
+
+    def __init__(
+        self, path: Path, meter: ProgressMeter, workers: Executor, command: str | None
+    ) -> None:
+        self.path = path
+        self._meter = meter
+        self._workers = workers
+        self._command = command
+        self._kept: OrderedDict[str, Snapshot] = OrderedDict()
+        self._making = asyncio.Lock()
+        self._background: asyncio.Task[None] | None = None
+        self._failed_at = -REFRESH_SECONDS
+
+    async def head(self) -> ReportHead:
+        """Return the head of the run's page, as far as the run is."""
+        progress = await self._progress()
+        snapshot = await self._up_to_date(progress)
+        return replace(
+            snapshot.figures.source.head,
+            provisional=snapshot.figures.words(progress.state == "going"),
+            live=_live(progress, snapshot.version(progress)),
+        )
+
+    async def pulse(self) -> LiveProgress:
+        """Return how far the run is; what there is more to show is made behind its back."""
+        progress = await self._progress()
+        shown = self._newest()
+        if self._background is None and self._is_due(progress, shown):
+            self._background = asyncio.create_task(self._make_behind(progress))
+        if progress.state == "finished":
+            return _live(progress, f"{_final_key(self.path)}-finished")
+        return _live(progress, shown.version(progress) if shown else "")
+
+    async def block(self, name: str, version: str | None) -> bytes | None:
+        """Return a block of the given version, of the newest without one; None if unknown."""
+        if version is None:
+            snapshot = self._newest() or await self._up_to_date(await self._progress())
+        else:
+            key = version.rpartition("-")[0]
+            if key not in self._kept:
+                # After a restart, the figures of a finished run are the same as before.
+                await self._up_to_date(await self._progress())
+            if key not in self._kept:
+                raise StaleBlock
+            snapshot = self._kept[key]
+        return await snapshot.blocks.get(name)
+
+    def close(self) -> None:
+        """Forget all figures."""
+        self._kept.clear()
+        if self._background is not None:
+            self._background.cancel()
+
+    async def _progress(self) -> RunProgress:
+        return await self._work(lambda: with_patience(self._meter.look))
+
+    def _newest(self) -> Snapshot | None:
+        return next(reversed(self._kept.values()), None)
+
+    async def _up_to_date(self, progress: RunProgress) -> Snapshot:
+        async with self._making:
+            shown = self._newest()
+            if shown is not None and not self._is_due(progress, shown):
+                return shown
+            return await self._make(progress)
+
+    def _is_due(self, progress: RunProgress, shown: Snapshot | None) -> bool:
+        """Whether there is something new to show, and enough time has passed."""
+        now = time.monotonic()
+        if progress.state == "finished":
+            return shown is None or shown.key != _final_key(self.path)
+        if shown is None:
+            return now - self._failed_at >= REFRESH_SECONDS
+        pause = max(REFRESH_SECONDS, shown.seconds / SHARE)
+        changed = shown.figures.final or shown.done != progress.done
+        return changed and now - max(shown.made_at, self._failed_at) >= pause
+
+    async def _make_behind(self, progress: RunProgress) -> None:
+        try:
+            await self._up_to_date(progress)
+        except RocketEvalError:
+            # Whoever loads the page is told; the pulse goes on.
+            self._failed_at = time.monotonic()
+        finally:
+            self._background = None
+
+    async def _make(self, progress: RunProgress) -> Snapshot:
+        started = time.monotonic()
+        final = progress.state == "finished"
+        key = _final_key(self.path) if final else f"p{secrets.token_hex(6)}"
+        store = RunStore(self.path)
+        if final:
+            figures = await self._work(lambda: with_patience(lambda: final_figures(store)))
+        else:
+            figures = await self._work(
+                lambda: with_patience(lambda: provisional_figures(store, self._command))
+            )
+        ended = time.monotonic()
+        blocks = Blocks(figures.source, self._work)
+        snapshot = Snapshot(key, figures, blocks, progress.done, ended, ended - started)
+        self._kept[key] = snapshot
+        self._kept.move_to_end(key)
+        while len(self._kept) > KEPT:
+            self._kept.popitem(last=False)
+        return snapshot
+
+    async def _work(self, work: Callable[[], T]) -> T:
+        """Return what `work` does in another thread; whatever a damaged run raises is ours."""
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._workers, work)
+        except READ_ERRORS as error:
+            raise StoreError(unreadable(self.path, error)) from error
+
+
+class StaleBlock(Exception):
+    """A page asks for a block of figures that are no longer kept."""
+
+
+def _final_key(path: Path) -> str:
+    return f"f{results_version(RunStore(path))}"
+
+
+def _live(progress: RunProgress, version: str) -> LiveProgress:
+    return LiveProgress(
+        state=progress.state,
+        stage=progress.stage,
+        done=progress.done,
+        total=progress.total,
+        rate=progress.rate,
+        seconds_left=progress.seconds_left,
+        version=version,
+    )

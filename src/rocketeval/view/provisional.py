@@ -1,0 +1,371 @@
+"""The figures of a run: those its stages left, or provisional ones from what is judged so far.
+
+Provisional figures are made in memory from the ledger; nothing is written to the run.
+
+
+The page of a run that has no judgment yet: what is to be judged, and no figure.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from rocketeval._version import __version__
+from rocketeval.config import RunConfig, ScorerConfig, load_config, with_tie_margin
+from rocketeval.errors import RocketEvalError, StageMissing
+from rocketeval.explain.groups import score_groups
+from rocketeval.grid import ScoreGrid
+from rocketeval.prices import usage_facts
+from rocketeval.ranking.rank import Ranking, rank
+from rocketeval.records import Checklist, Gold
+from rocketeval.report.blocks import ReportSource, served_detail
+from rocketeval.report.cells import make_cells, weighing
+from rocketeval.report.content import RunContent
+from rocketeval.report.findings import Findings, losses, read_findings, sizes
+from rocketeval.report.head import author_names, benchmark_name, unranked
+from rocketeval.report.model import GRADE, GRADE_STATUS_TEXT, PROBABILITY, STATUS_TEXT, ReportHead
+from rocketeval.report.stage import gather
+from rocketeval.scoring.answers import AnswerTable
+from rocketeval.scoring.base import Learner, create_scorer
+from rocketeval.scoring.crossfit import Scored, count_statuses, score_answers, score_table
+from rocketeval.scoring.read_answers import answers_yes_or_no, read_answers, scored_answers
+from rocketeval.store.inputs import Inputs
+from rocketeval.store.run import RunStore
+from rocketeval.store.watch import made_by
+
+_JUDGE_LATER = ("judge", "not known in full before its first answer")
+
+
+@dataclass(frozen=True, eq=False)
+class EmptyReport:
+    """A run before its first judgment."""
+
+    source: ReportSource
+    total: int
+    """Responses that are to be judged, as far as is known."""
+
+
+def empty_report(run: RunStore, config: RunConfig) -> EmptyReport:
+    """Return a report without figures: candidates, queries, and checklists if there are any."""
+    store = RunStore(run.path)
+    store.inputs = _SomeChecklists(store.path / "inputs")
+    heads = list(store.inputs.heads())
+    candidates = sorted({head.candidate for head in heads})
+    queries, checklists = list(store.inputs.queries), store.inputs.checklists()
+    findings = Findings(
+        _no_scores([(head.query_id, head.candidate) for head in heads]),
+        nobody_ranked(candidates, len(queries), config),
+        manifest=_before_grading(store.manifest(), len(heads)),
+    )
+    cells = make_cells(findings.scores, queries, candidates)
+    content = RunContent(store, config, findings, cells)
+    source = ReportSource(
+        _head(config, findings, checklists), content, served_detail(cells.scores, content.items)
+    )
+    known = [head for head in heads if head.query_id in checklists] if checklists else heads
+    return EmptyReport(source, len(known))
+
+
+def _head(config: RunConfig, findings: Findings, checklists: dict[str, Checklist]) -> ReportHead:
+    ranking = findings.ranking
+    yes_no = answers_yes_or_no(config)
+    lost, nothing_lost = losses(findings, yes_no=yes_no)
+    weighed = weighing(findings, config)
+    return ReportHead(
+        run=config.name,
+        benchmark=benchmark_name(config),
+        created=str(findings.manifest.get("created", "")),
+        finished="",
+        made_with=f"RocketEval {__version__}",
+        provisional="",
+        conclusion="",
+        islands=ranking.islands,
+        weights=weighed.weights,
+        learned_from=weighed.learned_from,
+        judge=config.judge.model,
+        judge_details=(_JUDGE_LATER,),
+        author=author_names(checklists),
+        method=config.method.kind,
+        scorer=config.scorer.kind,
+        scale=config.scorer.scale,
+        answers_are=PROBABILITY if yes_no else GRADE,
+        yes_no=yes_no,
+        level=ranking.level,
+        tie_margin=ranking.tie_margin,
+        sizes=sizes(findings),
+        losses=lost,
+        nothing_lost=nothing_lost,
+        candidates=tuple(unranked(name, ranking.queries) for name in ranking.unranked),
+        separation=(),
+        trust=(),
+        advice=(),
+        figures=(),
+        tables=(),
+        calibration=(),
+        costs=(),
+        cost_notes=(),
+        wins=(),
+        explained=(),
+        notes=(),
+        files=(),
+    )
+
+
+def nobody_ranked(candidates: Iterable[str], queries: int, config: RunConfig) -> Ranking:
+    """Return the ranking of candidates without a single score."""
+    return Ranking(
+        rows=(),
+        unranked=tuple(sorted(candidates)),
+        tie_margin=config.ranking.tie_margin,
+        bootstrap=0,
+        seed=config.ranking.seed,
+        level=0.95,
+        queries=queries,
+        islands=1,
+    )
+
+
+def _no_scores(cells: list[tuple[str, str]]) -> pa.Table:
+    return pa.table(
+        {
+            "query_id": pa.array([query for query, _ in cells], pa.string()),
+            "candidate": pa.array([name for _, name in cells], pa.string()),
+            "score": pa.nulls(len(cells), pa.float64()),
+            "judgment": pa.nulls(len(cells), pa.string()),
+        }
+    )
+
+
+def _before_grading(manifest: dict[str, Any], responses: int) -> dict[str, Any]:
+    """Return the manifest without what later stages said, which was about an earlier call."""
+    stages = manifest.get("stages", {})
+    kept = {name: stages[name] for name in ("load", "checklist") if name in stages}
+    missing = {
+        "grade": {"tasks": responses, "unfinished": responses},
+        "score": {"without_score": responses},
+    }
+    return {**manifest, "stages": kept | missing}
+
+
+class _SomeChecklists(Inputs):
+    """Inputs whose checklists may still have to be written."""
+
+    def checklists(self) -> dict[str, Checklist]:
+        """Return those there are."""
+        try:
+            return super().checklists()
+        except StageMissing:
+            return {}
+
+
+RESAMPLES = 200
+"""Behind a provisional interval; a run's own setting wins where it is less."""
+
+_UNAUDITED = "Scores and ranks are final; they are not held against votes, labels and ratings yet."
+
+
+@dataclass(frozen=True, eq=False)
+class PageFigures:
+    """What a page shows of a run, and how final that is."""
+
+    source: ReportSource
+    going: str = ""
+    """Why the figures are not final, while the run goes; empty when they are."""
+    stopped: str = ""
+    """The same, when nobody goes on with the run."""
+
+    @property
+    def final(self) -> bool:
+        """Whether these are the run's own figures."""
+        return not self.going
+
+    def words(self, is_going: bool) -> str:
+        """Return why the figures are not final; empty when they are."""
+        return self.going if is_going else self.stopped
+
+
+def final_figures(store: RunStore) -> PageFigures:
+    """Return the figures that the run's stages left."""
+    return PageFigures(gather(store, run_config(store), read_findings(store)))
+
+
+def provisional_figures(store: RunStore, command: str | None = None) -> PageFigures:
+    """Return the figures of what is judged so far.
+
+    `command` is what goes on with the run; the run's own config does when it is not known.
+    """
+    config = run_config(store)
+    if made_by(store).issuperset(("score", "rank")):
+        return _not_audited(store, config, command)
+    if "judge" not in store.manifest():
+        return _nothing_yet(store, config, command)
+    answers, keys = read_answers(store)
+    scorer, scored_by = _scorer(config.scorer)
+    scored = score_answers(answers, Gold(), scorer)
+    judged, total = int((answers.items > 0).sum()), len(keys) - keys.count(None)
+    if not judged:
+        return _nothing_yet(store, config, command)
+    manifest = _manifest(store, config, answers, scored, keys)
+    if np.isnan(scored.scores).all():
+        ranking = nobody_ranked(set(answers.candidates), len(set(answers.query_ids)), config)
+        scored_by = _why_no_score(manifest["stages"]["score"], config)
+    else:
+        columns = (answers.query_ids, answers.candidates, scored.scores.tolist())
+        ranking = _rank(ScoreGrid.from_columns(*columns), config)
+    findings = Findings(
+        score_table(answers, scored, keys),
+        ranking,
+        explain=_groups(store, answers.take(np.flatnonzero(answers.items)), ranking, config),
+        manifest=manifest,
+    )
+    going, stopped = _words(judged, total, scored_by, _go_on(store, config, command))
+    return PageFigures(gather(store, config, findings, provisional=going), going, stopped)
+
+
+def _not_audited(store: RunStore, config: RunConfig, command: str | None) -> PageFigures:
+    """Return the run's own scores and ranks, which nothing has been held against yet."""
+    findings = read_findings(store)
+    if findings.explain is None and _has_groups(store):
+        answers, _ = scored_answers(store)
+        explain = _groups(store, answers, findings.ranking, config)
+        findings = replace(findings, explain=explain)
+    source = gather(store, config, findings, provisional=_UNAUDITED)
+    return PageFigures(source, _UNAUDITED, f"{_UNAUDITED} {_go_on(store, config, command)}")
+
+
+def _nothing_yet(store: RunStore, config: RunConfig, command: str | None) -> PageFigures:
+    """Return a page without figures: no response is judged."""
+    found = empty_report(store, config)
+    return PageFigures(found.source, *_words(0, found.total, "", _go_on(store, config, command)))
+
+
+def _why_no_score(score: Mapping[str, Any], config: RunConfig) -> str:
+    """Return why responses that are judged have no score, by what is wrong with most answers."""
+    texts = STATUS_TEXT if answers_yes_or_no(config) else GRADE_STATUS_TEXT
+    lost = {name: count for name, count in score["statuses"].items() if count and name in texts}
+    why = f" Most often, {texts[max(lost, key=lambda name: lost[name])]}." if lost else ""
+    return f"No response has a score: none of {score['answers']:,} answers can be used.{why}"
+
+
+def _words(judged: int, total: int, scored_by: str, go_on: str) -> tuple[str, str]:
+    """Return why figures are not final, of a run that goes and of one that stopped."""
+    so_far = f"{judged:,} of {total:,} responses are judged so far"
+    going = f"{so_far}; all figures can still change. {scored_by}"
+    return going.strip(), f"The run stopped: {so_far}. {go_on} {scored_by}".strip()
+
+
+def _manifest(
+    store: RunStore,
+    config: RunConfig,
+    answers: AnswerTable,
+    scored: Scored,
+    keys: Sequence[str | None],
+) -> dict[str, Any]:
+    """Return the manifest as if grading and scoring had ended here.
+
+    What it says of these stages may be an earlier call's, about other responses.
+    """
+    manifest = store.manifest()
+    stages = manifest.get("stages", {})
+    judged = int((answers.items > 0).sum())
+    tasks = len(keys) - keys.count(None)
+    usage = usage_facts(store.ledger_usage(), config.judge.price)
+    return {
+        **manifest,
+        "stages": {
+            **{name: stages[name] for name in ("load", "checklist") if name in stages},
+            "grade": {"tasks": tasks, "unfinished": tasks - judged, "usage_of_ledger": usage},
+            "score": {
+                "scorer": scored.kind,
+                "without_score": int(np.isnan(scored.scores).sum()),
+                "answers": int(answers.items.sum()),
+                "missing_answers": int((answers.items - answers.answered).sum()),
+                "statuses": _statuses(store, answers, keys),
+            },
+        },
+    }
+
+
+def _statuses(store: RunStore, answers: AnswerTable, keys: Sequence[str | None]) -> dict[str, int]:
+    """Return how many of the answers have each status.
+
+    The ledger is read once, since it grows, and what has come since the answers were read is left.
+    """
+    judged = [key for key, items in zip(keys, answers.items.tolist(), strict=True) if items]
+    tables = list(store.judgments(["key", "status"]))
+    return count_statuses(
+        judged,
+        (table.select(["key"]) for table in tables),
+        (table.select(["status"]) for table in tables),
+    )
+
+
+def run_config(store: RunStore) -> RunConfig:
+    """Return the config that the run was made with, as it lies in its folder."""
+    return with_tie_margin(load_config(store.path / "run.yaml"))
+
+
+def _scorer(config: ScorerConfig) -> tuple[ScorerConfig, str]:
+    """Return a scorer that needs no gold, and words for it: the run's own if it needs none."""
+    if config.fitted is None and not isinstance(create_scorer(config), Learner):
+        return config, "Intervals rest on fewer resamples than those of a finished run."
+    plain = ScorerConfig(kind="mean", scale=config.scale, missing=config.missing)
+    return plain, f"The mean of the answers stands in for the run's own scorer, {config.kind}."
+
+
+def _rank(grid: ScoreGrid, config: RunConfig) -> Ranking:
+    settings = config.ranking
+    times = min(RESAMPLES, settings.bootstrap)
+
+    def ranked(anchor: str | None) -> Ranking:
+        found = rank(
+            grid,
+            tie_margin=settings.tie_margin,
+            bootstrap=times,
+            seed=settings.seed,
+            anchor=anchor,
+            anchor_rating=settings.anchor_rating,
+        )
+        # Whoever has no score yet misses all queries, not only those that others are judged on.
+        return replace(found, queries=len(grid.query_ids))
+
+    try:
+        return ranked(settings.anchor)
+    except RocketEvalError:
+        # The anchor is not judged yet, or not together with all others.
+        return ranked(None)
+
+
+def _has_groups(store: RunStore) -> bool:
+    return any(made.groups for made in store.inputs.checklists().values())
+
+
+def _groups(
+    store: RunStore, answers: AnswerTable, ranking: Ranking, config: RunConfig
+) -> dict[str, Any]:
+    """Return the one part of an explanation that a page has before its stage: means by group."""
+    found, left_out = score_groups(
+        answers,
+        store.inputs.checklists(),
+        [row.candidate for row in ranking.rows],
+        bootstrap=min(RESAMPLES, config.ranking.bootstrap),
+        seed=ranking.seed,
+    )
+    return {"groups": [asdict(group) for group in found], "groups_left_out": left_out}
+
+
+def _go_on(store: RunStore, config: RunConfig, command: str | None) -> str:
+    if command is None and _same(config.run_path, store.path):
+        command = shlex.join(["rocketeval", "run", str(store.path / "run.yaml")])
+    return f"Go on with `{command}`." if command else "Run the same command again to go on."
+
+
+def _same(one: Path, other: Path) -> bool:
+    return one.resolve() == other.resolve()

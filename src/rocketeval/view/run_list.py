@@ -1,0 +1,350 @@
+"""The list of runs: one line a run, from its small files alone.
+
+How far a run is, told from its files alone: the run's lock is never taken.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+import pyarrow as pa
+import yaml
+
+from rocketeval.config import load_config
+from rocketeval.errors import RocketEvalError, StageMissing
+from rocketeval.grading.schedule import cells
+from rocketeval.ranking.rank import Ranking
+from rocketeval.ranking.stage import read_ranking
+from rocketeval.report.findings import Findings
+from rocketeval.report.head import name_of_benchmark
+from rocketeval.report.model import RankedLine, RunLine, TrustNumber
+from rocketeval.report.trust import trust
+from rocketeval.store.run import RunStore
+from rocketeval.store.watch import (
+    READ_ERRORS,
+    LedgerWatch,
+    files_version,
+    inputs_version,
+    is_held,
+    made_by,
+    newest_change,
+)
+
+QUIET_SECONDS = 30.0
+"""A run that nothing was written to for so long is not going, as far as can be told."""
+RATE_SECONDS = 60.0
+"""The rate is that of the last minute."""
+_LATER = ("score", "rank", "audit")
+"""Stages that a run must have behind it to be shown with its final figures."""
+_UNKNOWN = (None, None)
+
+
+@dataclass(frozen=True, slots=True)
+class RunProgress:
+    """How far a run is."""
+
+    state: Literal["finished", "going", "paused"]
+    stage: str
+    """The stage it is in; empty when it is finished."""
+    done: int
+    """Responses that are judged."""
+    total: int
+    """Responses that can be."""
+    rate: float | None
+    seconds_left: float | None
+
+
+class ProgressMeter:
+    """Follows one run; asked again and again, it reads only what is new."""
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        quiet: float = QUIET_SECONDS,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """`quiet` seconds without a change make a run one that is not going."""
+        self.path = path
+        self._quiet = quiet
+        self._clock = clock
+        self._watch: LedgerWatch | None = None
+        self._seen: tuple[str, float] | None = None
+        self._counts = (0, 0)
+        self._held_once = False
+        self._alone = threading.Lock()
+        self._samples: deque[tuple[float, int]] = deque()
+
+    def look(self) -> RunProgress:
+        """Return how far the run is now."""
+        with self._alone:
+            return self._look()
+
+    def _look(self) -> RunProgress:
+        store = RunStore(self.path)
+        if is_finished(store):
+            self._watch, self._seen = None, None
+            self._samples.clear()
+            done, total = _graded(store)
+            return RunProgress("finished", "", done, total, None, None)
+        written = "checklist" in store.manifest().get("stages", {})
+        changed = newest_change(store, () if written else _outside(store))
+        going = self._is_going(store, changed)
+        done, total = self._count(store)
+        stage = _later_stage(store, done, total) or ("grade" if written else "checklist")
+        if not going:
+            # A run at rest need not be remembered key by key.
+            self._watch = None
+            self._samples.clear()
+            return RunProgress("paused", stage, done, total, *_UNKNOWN)
+        rate = self._rate(done)
+        left = (total - done) / rate if rate else None
+        return RunProgress("going", stage, done, total, rate, left)
+
+    def _is_going(self, store: RunStore, changed: float) -> bool:
+        if is_held(store):
+            self._held_once = True
+            return True
+        # Where the holder of the lock can be seen, nobody holding it is known and not guessed.
+        return not self._held_once and abs(time.time() - changed) < self._quiet
+
+    def _count(self, store: RunStore) -> tuple[int, int]:
+        seen = (inputs_version(store), newest_change(store))
+        if seen == self._seen and self._watch is None:
+            return self._counts
+        if self._watch is None or self._seen is None or seen[0] != self._seen[0]:
+            self._watch = _watch(store)
+            self._samples.clear()
+        if self._watch is None:
+            self._counts = (0, int(store.inputs.summary()["responses"]))
+        else:
+            self._counts = (self._watch.look(), self._watch.total)
+        self._seen = seen
+        return self._counts
+
+    def _rate(self, done: int) -> float | None:
+        now = self._clock()
+        self._samples.append((now, done))
+        while now - self._samples[0][0] > RATE_SECONDS:
+            self._samples.popleft()
+        then, before = self._samples[0]
+        return (done - before) / (now - then) if done > before and now > then else None
+
+
+def is_finished(store: RunStore) -> bool:
+    """Return whether the run has its final figures."""
+    return made_by(store).issuperset(_LATER)
+
+
+def _watch(store: RunStore) -> LedgerWatch | None:
+    """Return a watch for the judgments the run wants; None before it is known which these are."""
+    try:
+        wanted = Counter(cell.key for cell in cells(store.inputs, store.judge().digest))
+    except StageMissing:
+        return None
+    keys = {key: count for key, count in wanted.items() if key is not None}
+    return LedgerWatch(store.ledger_folder, keys)
+
+
+def _later_stage(store: RunStore, done: int, total: int) -> str | None:
+    """Return the stage after grading that comes next; None while responses are being judged."""
+    made = made_by(store)
+    if done < total and "score" not in made:
+        return None
+    return next((stage for stage in _LATER if stage not in made), _LATER[-1])
+
+
+def _outside(store: RunStore) -> tuple[Path, ...]:
+    """Return the journal outside a run that its author writes checklists to, if there is one."""
+    cache = load_config(store.path / "run.yaml").cache
+    return () if cache is None else (store.authored(cache).path,)
+
+
+def _graded(store: RunStore) -> tuple[int, int]:
+    facts = store.manifest().get("stages", {}).get("grade", {})
+    total = int(facts.get("tasks", 0))
+    return total - int(facts.get("unfinished", 0)), total
+
+
+MOST_RANKED = 200
+"""Candidates of a run that the list shows, best first."""
+MOST_WORDS = 300
+"""Characters of a message about a damaged file, which may quote all of it."""
+_READ = ("manifest.json", "run.yaml", "ranking.json", "audit.json")
+_AGAIN_SECONDS = 0.1
+T = TypeVar("T")
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+class RunLines:
+    """Reads the line of a run again only when its files changed."""
+
+    def __init__(self) -> None:
+        self._known: dict[Path, tuple[str, str, RunLine]] = {}
+
+    def read(self, path: Path, at: str, progress: RunProgress | str) -> tuple[str, RunLine]:
+        """Return the hash of the run's queries, and its line.
+
+        `progress` says how far the run is, or in words why it cannot be shown.
+        """
+        if isinstance(progress, str):
+            return "", damaged(path, at, progress)
+        version = files_version(path, _READ)
+        if self._known.get(path, ("",))[0] != version:
+            try:
+                self._known[path] = (version, *_read(RunStore(path)))
+            except RocketEvalError as error:
+                return "", damaged(path, at, error.message)
+            except READ_ERRORS as error:
+                return "", damaged(path, at, unreadable(path, error))
+        _, queries, line = self._known[path]
+        return queries, replace(
+            line, at=at, state=progress.state, done=progress.done, total=progress.total
+        )
+
+
+def damaged(path: Path, at: str, why: str) -> RunLine:
+    """Return the line of a run that cannot be shown, with the reason."""
+    return RunLine(
+        name=path.name,
+        at=at,
+        benchmark="",
+        created="",
+        state="damaged",
+        why=why,
+        judge="",
+        method="",
+        scorer="",
+        queries=0,
+        candidates=0,
+        done=0,
+        total=0,
+        seconds=None,
+        prompt_tokens=0,
+        cost=None,
+        currency="",
+        trust=None,
+        ranking=(),
+    )
+
+
+def unreadable(path: Path, error: BaseException) -> str:
+    """Return in words that a run's folder does not hold what a run's does."""
+    told = f"{path.name} cannot be read as a run: {type(error).__name__}: {error}"
+    return told if len(told) <= MOST_WORDS else f"{told[:MOST_WORDS]}..."
+
+
+def with_patience(read: Callable[[], T]) -> T:
+    """Return `read()`, tried once more: a run that is being written can change while it is read."""
+    try:
+        return read()
+    except (RocketEvalError, *READ_ERRORS):
+        time.sleep(_AGAIN_SECONDS)
+        return read()
+
+
+def named_benchmarks(lines: Iterable[tuple[str, RunLine]]) -> tuple[RunLine, ...]:
+    """Return the lines, newest first, with one name for each set of queries and one set a name.
+
+    A damaged run belongs to no benchmark; one whose queries are not known belongs to none of those
+    that are.
+    """
+    newest = sorted(lines, key=lambda line: (line[1].created, line[1].name), reverse=True)
+    names: dict[str, str] = {}
+    for queries, line in newest:
+        if queries:
+            names.setdefault(queries, line.benchmark)
+    taken = Counter(names.values())
+    return tuple(
+        replace(line, benchmark=_told_apart(queries, names.get(queries, line.benchmark), taken))
+        for queries, line in newest
+    )
+
+
+def _told_apart(queries: str, name: str, taken: Counter[str]) -> str:
+    if not queries:
+        return f"{name} [queries not known]" if name in taken else name
+    return name if taken[name] == 1 else f"{name} [{queries[:6]}]"
+
+
+def _read(store: RunStore) -> tuple[str, RunLine]:
+    manifest, config = store.manifest(), _config(store.path / "run.yaml")
+    if not manifest:
+        raise RocketEvalError(f"{store.path.name} has no manifest.json.")
+    if "run_id" not in manifest:
+        raise RocketEvalError(f"The manifest.json in {store.path.name} is not that of a run.")
+    stages: Mapping[str, Any] = manifest.get("stages", {})
+    load = stages.get("load", {})
+    tokens, cost, currency = _spent(stages)
+    ranking = read_ranking(store) if "rank" in made_by(store) else None
+    line = RunLine(
+        name=store.path.name,
+        at="",
+        benchmark=_benchmark(config["benchmark"]),
+        created=str(manifest.get("created", "")),
+        state="paused",
+        why="",
+        judge=str(manifest.get("judge", {}).get("model") or config["judge"]["model"]),
+        method=str(config.get("method", {}).get("kind", "checklist")),
+        scorer=str(stages.get("score", {}).get("scorer") or config["scorer"]["kind"]),
+        queries=int(load.get("queries", 0)),
+        candidates=int(load.get("candidates", 0)),
+        done=0,
+        total=0,
+        seconds=sum(facts.get("seconds", 0.0) for facts in stages.values()) if stages else None,
+        prompt_tokens=tokens,
+        cost=cost,
+        currency=currency,
+        trust=_trust(store, ranking, manifest) if ranking else None,
+        ranking=tuple(
+            RankedLine(row.candidate, row.rating, row.mean_score)
+            for row in (ranking.rows[:MOST_RANKED] if ranking else ())
+        ),
+    )
+    return str(load.get("queries_hash", "")), line
+
+
+def _config(path: Path) -> Mapping[str, Any]:
+    # Two hundred configs are not validated for a list: the run's own page does that.
+    try:
+        found = yaml.load(path.read_text(encoding="utf-8"), _LOADER)
+    except FileNotFoundError:
+        raise RocketEvalError(f"{path.parent.name} has no run.yaml.") from None
+    except yaml.YAMLError:
+        raise RocketEvalError(f"The run.yaml in {path.parent.name} is damaged.") from None
+    if not isinstance(found, dict):
+        raise RocketEvalError(f"The run.yaml in {path.parent.name} is not a config.")
+    return found
+
+
+def _benchmark(config: Mapping[str, Any]) -> str:
+    return name_of_benchmark(Path(str(config["path"])), str(config.get("kind", "jsonl")))
+
+
+def _spent(stages: Mapping[str, Any]) -> tuple[int, float | None, str]:
+    """Return prompt tokens, cost and currency; no cost unless everything asked has a price."""
+    tokens, cost, currency = 0, 0.0, ""
+    priced = True
+    for stage in ("checklist", "grade"):
+        facts = stages.get(stage, {})
+        usage = facts.get("usage_of_ledger") or facts.get("usage") or {}
+        tokens += int(usage.get("prompt_tokens", 0))
+        if usage.get("requests"):
+            priced = priced and usage.get("cost") is not None
+            cost += usage.get("cost") or 0.0
+            currency = usage.get("currency") or currency
+    return tokens, cost if priced and tokens else None, currency
+
+
+def _trust(store: RunStore, ranking: Ranking, manifest: Mapping[str, Any]) -> TrustNumber | None:
+    """Return the first of the numbers on trust that the run's page shows; None before the audit."""
+    audit = store.json_if_made("audit")
+    if audit is None:
+        return None
+    return trust(Findings(pa.table({}), ranking, audit=audit, manifest=manifest))[0]

@@ -1,0 +1,113 @@
+"""Votes looked up once: the same figures as one by one, and paired differences that hold."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rocketeval.audit.figures import (
+    agreement_with_votes,
+    agreements,
+    find_paired_votes,
+    hits,
+    measure_votes,
+    vote_differences,
+)
+from rocketeval.grid import ScoreGrid
+from rocketeval.records import Vote
+from support.tables import tables
+
+NAMES = st.sampled_from(["q0", "q1", "q2", "q3", "q9"])
+VOTES = st.lists(
+    st.builds(
+        Vote,
+        NAMES,
+        st.sampled_from(["c0", "c1", "c9"]),
+        st.sampled_from(["c1", "c2"]),
+        st.sampled_from(["a", "b", "tie"]),
+    ),
+    max_size=30,
+)
+
+
+def grid_of(scores: np.ndarray) -> ScoreGrid:
+    queries, candidates = scores.shape
+    ids = tuple(f"q{row}" for row in range(queries))
+    return ScoreGrid(ids, tuple(f"c{column}" for column in range(candidates)), scores)
+
+
+@settings(deadline=None, max_examples=60)
+@given(tables((1, 4), (3, 3)), VOTES)
+def test_all_at_once_is_the_same_as_one_by_one(scores: np.ndarray, votes: list[Vote]) -> None:
+    """Values and counts are those of `agreement_with_votes`, whatever is missing or unknown."""
+    grid = grid_of(scores)
+    ballots = find_paired_votes(grid, votes)
+    found = agreements(ballots, {"judge": hits(ballots, grid.scores, 0.5)}, bootstrap=5)["judge"]
+    alone = agreement_with_votes(grid, votes, tie_margin=0.5, bootstrap=5)
+    assert (found.votes, found.used, found.decisive) == (alone.votes, alone.used, alone.decisive)
+    assert found.unusable == alone.unusable
+    for ours, theirs in (
+        (found.with_ties, alone.with_ties),
+        (found.without_ties, alone.without_ties),
+    ):
+        assert (ours is None) == (theirs is None)
+        if ours is not None and theirs is not None:
+            assert ours.value == pytest.approx(theirs.value)
+
+
+def test_intervals_are_the_same_where_nothing_is_missing() -> None:
+    """The resamples are those of `agreement_with_votes`: the audit's old figures stand."""
+    rng = np.random.default_rng(0)
+    grid = grid_of(rng.normal(size=(20, 3)))
+    votes = [Vote(f"q{n % 20}", "c0", "c1", "a" if n % 3 else "b") for n in range(60)]
+    ballots = find_paired_votes(grid, votes)
+    found = agreements(ballots, {"judge": hits(ballots, grid.scores, 0.1)}, bootstrap=200)["judge"]
+    alone = agreement_with_votes(grid, votes, tie_margin=0.1, bootstrap=200)
+    assert found.with_ties is not None
+    assert alone.with_ties is not None
+    assert found.with_ties.low == pytest.approx(alone.with_ties.low)
+    assert found.with_ties.high == pytest.approx(alone.with_ties.high)
+
+
+def test_a_difference_counts_only_votes_that_both_speak_about() -> None:
+    """Where the other has no score, the vote says nothing of which is better."""
+    grid = grid_of(np.array([[2.0, 1.0], [2.0, 1.0]]))
+    other = np.array([[1.0, 2.0], [np.nan, 2.0]])
+    votes = [Vote("q0", "c0", "c1", "a"), Vote("q1", "c0", "c1", "b")]
+    ballots = find_paired_votes(grid, votes)
+    ours = hits(ballots, grid.scores, 0.1)
+    found = vote_differences(ballots, ours, {"other": hits(ballots, other, 0.1)}, bootstrap=5)
+    whole = found["other"].with_ties
+    assert whole is not None
+    assert (whole.value.value, whole.gold, whole.queries) == (1.0, 1, 1)
+    assert math.isnan(whole.value.low)
+    assert math.isnan(whole.spread)
+
+
+def test_the_spread_is_what_the_interval_is_made_of() -> None:
+    """Spread over the root of the queries is the standard error that resampling finds."""
+    rng = np.random.default_rng(1)
+    grid = grid_of(rng.normal(size=(200, 2)))
+    votes = [
+        Vote(f"q{query}", "c0", "c1", str(rng.choice(["a", "b", "tie"])))  # type: ignore[arg-type]
+        for query in range(200)
+        for _ in range(int(rng.integers(1, 8)))
+    ]
+    ballots = find_paired_votes(grid, votes)
+    own = hits(ballots, grid.scores, 0.3)
+    found = measure_votes(ballots, {0: own}, bootstrap=2000)[0].with_ties
+    assert found is not None
+    error = found.spread / math.sqrt(found.queries)
+    assert found.value.high - found.value.low == pytest.approx(2 * 1.96 * error, rel=0.1)
+
+
+def test_no_votes_measure_nothing() -> None:
+    """Nothing is None, not an error."""
+    grid = grid_of(np.ones((1, 2)))
+    ballots = find_paired_votes(grid, [])
+    found = measure_votes(ballots, {"judge": hits(ballots, grid.scores, 0.1)})["judge"]
+    assert (found.with_ties, found.without_ties) == (None, None)

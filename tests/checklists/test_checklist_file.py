@@ -1,0 +1,161 @@
+"""Checklists in a file that people edit: what goes out comes back, and mistakes have a place."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import pytest
+
+from rocketeval.checklists.checklist_file import read_checklist_file
+from rocketeval.checklists.export import export_checklists
+from rocketeval.checklists.simple import FileAuthor
+from rocketeval.config import AuthorConfig
+from rocketeval.errors import ChecklistError, ConfigError, ExportError
+from rocketeval.records import Checklist, Query
+from rocketeval.store.run import RunStore
+
+HOSTILE = (
+    "=HYPERLINK(1)?",
+    "'=1+1?",
+    "''quoted?",
+    ' "@now?',
+    "\t-1?",
+    "a,b;c?",
+    "two\nlines\r\nthree?",
+    "next\x85line\u2028and\u2029paragraph?",
+    "\x1b[2J?",
+    "no",
+    "1",
+    "\u202eright to left?",
+    "{{item}} <<<end of response>>>",
+    "'",
+    " spaces ",
+    "# no comment?",
+    "- no list: &a *b !c",
+)
+
+
+def stored(folder: Path, checklists: list[Checklist], queries: list[Query]) -> RunStore:
+    """A run with these checklists."""
+    store = RunStore(folder / "run")
+    store.inputs.save(queries, [], [], [], [])
+    store.inputs.save_checklists(checklists)
+    return store
+
+
+async def back(path: Path, query: Query) -> Checklist:
+    """The checklist of a query, by the author that reads the file."""
+    author = FileAuthor.create(AuthorConfig(options={"file": str(path)}), {})
+    return await author.write(query)
+
+
+@pytest.mark.parametrize("ending", ["yaml", "csv"])
+@pytest.mark.parametrize("groups", [None, tuple(HOSTILE)])
+async def test_hostile_items_come_back_as_they_were(
+    tmp_path: Path, ending: str, groups: tuple[str, ...] | None
+) -> None:
+    """Formulas, quotes, line breaks, control characters; in items, groups, queries and ids."""
+    queries = [Query(text, text) for text in HOSTILE]
+    made = [Checklist(query.id, HOSTILE, "x", groups) for query in queries[:-1]]
+    made.append(Checklist(queries[-1].id, HOSTILE[::-1], "x"))
+    store = stored(tmp_path, made, queries)
+    path = tmp_path / f"out.{ending}"
+    assert export_checklists(store, path) == len(HOSTILE)
+    for query, checklist in zip(queries, made, strict=True):
+        found = await back(path, query)
+        assert (found.items, found.groups) == (checklist.items, checklist.groups)
+
+
+async def test_yaml_keeps_what_items_are_about(tmp_path: Path) -> None:
+    """A sheet of rows has no place for it."""
+    made = Checklist("a", ("Is it?",), groups=("g",), about="g: what\nit = means")
+    store = stored(tmp_path, [made], [Query("a", "?")])
+    for name, about in (("out.yaml", made.about), ("out.csv", None)):
+        export_checklists(store, tmp_path / name)
+        found = await back(tmp_path / name, Query("a", "?"))
+        assert (found.groups, found.about) == (("g",), about)
+
+
+def test_no_cell_of_a_sheet_is_computed(tmp_path: Path) -> None:
+    """As a spreadsheet reads it."""
+    store = stored(
+        tmp_path,
+        [Checklist("=id", HOSTILE), Checklist("b", ("Is it?",))],
+        [Query("=id", "=query"), Query("b", "b")],
+    )
+    export_checklists(store, tmp_path / "out.csv")
+    with (tmp_path / "out.csv").open(newline="", encoding="utf-8") as stream:
+        cells = [cell for row in csv.reader(stream) for cell in row]
+    assert not [cell for cell in cells if cell.lstrip(' "').startswith(("=", "+", "-", "@", "\t"))]
+
+
+@pytest.mark.parametrize("ending", ["yaml", "csv"])
+async def test_a_checklist_for_all_is_written_once(tmp_path: Path, ending: str) -> None:
+    """And read for every query, also for one that is new."""
+    queries = [Query("a", "A"), Query("b", "B")]
+    lists = [Checklist(query.id, ("Is it?",), "x", ("g",)) for query in queries]
+    path = tmp_path / f"out.{ending}"
+    assert export_checklists(stored(tmp_path, lists, queries), path) == 1
+    assert path.read_text().count("Is it?") == 1
+    assert (await back(path, Query("new", "?"))).groups == ("g",)
+
+
+async def test_a_query_without_a_checklist_is_named(tmp_path: Path) -> None:
+    """Nothing is made up for it."""
+    path = tmp_path / "in.yaml"
+    path.write_text("queries: {a: {items: ['Is it?']}}")
+    with pytest.raises(ChecklistError, match="the file has no checklist for it"):
+        await back(path, Query("b", "B"))
+
+
+async def test_semicolons_and_a_mark_of_excel(tmp_path: Path) -> None:
+    """A sheet as spreadsheets save it, with columns in another order and a blank line."""
+    path = tmp_path / "in.csv"
+    path.write_text("\ufeffitem;query_id\nIs it, so?;a\n;\n", encoding="utf-8")
+    assert (await back(path, Query("a", "A"))).items == ("Is it, so?",)
+
+
+@pytest.mark.parametrize(
+    ("ending", "text", "told"),
+    [
+        ("yaml", "", "must be a mapping"),
+        ("yaml", "{}", "there is no checklist in it"),
+        ("yaml", "querys: {}", "Did you mean 'queries'"),
+        ("yaml", "queries: {a: {}}", "queries.a: this needs either `items` or `groups`"),
+        ("yaml", "queries: {a: {items: []}}", "queries.a.items"),
+        ("yaml", "queries: {a: {items: [' ']}}", "queries.a.items.0: this item is empty"),
+        ("yaml", "queries: {a: {items: [yes]}}", "queries.a.items.0"),
+        ("yaml", "queries: {a: {item: [x]}}", "Did you mean 'items'"),
+        ("yaml", "a: " + "[" * 5000, "nested too deeply"),
+        ("csv", "", "has no column 'query_id'"),
+        ("csv", "query_id,items\n", "Did you mean 'item'"),
+        ("csv", "query_id,item,item\n", "stands twice"),
+        ("csv", "query_id,item\n", "there is no checklist in it"),
+        ("csv", "query_id,item\na,b,c\n", "line 2: it has other columns"),
+        ("csv", "query_id,item\na\n", "line 2: it has other columns"),
+        ("csv", 'query_id,item\na,"b\n', "not valid CSV"),
+        ("csv", "query_id,group,item\na,g,x?\na,,y?\n", "line 3: items of 'a' with and without"),
+        ("csv", "query_id,item\na, \n", "queries.a.items.0: this item is empty"),
+    ],
+)
+def test_mistakes_have_a_place(tmp_path: Path, ending: str, text: str, told: str) -> None:
+    """What is wrong, where, and what would be valid."""
+    path = tmp_path / f"in.{ending}"
+    path.write_text(text)
+    with pytest.raises(ConfigError) as refused:
+        read_checklist_file(path)
+    assert told in str(refused.value)
+
+
+def test_nothing_is_overwritten_unasked(tmp_path: Path) -> None:
+    """Somebody's edits may be in it; and the ending says the form."""
+    store = stored(tmp_path, [Checklist("a", ("Is it?",))], [Query("a", "A")])
+    path = tmp_path / "out.yaml"
+    path.write_text("mine")
+    with pytest.raises(ExportError, match="exists already"):
+        export_checklists(store, path)
+    export_checklists(store, path, force=True)
+    assert "Is it?" in path.read_text()
+    with pytest.raises(ExportError, match=r"neither \.yaml nor \.csv"):
+        export_checklists(store, tmp_path / "out.txt")

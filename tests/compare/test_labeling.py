@@ -1,0 +1,173 @@
+"""Advice on labels: the best allocation, a random and repeatable choice, honest forecasts."""
+
+from __future__ import annotations
+
+import math
+from itertools import product
+
+import numpy as np
+import pytest
+
+from rocketeval.compare.labeling import STEPS, advise, allocate, measure_spread
+from rocketeval.errors import ConfigError
+from rocketeval.stats.prediction_powered import (
+    FEWEST_IN_STRATUM,
+    LabeledSample,
+    LabelTarget,
+    estimate,
+    make_strata,
+)
+
+QUERIES = 300
+
+
+def world(seed: int, labelled: int, groups: int = 3) -> tuple[LabeledSample, np.ndarray]:
+    """A sample whose scores miss by more where they are high, and all the labels there are."""
+    rng = np.random.default_rng(seed)
+    scores = rng.uniform(1, 10, QUERIES)
+    labels = scores + (0.3 + 0.25 * scores) * rng.normal(size=QUERIES)
+    known = np.full(QUERIES, np.nan)
+    rows = rng.permutation(QUERIES)[:labelled]
+    known[rows] = labels[rows]
+    names = tuple(f"q{row}" for row in range(QUERIES))
+    return LabeledSample("a", names, scores, known, make_strata(scores, groups)), labels
+
+
+def labelled_as(sample: LabeledSample, labels: np.ndarray, query_ids: set[str]) -> LabeledSample:
+    """The sample once these queries have been labelled too."""
+    asked = np.array([query in query_ids for query in sample.query_ids])
+    known = np.where(asked, labels, sample.labels)
+    return LabeledSample(sample.candidate, sample.query_ids, sample.scores, known, sample.strata)
+
+
+def test_allocation_is_the_best_there_is() -> None:
+    """No other way to spend the same labels leaves less variance, by trying all of them."""
+    strata = np.repeat([0, 1, 2], [30, 20, 10])
+    residual = np.repeat([1.0, 9.0, 4.0], [30, 20, 10])
+    labelled = np.zeros(60, bool)
+    labelled[[*range(7), *range(30, 36), *range(50, 55)]] = True
+    have, more = np.array([7, 6, 5]), 12
+
+    def variance(added: np.ndarray) -> float:
+        shares = np.array([30, 20, 10]) / 60
+        return float((shares**2 * np.array([1.0, 9.0, 4.0]) / (have + added)).sum())
+
+    chosen = np.bincount(allocate(strata, residual, labelled, more), minlength=3)
+    best = min(
+        variance(np.array(way)) for way in product(range(more + 1), repeat=3) if sum(way) == more
+    )
+    assert chosen.sum() == more
+    assert variance(chosen) == pytest.approx(best)
+
+
+def test_every_stratum_gets_its_few_labels_first() -> None:
+    """Even a stratum where scores never missed is labelled enough to be estimated."""
+    strata = np.repeat([0, 1], [50, 50])
+    residual = np.repeat([0.0, 4.0], [50, 50])
+    places = allocate(strata, residual, np.zeros(100, bool), 30)
+    assert places[: 2 * FEWEST_IN_STRATUM].count(0) == FEWEST_IN_STRATUM
+    assert places.count(0) == FEWEST_IN_STRATUM
+
+
+def test_a_stratum_is_never_asked_for_more_than_it_has() -> None:
+    """When queries run out the list ends."""
+    strata = np.repeat([0, 1], [3, 50])
+    residual = np.repeat([99.0, 1.0], [3, 50])
+    places = allocate(strata, residual, np.zeros(53, bool), 100)
+    assert (places.count(0), len(places)) == (3, 53)
+
+
+def test_without_labels_every_stratum_counts_alike() -> None:
+    """With nothing known, groups of equal size get equally many, and the advice says it assumes."""
+    sample, _ = world(0, 0)
+    advice = advise([sample], LabelTarget(("a",), strata=3), more=30)
+    counts = np.bincount([row.stratum for row in advice.wanted])
+    assert counts.tolist() == [10, 10, 10]
+    assert advice.assumed
+    assert math.isnan(advice.forecasts[0].with_scores)
+
+
+def test_more_labels_go_where_scores_miss() -> None:
+    """With labels to learn from, the stratum with the widest misses gets most."""
+    sample, _ = world(1, 60)
+    advice = advise([sample], LabelTarget(("a",), strata=3), more=60)
+    total = np.bincount([row.stratum for row in advice.wanted], minlength=3)
+    total += np.bincount(sample.strata[sample.labelled], minlength=3)
+    assert total[0] < total[1] < total[2]
+    assert not advice.assumed
+
+
+def test_the_choice_is_random_repeatable_and_new() -> None:
+    """A seed always draws the same queries, another seed others; labelled ones never again."""
+    sample, labels = world(2, 20)
+    target = LabelTarget(("a",), strata=3)
+    one, again, other = (advise([sample], target, seed=seed).wanted for seed in (0, 0, 1))
+    assert one == again != other
+    names = {row.query_id for row in one}
+    assert len(names) == 20
+    assert not names & {q for q, k in zip(sample.query_ids, sample.labelled, strict=True) if k}
+    later = advise([labelled_as(sample, labels, names)], target).wanted
+    assert not names & {row.query_id for row in later}
+
+
+def test_both_sides_of_a_difference_are_asked_for() -> None:
+    """A query needs the labels of both, but none that is there already."""
+    sample, _ = world(3, 0)
+    target = LabelTarget(("a",), against="b", strata=3)
+    free = advise([sample], target, more=5)
+    assert [row.candidate for row in free.wanted] == ["a", "b"] * 5
+    assert [row.order for row in free.wanted] == [1, 1, 2, 2, 3, 3, 4, 4, 5, 5]
+    first = free.wanted[0].query_id
+    rest = advise([sample], target, given={(first, "a")}, more=5)
+    assert [row.candidate for row in rest.wanted] == ["b"] + ["a", "b"] * 4
+
+
+def test_forecasts_come_true() -> None:
+    """Over many draws the width with 20 and 50 more labels is the one that was expected."""
+    ratios: dict[int, list[tuple[float, float]]] = {20: [], 50: []}
+    for seed in range(60):
+        sample, labels = world(seed, 25)
+        advice = advise([sample], LabelTarget(("a",), strata=3), more=50, seed=seed)
+        for forecast in advice.forecasts:
+            step = forecast.labelled - 25
+            if step in ratios:
+                asked = {row.query_id for row in advice.wanted if row.order <= step}
+                found = estimate(labelled_as(sample, labels, asked))
+                with_scores = found.with_scores.high - found.with_scores.low
+                alone = found.labels_only.high - found.labels_only.low
+                ratios[step].append(
+                    (forecast.with_scores / with_scores, forecast.labels_only / alone)
+                )
+    for pairs in ratios.values():
+        assert np.median(pairs, axis=0) == pytest.approx([1.0, 1.0], abs=0.1)
+
+
+def test_forecasts_narrow_and_end_with_the_queries() -> None:
+    """More labels never widen, and no forecast asks for more queries than there are."""
+    sample, _ = world(4, 40)
+    advice = advise([sample], LabelTarget(("a",), strata=3))
+    assert [forecast.labelled - 40 for forecast in advice.forecasts] == list(STEPS)
+    widths = [forecast.with_scores for forecast in advice.forecasts]
+    assert widths == sorted(widths, reverse=True)
+    almost_all, _ = world(4, QUERIES - 15)
+    late = advise([almost_all], LabelTarget(("a",), strata=3))
+    assert [forecast.labelled for forecast in late.forecasts] == [QUERIES - 15, QUERIES - 5]
+    assert len(late.wanted) == 15
+
+
+def test_a_strata_spread_leans_on_the_others() -> None:
+    """With few labels a stratum's spread is near that of all, with many it is its own."""
+    few, many = (measure_spread(world(5, labelled)[0]) for labelled in (12, 250))
+
+    def contrast(residual: np.ndarray) -> float:
+        return float(residual.max() / residual.min())
+
+    assert contrast(few.residual) < contrast(many.residual)
+    truth = [np.mean((0.3 + 0.25 * s) ** 2) for s in (2.5, 8.5)]
+    assert contrast(many.residual) == pytest.approx(truth[1] / truth[0], rel=0.5)
+
+
+def test_no_more_is_refused() -> None:
+    """Zero queries to choose is a mistake."""
+    with pytest.raises(ConfigError, match="0 more queries"):
+        advise([world(6, 0)[0]], LabelTarget(("a",)), more=0)

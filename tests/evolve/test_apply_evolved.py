@@ -1,0 +1,135 @@
+"""An evaluator in the run that it evolved in: what evolution has paid for is not asked again."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from mad_eval.planted_benchmark import make_planted
+
+from rocketeval.config import RunConfig
+from rocketeval.engines.scripted import ScriptedEngine
+from rocketeval.evolve.artifact import load_evaluator
+from rocketeval.evolve.forest import SPACES, ForestSettings
+from rocketeval.evolve.question_sets import Asking
+from rocketeval.pipeline import Run
+from rocketeval.store.files import write_jsonl
+from support.in_process import cli
+from support.planted_run import Engines, planted_config
+
+QUERIES = 20
+
+
+Finished = dict[Asking, tuple[Path, Engines]]
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Finished:
+    """A run of one round for each way to ask, and who was asked."""
+    found: Finished = {}
+    for asking in ("each", "pairs"):
+        folder, engines = tmp_path_factory.mktemp(asking), Engines()
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setitem(SPACES, "short", (ForestSettings(5, 3, 2, 5),))
+            asyncio.run(Run(config_of(folder, asking)).evolve(make_engine=engines.make))
+        found[asking] = folder, engines
+    return found
+
+
+@pytest.fixture
+def engines(monkeypatch: pytest.MonkeyPatch) -> Engines:
+    """The scripted engine of every config is the planted judge, or the optimizer, and counts."""
+    engines = Engines()
+    monkeypatch.setattr(ScriptedEngine, "create", engines.make)
+    return engines
+
+
+def config_of(folder: Path, asking: Asking) -> RunConfig:
+    """The config of the run in a folder."""
+    return planted_config(folder, asking=asking, answers="both", experts=[2])
+
+
+def evolved(folder: Path, finished: Finished, asking: Asking) -> RunConfig:
+    """A config with the evaluator that its run, copied into a folder, has made."""
+    shutil.copytree(finished[asking][0], folder, dirs_exist_ok=True)
+    config = config_of(folder, asking)
+    return config.model_copy(update={"evaluator": config.run_path / "evaluator.npz"})
+
+
+def add_candidate(folder: Path) -> None:
+    """A fifth candidate responds to every query."""
+    planted = make_planted(QUERIES)
+    more = [
+        {"query_id": query["id"], "candidate": "fir", "text": "Quite another thing."}
+        for query in planted.queries
+    ]
+    write_jsonl(folder / "benchmark" / "responses.jsonl", [*planted.responses, *more])
+
+
+def requests(run: Run) -> int:
+    """How many requests grading reports."""
+    found: int = run.store.manifest()["stages"]["grade"]["usage"]["requests"]
+    return found
+
+
+def answers_of(run: Run) -> list[Any]:
+    """What stands in the ledger that the evaluator's judgments are in."""
+    return [
+        (row["key"], row["p_yes"]) for table in run.store.judgments() for row in table.to_pylist()
+    ]
+
+
+@pytest.mark.parametrize("asking", ["each", "pairs"])
+def test_nothing_is_asked_again(
+    tmp_path: Path, finished: Finished, engines: Engines, asking: Asking
+) -> None:
+    """Neither planned nor asked; the answers are what a run that asks is given."""
+    config = evolved(tmp_path, finished, asking)
+    offline, plan = (asyncio.run(made) for made in (Run(config).plan_offline(), Run(config).plan()))
+    assert (offline.items, plan.items, plan.requests) == (0, 0, 0)
+    run = Run(config)
+    asyncio.run(run.to_judgments())
+    assert (engines.asked.total(), requests(run)) == (0, 0)
+    fresh = Run(config.model_copy(update={"name": "fresh"}))
+    asyncio.run(fresh.to_judgments())
+    assert engines.asked.total() == requests(fresh) > 0
+    assert answers_of(run) == answers_of(fresh)
+
+
+@pytest.mark.parametrize("asking", ["each", "pairs"])
+def test_one_more_candidate_is_asked_about_alone(
+    tmp_path: Path, finished: Finished, engines: Engines, asking: Asking
+) -> None:
+    """Every perspective about its responses, or about its pairs; none that was asked before."""
+    config = evolved(tmp_path, finished, asking)
+    add_candidate(tmp_path)
+    plan = asyncio.run(Run(config).plan())
+    run = Run(config)
+    asyncio.run(run.to_judgments())
+    assert config.evaluator is not None
+    perspectives = len(load_evaluator(config.evaluator).about_responses)
+    shown = 1 if asking == "each" else 4
+    expected = QUERIES * shown * perspectives
+    assert engines.asked.total() == requests(run) == plan.items == expected
+    assert max(engines.asked.values()) == 1
+    assert not engines.asked.keys() & finished[asking][1].asked.keys()
+
+
+def test_the_command_that_evolve_names_asks_nothing(
+    tmp_path: Path, finished: Finished, engines: Engines
+) -> None:
+    """The same config, the evaluator beside the run's own files."""
+    config = evolved(tmp_path, finished, "each")
+    given = config.model_dump(mode="json", exclude_unset=True, exclude={"evaluator"})
+    (tmp_path / "my.yaml").write_text(yaml.safe_dump(given))
+    named = ("my.yaml", "--evaluator", "runs/planted/evaluator.npz")
+    assert "0 items of" in cli(tmp_path, "run", *named, "--dry-run").stdout
+    found = json.loads(cli(tmp_path, "run", *named, "--json").stdout)
+    assert engines.asked.total() == found["stages"]["grade"]["usage"]["requests"] == 0
+    assert len(found["ranking"]["rows"]) == 4
+    assert found["stages"]["score"]["basis"] == {"fitted": 4 * QUERIES}

@@ -1,0 +1,606 @@
+"""The loop of evolution: what it leaves, how it goes on, and that nothing is paid for twice."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from mad_eval.planted_benchmark import make_planted
+
+from rocketeval.config import EngineConfig, RunConfig
+from rocketeval.engines.base import EngineAnswers, EngineIdentity
+from rocketeval.engines.scripted import ScriptedEngine
+from rocketeval.errors import (
+    BudgetSpent,
+    ChecklistError,
+    ConfigError,
+    EngineRefused,
+    EngineUnavailable,
+    RunLocked,
+    RunMismatch,
+    Stopped,
+)
+from rocketeval.evolve.artifact import load_evaluator
+from rocketeval.evolve.forest import SPACES, ForestSettings
+from rocketeval.evolve.history import Spending
+from rocketeval.evolve.perspective import PerspectiveKind, PerspectiveOrigin
+from rocketeval.evolve.pool import read_pool
+from rocketeval.evolve.result import Evolution, as_json
+from rocketeval.pipeline import Run
+from rocketeval.records import Answer, GradingTask
+from rocketeval.store.files import write_jsonl
+from rocketeval.store.run import RunStore
+from support.planted_run import Engines, planted_config
+
+PRICE = {"prompt": 1.0, "completion": 1.0}
+PERSON = "Does the response name a town?"
+
+
+async def evolve(config: RunConfig, engines: Engines, **settings: Any) -> Evolution:
+    """One command."""
+    return await Run(config).evolve(make_engine=engines.make, **settings)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def small_forests() -> Iterator[None]:
+    """Forests of a few trees: how well they predict is not what is shown here."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(SPACES, "short", (ForestSettings(5, 3, 2, 5),))
+        yield
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Evolution, Engines]:
+    """A run of one round."""
+    folder = tmp_path_factory.mktemp("finished")
+    engines = Engines()
+    return folder, asyncio.run(evolve(planted_config(folder), engines)), engines
+
+
+@pytest.fixture
+def run_folder(tmp_path: Path, finished: tuple[Path, Evolution, Engines]) -> Path:
+    """A copy of that run to go on with."""
+    shutil.copytree(finished[0], tmp_path, dirs_exist_ok=True)
+    return tmp_path
+
+
+def timeless(found: Evolution) -> Any:
+    """What an evolution found, but when and how long it took."""
+    told = as_json(found)
+    for name in ("created", "path", "pool_path", "benchmark", "spent"):
+        del told[name]
+    del told["evaluator"]["provenance"]["created"]
+    for done in told["rounds"]:
+        for name in ("seconds", "judge", "optimizer"):
+            del done[name]
+    return told
+
+
+class Unplugged(Engines):
+    """Judges whom nobody reaches any more."""
+
+    def make(self, config: EngineConfig, home: Path | None = None) -> ScriptedEngine:
+        async def identify() -> EngineIdentity:
+            raise EngineUnavailable("Nobody answers.")
+
+        engine = super().make(config, home)
+        engine.identify = identify  # type: ignore[method-assign]
+        return engine
+
+
+def edit_pool(run: Path, text: str) -> None:
+    """Append an entry as a person does."""
+    pool = run / "evolve" / "pool.yaml"
+    pool.write_text(pool.read_text() + f"  - text: {text}\n")
+
+
+async def test_a_finished_evolution_needs_no_judge(
+    run_folder: Path, finished: tuple[Path, Evolution, Engines]
+) -> None:
+    """All is answered: the same is found when whoever answered is gone."""
+    again = await evolve(planted_config(run_folder), Unplugged())
+    assert timeless(again) == timeless(finished[1])
+    edit_pool(run_folder / "runs" / "planted", PERSON)
+    with pytest.raises(EngineUnavailable):
+        await evolve(planted_config(run_folder), Unplugged())
+
+
+def test_what_is_left_in_the_run(finished: tuple[Path, Evolution, Engines]) -> None:
+    """The evaluator with where it came from, the pool with what it is worth, rounds and figures."""
+    folder, found, engines = finished
+    run = folder / "runs" / "planted"
+    evaluator = load_evaluator(run / "evaluator.npz")
+    notes = evaluator.provenance
+    assert notes["cases"] == 120
+    assert len(notes["learned_from"]) == 20
+    assert [arm["name"] for arm in notes["figures"]["arms"]][-2:] == [
+        "without experts",
+        "with experts",
+    ]
+    assert sum(notes["cases by expert"]) == 120
+    assert {row["threshold"] for row in notes["confidence"]} == {0.0, 0.25, 0.5, 0.67, 0.8}
+    pool = read_pool(run / "evolve" / "pool.yaml")
+    assert len(pool) == found.pool.size
+    assert all(each.importance is not None for each in pool)
+    (row,) = (run / "evolve" / "rounds.jsonl").read_text().strip().splitlines()
+    assert json.loads(row) == as_json(found.rounds[0])
+    assert json.loads((run / "evolve" / "evolution.json").read_text()) == as_json(found)
+    assert found.spent["judge"]["requests"] == engines.asked.total()
+    assert found.spent["optimizer"]["requests"] == engines.written.total()
+
+
+def test_the_figures_rest_on_cases_the_optimizer_never_saw(
+    finished: tuple[Path, Evolution, Engines],
+) -> None:
+    """No held-out query stands in a prompt to the optimizer, and none is asked what was dropped."""
+    folder, found, engines = finished
+    texts = {
+        row["text"]
+        for row in map(json.loads, (folder / "benchmark/queries.jsonl").read_text().splitlines())
+        if any(row["text"] in prompt for prompt in engines.written)
+    }
+    assert 0 < len(texts) <= found.seen.queries
+    store = RunStore(folder / "runs" / "planted")
+    held_out = store.inside("evolve/held_out", "each-graded").inputs.queries
+    assert not {query.text for query in held_out.values()} & texts
+    assert len(held_out) == found.held_out.queries
+
+
+def test_all_questions_about_queries_are_asked_of_held_out_ones(
+    finished: tuple[Path, Evolution, Engines],
+) -> None:
+    """Few queries are seen, and what told none of them apart may tell others apart."""
+    folder, found, _ = finished
+    run = folder / "runs" / "planted"
+    pool = read_pool(run / "evolve" / "pool.yaml").of(PerspectiveKind.QUERY)
+    asked = RunStore(run).inside("evolve/held_out", "queries").inputs.checklists()
+    wanted = {each.text for each in pool if each.round <= found.best_round}
+    assert {frozenset(one.items) for one in asked.values()} == {frozenset(wanted)}
+    assert any(not each.importance for each in pool)
+
+
+async def test_a_second_command_asks_nothing(
+    run_folder: Path, finished: tuple[Path, Evolution, Engines]
+) -> None:
+    """And finds the same."""
+    again = Engines()
+    found = await evolve(planted_config(run_folder), again)
+    assert (again.asked, again.written) == ({}, {})
+    assert timeless(found) == timeless(finished[1])
+    assert found.spent == finished[1].spent
+
+
+def at(prompts: int, run: Run) -> Any:
+    """Ask the run to stop before so many prompts are answered."""
+
+    def hears(engines: Engines) -> None:
+        if engines.asked.total() + engines.written.total() >= prompts:
+            run.stop.set()
+
+    return hears
+
+
+@pytest.mark.parametrize("share", [0.1, 0.35, 0.45, 0.6, 0.9])
+async def test_killed_and_gone_on_with(
+    tmp_path: Path, finished: tuple[Path, Evolution, Engines], share: float
+) -> None:
+    """Wherever it is stopped, the next command asks the rest, nothing twice, and finds the same."""
+    whole = finished[2]
+    engines = Engines()
+    run = Run(planted_config(tmp_path))
+    engines.hears = at(int(share * (whole.asked.total() + whole.written.total())), run)
+    with pytest.raises(Stopped, match="Stopped before the end"):
+        await run.evolve(make_engine=engines.make)
+    assert engines.asked.total() < whole.asked.total()
+    engines.hears = None
+    found = await evolve(planted_config(tmp_path), engines)
+    assert engines.asked == whole.asked
+    assert engines.written == whole.written
+    assert timeless(found) == timeless(finished[1])
+
+
+async def test_a_round_whose_record_is_lost_is_done_again_for_nothing(
+    run_folder: Path, finished: tuple[Path, Evolution, Engines]
+) -> None:
+    """Killed between the pool and the record: the journal brings the same perspectives."""
+    (run_folder / "runs/planted/evolve/rounds.jsonl").unlink()
+    (run_folder / "runs/planted/evaluator.npz").unlink()
+    again = Engines()
+    found = await evolve(planted_config(run_folder), again)
+    assert (again.asked, again.written) == ({}, {})
+    assert timeless(found) == timeless(finished[1])
+
+
+async def test_money_is_limited_and_what_was_paid_is_kept(
+    tmp_path: Path, finished: tuple[Path, Evolution, Engines]
+) -> None:
+    """For judge and optimizer alike."""
+    engines = Engines()
+    for limit in (0.15, 0.2):
+        config = planted_config(tmp_path, judge={"price": PRICE}, price=PRICE, max_cost=limit)
+        with pytest.raises(BudgetSpent, match="is reached") as error:
+            await evolve(config, engines)
+        assert "run the same command again" in error.value.hint
+    config = planted_config(tmp_path, judge={"price": PRICE}, price=PRICE)
+    found = await evolve(config, engines)
+    assert engines.asked == finished[2].asked
+    assert engines.written == finished[2].written
+    assert found.spent["judge"]["cost"] > 0.35
+    assert found.cost.alone.money is not None
+
+
+@pytest.mark.parametrize(("limit", "proposed"), [(340, False), (350, False), (450, True)])
+async def test_calls_are_limited(
+    tmp_path: Path, finished: tuple[Path, Evolution, Engines], limit: int, proposed: bool
+) -> None:
+    """A round that could go over it does not begin, or is not asked; it goes on when there is room.
+
+    The seeds take 136 questions, the end up to 204 and the optimizer up to 21: with 450 it is
+    asked, but what it proposes is too much for the judge.
+    """
+    engines = Engines()
+    found = await evolve(planted_config(tmp_path, max_calls=limit), engines)
+    assert found.rounds == ()
+    needed = r"round 1 and the end would take up to \d+ questions and requests after the \d+ so far"
+    assert re.match(
+        rf"{needed}, which is more than the {limit} that `evolve.max_calls` allows", found.stopped
+    )
+    assert bool(engines.written) is proposed
+    assert engines.asked.total() + engines.written.total() <= limit
+    await evolve(planted_config(tmp_path), engines)
+    assert engines.written == finished[2].written
+    assert set(engines.asked.values()) == {1}
+
+
+@pytest.mark.parametrize("limit", [1, 339])
+async def test_a_limit_that_the_seeds_exceed_is_refused_before_anything_is_asked(
+    tmp_path: Path, limit: int
+) -> None:
+    """With the number that is needed, also where guidelines would be taken apart first."""
+    engines = Engines()
+    with pytest.raises(ConfigError, match=f"allows {limit} .* take up to 340, ") as error:
+        await evolve(planted_config(tmp_path, max_calls=limit), engines)
+    assert "`evolve.max_calls` to 340 at least" in error.value.hint
+    (tmp_path / "guide.txt").write_text("Responses should be well written.")
+    guided = planted_config(tmp_path, max_calls=342, guidelines=str(tmp_path / "guide.txt"))
+    with pytest.raises(ConfigError, match="take up to 343, "):
+        await evolve(guided, engines)
+    assert not engines.asked
+    assert not engines.written
+
+
+async def test_a_limit_that_is_lowered_later_asks_nothing_more(
+    run_folder: Path, finished: tuple[Path, Evolution, Engines]
+) -> None:
+    """What is there is told again; what a person adds beyond the limit is refused."""
+    engines = Engines()
+    found = await evolve(planted_config(run_folder, max_calls=1, rounds=2, patience=3), engines)
+    so_far = finished[2].asked.total() + finished[2].written.total()
+    assert f"after the {so_far} so far, which is more than the 1 that" in found.stopped
+    edit_pool(run_folder / "runs" / "planted", PERSON)
+    with pytest.raises(ConfigError, match=r"`evolve\.max_calls` allows 1 "):
+        await evolve(planted_config(run_folder, max_calls=1), engines)
+    assert not engines.asked
+
+
+class SeveralAtOnce(Engines):
+    """All questions about a response are one request."""
+
+    def make(self, config: EngineConfig, home: Path | None = None) -> ScriptedEngine:
+        engine = super().make(config, home)
+        grade = engine.grade
+
+        async def grade_at_once(task: GradingTask, known: Mapping[int, Answer]) -> EngineAnswers:
+            graded = await grade(task, known)
+            return replace(graded, usage=replace(graded.usage, requests=1))
+
+        engine.grade = grade_at_once  # type: ignore[method-assign]
+        return engine
+
+
+async def test_questions_are_limited_however_many_a_request_holds(
+    tmp_path: Path, finished: tuple[Path, Evolution, Engines]
+) -> None:
+    """Questions are on the bill beside requests, and the limit is on them."""
+    engines = SeveralAtOnce()
+    found = await evolve(planted_config(tmp_path), engines)
+    judge = found.spent["judge"]
+    assert judge["questions"] == engines.asked.total() == finished[1].spent["judge"]["questions"]
+    assert judge["requests"] < judge["questions"] / 2
+    (done,) = found.rounds
+    assert done.judge["questions"] == finished[1].rounds[0].judge["requests"]
+    assert done.judge["requests"] < done.judge["questions"]
+    engines = SeveralAtOnce()
+    found = await evolve(planted_config(tmp_path, max_calls=450, name="limited"), engines)
+    assert "`evolve.max_calls` allows" in found.stopped
+    assert engines.asked.total() + engines.written.total() <= 450
+
+
+def ledgers(run: Path) -> int:
+    """Requests of all judgments in a run's sheets."""
+    sheets = [path.parent for path in (run / "evolve").glob("*/*/ledger")]
+    return sum(RunStore(sheet).ledger_usage().requests for sheet in sheets)
+
+
+async def test_what_a_judge_used_before_it_failed_is_on_the_bill(
+    tmp_path: Path, finished: tuple[Path, Evolution, Engines]
+) -> None:
+    """The bill is what the ledgers hold, after the failure and after the next command."""
+    engines = Engines()
+
+    def gone(engines: Engines) -> None:
+        if engines.asked.total() >= 100:
+            raise EngineRefused("The server is gone.")
+
+    engines.hears = gone
+    config = planted_config(tmp_path)
+    with pytest.raises(EngineRefused):
+        await evolve(config, engines)
+    spending = Spending(config.run_path / "evolve" / "spent.jsonl")
+    assert spending.calls == spending.total("judge").requests == ledgers(config.run_path) > 50
+    engines.hears = None
+    found = await evolve(config, engines)
+    assert found.spent["judge"]["requests"] == ledgers(config.run_path)
+    assert found.spent["judge"]["questions"] == finished[1].spent["judge"]["questions"]
+
+
+async def test_what_an_optimizer_used_for_nothing_is_on_the_bill(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every request failed, each asked as often as is allowed."""
+    engines = Engines()
+    monkeypatch.setattr("support.planted_run.optimizer_writes", lambda prompt: "I cannot.")
+    config = planted_config(tmp_path)
+    with pytest.raises(ChecklistError, match="every request failed"):
+        await evolve(config, engines)
+    spending = Spending(config.run_path / "evolve" / "spent.jsonl")
+    assert spending.total("optimizer").requests == engines.written.total() > 3
+    assert spending.calls == engines.asked.total() + engines.written.total()
+
+
+async def test_without_an_optimizer(tmp_path: Path) -> None:
+    """The evaluator chooses among the seeds, and it is said."""
+    found = await evolve(planted_config(tmp_path, optimizer=None, rounds=3), Engines())
+    assert found.rounds == ()
+    assert "no `evolve.optimizer`" in found.stopped
+    assert found.optimizer is None
+    assert (found.path).exists()
+
+
+async def test_what_a_person_adds_is_asked_alone_and_counted(run_folder: Path) -> None:
+    """One question a response, in the wanted form; the round that is over is not done again."""
+    run = run_folder / "runs" / "planted"
+    edit_pool(run, PERSON)
+    again = Engines()
+    found = await evolve(planted_config(run_folder), again)
+    assert not again.written
+    assert {prompt.split("\n# What to grade\n")[1].split("\n")[0] for _, prompt in again.asked} == {
+        PERSON
+    }
+    assert (found.pool.people, found.pool.new_people) == (1, 1)
+    added = [
+        each
+        for each in read_pool(run / "evolve/pool.yaml")
+        if each.origin is PerspectiveOrigin.PERSON
+    ]
+    assert [each.text for each in added] == [PERSON]
+    assert added[0].importance is not None
+    once_more = await evolve(planted_config(run_folder), again)
+    assert (once_more.pool.people, once_more.pool.new_people) == (1, 0)
+
+
+def when_first_written(do: Callable[[], None]) -> Callable[[Engines], None]:
+    """Do something once, when the optimizer is first asked."""
+    left = [do]
+
+    def hears(engines: Engines) -> None:
+        if engines.written and left:
+            left.pop()()
+
+    return hears
+
+
+async def test_what_a_person_adds_while_it_runs_joins(tmp_path: Path) -> None:
+    """Added during a round it is kept, and the next one asks about it as a person's."""
+    config = planted_config(tmp_path, rounds=2, patience=3)
+    engines = Engines()
+    engines.hears = when_first_written(lambda: edit_pool(config.run_path, PERSON))
+    found = await evolve(config, engines)
+    assert [done.people for done in found.rounds] == [0, 1]
+    assert (found.pool.people, found.pool.new_people, found.pool.waiting) == (1, 1, 0)
+    added = [each for each in read_pool(found.pool_path) if each.text == PERSON]
+    assert [(each.origin, each.round) for each in added] == [(PerspectiveOrigin.PERSON, 0)]
+    assert added[0].importance is not None
+    assert set(engines.asked.values()) == {1}
+
+
+async def test_what_a_person_adds_in_the_last_round_waits_for_the_next_command(
+    tmp_path: Path,
+) -> None:
+    """It is in the file behind what the round brought, and counted."""
+    config = planted_config(tmp_path)
+    engines = Engines()
+    engines.hears = when_first_written(lambda: edit_pool(config.run_path, PERSON))
+    found = await evolve(config, engines)
+    assert (found.pool.people, found.pool.waiting) == (0, 1)
+    pool = list(read_pool(found.pool_path))
+    assert len(pool) == found.pool.size + 1
+    assert (pool[-1].text, pool[-1].importance) == (PERSON, None)
+    again = await evolve(config, engines)
+    assert (again.pool.people, again.pool.new_people, again.pool.waiting) == (1, 1, 0)
+
+
+async def test_a_pool_that_cannot_be_read_any_more_is_left_as_it_is(
+    tmp_path: Path, finished: tuple[Path, Evolution, Engines]
+) -> None:
+    """An error; once it is mended, nothing of the round is paid for again."""
+    config = planted_config(tmp_path)
+    pool = config.run_path / "evolve" / "pool.yaml"
+    engines = Engines()
+    engines.hears = when_first_written(lambda: edit_pool(config.run_path, "''"))
+    with pytest.raises(ConfigError, match="perspective"):
+        await evolve(config, engines)
+    assert pool.read_text().endswith("  - text: ''\n")
+    pool.write_text(pool.read_text().removesuffix("  - text: ''\n"))
+    found = await evolve(config, engines)
+    assert engines.written == finished[2].written
+    assert timeless(found) == timeless(finished[1])
+
+
+async def test_an_entry_of_another_run_counts_as_a_persons(run_folder: Path) -> None:
+    """A later round than this run has done: it is not dropped, and its worth is found out here."""
+    run = run_folder / "runs" / "planted"
+    fields = (PERSON, "origin: failures", "form: graded", "round: 2", "importance: 0.9")
+    edit_pool(run, "\n    ".join(fields))
+    found = await evolve(planted_config(run_folder), Engines())
+    assert (found.pool.people, found.pool.new_people, found.pool.elsewhere) == (1, 1, 1)
+    (added,) = [each for each in read_pool(found.pool_path) if each.text == PERSON]
+    assert (added.origin, added.round) == (PerspectiveOrigin.PERSON, 0)
+    assert added.importance != 0.9
+    again = await evolve(planted_config(run_folder), Engines())
+    assert (again.pool.people, again.pool.elsewhere) == (1, 0)
+
+
+async def test_people_who_may_have_seen_held_out_figures_are_counted(
+    run_folder: Path, finished: tuple[Path, Evolution, Engines]
+) -> None:
+    """From the first command that told figures on, however many commands later."""
+    assert finished[1].pool.people_before_figures == 0
+    edit_pool(run_folder / "runs" / "planted", PERSON)
+    for _ in range(2):
+        found = await evolve(planted_config(run_folder), Engines())
+        assert (found.pool.people, found.pool.people_before_figures) == (1, 0)
+
+
+async def test_more_rounds_go_on_after_the_last(run_folder: Path) -> None:
+    """The first round stays as it was recorded."""
+    again = Engines()
+    found = await evolve(planted_config(run_folder, rounds=2, patience=2), again)
+    assert [done.round for done in found.rounds] == [1, 2]
+    assert found.rounds[1].before == found.rounds[0].after
+    assert again.written
+    assert not any("Request: round 1," in prompt for prompt in again.written)
+
+
+async def test_another_split_is_refused(run_folder: Path) -> None:
+    """Perspectives that know a query must not be measured on it."""
+    engines = Engines()
+    with pytest.raises(RunMismatch, match="could be held out now"):
+        await evolve(planted_config(run_folder, seed=7), engines)
+    assert not engines.asked
+
+
+async def test_a_mistake_in_the_pool_is_named_before_anything_is_asked(run_folder: Path) -> None:
+    """By its number."""
+    edit_pool(run_folder / "runs" / "planted", "''")
+    engines = Engines()
+    with pytest.raises(ConfigError, match="perspective"):
+        await evolve(planted_config(run_folder), engines)
+    assert not engines.asked
+
+
+async def test_rounds_that_bring_nothing_end_it(tmp_path: Path) -> None:
+    """Votes by chance: after one round without a gain no other begins."""
+    planted = make_planted(20, shuffled=True)
+    found = await evolve(planted_config(tmp_path, planted, rounds=9, patience=1), Engines())
+    assert len(found.rounds) < 9
+    assert "in a row brought no gain" in found.stopped
+    assert found.best_round < found.rounds[-1].round
+
+
+async def test_guidelines_are_taken_apart(tmp_path: Path) -> None:
+    """What they bring is a rule of the pool; without an optimizer they are refused."""
+    (tmp_path / "guide.txt").write_text("Responses should be well written.")
+    config = planted_config(tmp_path, guidelines=str(tmp_path / "guide.txt"), rounds=0)
+    engines = Engines()
+    found = await evolve(config, engines)
+    assert len(engines.written) == 1
+    assert found.pool.by_origin["rule"] == 3 + 4
+    with pytest.raises(ConfigError, match="taken apart by an optimizer"):
+        await evolve(
+            planted_config(tmp_path, guidelines=str(tmp_path / "guide.txt"), optimizer=None),
+            engines,
+        )
+
+
+async def test_labels(tmp_path: Path) -> None:
+    """Responses are scored; figures are rank correlations, and there is no table of confidence."""
+    planted = make_planted(20)
+    folder = planted.write(tmp_path / "benchmark")
+    rows = [
+        {
+            "query_id": row["query_id"],
+            "candidate": row["candidate"],
+            "value": (1 if planted.is_sum(row["query_id"]) else -1) * -len(row["text"].split()),
+        }
+        for row in planted.responses
+    ]
+    write_jsonl(folder / "labels.jsonl", rows)
+    config = planted_config(tmp_path, gold="labels", asking="pairs", rounds=0)
+    found = await evolve(config, Engines())
+    assert found.figures.measure == "rho"
+    assert found.asking == "each"
+    assert found.confidence is None
+    assert found.seen.cases + found.held_out.cases == 80
+    assert load_evaluator(found.path).task == "scores"
+
+
+async def test_side_by_side_and_both_forms(tmp_path: Path) -> None:
+    """The judge sees pairs, and answers every perspective either way."""
+    found = await evolve(
+        planted_config(tmp_path, asking="pairs", answers="both", rounds=0), Engines()
+    )
+    store = RunStore(tmp_path / "runs" / "planted")
+    sheets = {path.name for path in (store.path / "evolve" / "seen").iterdir()}
+    assert sheets == {"pairs-choice", "pairs-graded", "queries"}
+    assert found.cost.alone.calls == found.cost.about_responses + found.cost.about_queries
+
+
+async def test_a_run_that_is_written_by_another_is_left_alone(tmp_path: Path) -> None:
+    """RunLocked, and nothing was asked."""
+    from filelock import FileLock
+
+    config = planted_config(tmp_path)
+    config.run_path.mkdir(parents=True)
+    engines = Engines()
+    with FileLock(config.run_path / ".lock"), pytest.raises(RunLocked):
+        await evolve(config, engines)
+    assert not engines.asked
+
+
+async def test_money_without_prices_and_places_that_cannot_be(tmp_path: Path) -> None:
+    """What is wrong is said before anything is asked."""
+    engines = Engines()
+    limited = planted_config(tmp_path, judge={"price": PRICE}, max_cost=1.0)
+    with pytest.raises(ConfigError, match="the optimizer 'optimizer' has no price"):
+        await evolve(limited, engines)
+    with pytest.raises(ConfigError, match="the judge 'judge' has no price"):
+        await evolve(planted_config(tmp_path, price=PRICE, max_cost=1.0), engines)
+    own = Run(planted_config(tmp_path), judge=ScriptedEngine())
+    with pytest.raises(ConfigError, match="one given engine"):
+        await own.evolve()
+    with pytest.raises(ConfigError, match="ends in"):
+        await evolve(planted_config(tmp_path), engines, path=tmp_path / "evaluator.zip")
+    given = planted_config(tmp_path).model_copy(update={"evaluator": tmp_path / "e.npz"})
+    with pytest.raises(ConfigError):
+        await evolve(given, engines)
+    assert not engines.asked
+    assert not (tmp_path / "runs").exists()
+
+
+async def test_the_price_of_the_optimizer_comes_from_the_table(tmp_path: Path) -> None:
+    """As that of a judge and an author does."""
+    table = {"currency": "EUR", "models": {"judge": PRICE, "optimizer": PRICE}}
+    (tmp_path / "prices.yaml").write_text(yaml.safe_dump(table))
+    config = planted_config(tmp_path, rounds=0, max_cost=5.0)
+    config = config.model_copy(update={"prices": tmp_path / "prices.yaml"})
+    found = await evolve(config, Engines())
+    assert found.spent["judge"]["currency"] == "EUR"

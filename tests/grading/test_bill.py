@@ -1,0 +1,72 @@
+"""What a plan lets a stage expect: only of the work it was made for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from rocketeval.config import PriceConfig
+from rocketeval.grading.work import expected_use, identity, make_bill
+from rocketeval.records import Usage
+
+WANTED = [b"a", b"b", b"c", b"d"]
+PRICE = PriceConfig(prompt=0.4, completion=0.0, currency="USD")
+
+
+def plan(**changes: Any) -> dict[str, Any]:
+    """A plan for four judgments."""
+    return {
+        "made_for": identity(WANTED),
+        "to_judge": 4,
+        "prompt_tokens": 1000,
+        "cost": 0.4,
+        "cost_with_reuse": None,
+        "tokens_known": "exact",
+        "price": PRICE.model_dump(),
+        **changes,
+    }
+
+
+def test_a_plan_for_this_work_is_expected() -> None:
+    """Tokens and money as planned, and exact if they were counted."""
+    found = expected_use(plan(), WANTED, 4, PRICE)
+    assert found is not None
+    assert (found.prompt_tokens, found.cost, found.exact) == (1000, 0.4, True)
+    sampled = expected_use(plan(tokens_known="sampled"), WANTED, 4, PRICE)
+    assert sampled is not None
+    assert not sampled.exact
+
+
+def test_of_a_run_that_goes_on_the_share_is_expected() -> None:
+    """A quarter of the judgments is about a quarter of the plan."""
+    found = expected_use(plan(), WANTED, 1, PRICE)
+    assert found is not None
+    assert (found.prompt_tokens, found.cost, found.exact) == (250, 0.1, False)
+
+
+def test_a_plan_for_other_work_is_not_used() -> None:
+    """Other judgments, more of them, or none left: nothing is expected."""
+    assert expected_use(None, WANTED, 4, PRICE) is None
+    assert expected_use(plan(made_for="x"), WANTED, 4, PRICE) is None
+    assert expected_use(plan(to_judge=3), WANTED, 4, PRICE) is None
+    assert expected_use(plan(), WANTED, 0, PRICE) is None
+
+
+@pytest.mark.parametrize(
+    "price",
+    [PRICE.model_copy(update={"currency": "EUR"}), PRICE.model_copy(update={"prompt": 4.0}), None],
+    ids=["currency", "price", "none"],
+)
+def test_money_of_another_price_is_left_out(price: PriceConfig | None) -> None:
+    """Tokens are expected all the same; an amount is never shown in a currency not its own."""
+    found = expected_use(plan(), WANTED, 4, price)
+    assert found is not None
+    assert (found.prompt_tokens, found.cost, found.repriced) == (1000, None, True)
+    rows = {"requests": 4, "computed_tokens": 900, "items": 4, "seconds": None}
+    bill = make_bill(plan(**rows), WANTED, 4, Usage(4, 1000), 1.0, price)
+    assert bill is not None
+    assert (bill["plan"]["cost"], bill["repriced"]) == (None, True)
+    same = make_bill(plan(**rows), WANTED, 4, Usage(4, 1000), 1.0, PRICE)
+    assert same is not None
+    assert (same["plan"]["cost"], same["repriced"]) == (0.4, False)

@@ -1,0 +1,176 @@
+"""A limit on money holds against a server that keeps its own bill."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from fakes.openai_server import MODEL, PREFIX, FakeOpenAI, dropped, serving
+from rocketeval.budget import TEMPLATE_TOKENS
+from rocketeval.config import RunConfig
+from rocketeval.errors import BudgetSpent, ConfigError
+from rocketeval.pipeline import Run
+from support.make import make_config
+
+PRICE = {"prompt": 1000.0, "completion": 2000.0}
+"""A thousandth for a token."""
+
+
+def dense(prompt: str) -> int:
+    """As many tokens as there can be."""
+    return len(prompt.encode()) + TEMPLATE_TOKENS
+
+
+def usual(prompt: str) -> int:
+    """As many tokens as English has."""
+    return len(prompt) // 4
+
+
+@dataclass
+class Billing(FakeOpenAI):
+    """Counts the money for every request that arrives, also when its answer is lost."""
+
+    tokens: Callable[[str], int] = usual
+    tells: bool = True
+    bill: float = 0.0
+    contact: float = 0.0
+    """What of it went to finding out how to ask."""
+
+    async def _chat(self, request: web.Request, body: Any) -> web.StreamResponse:
+        used = self.used(body)
+        cost = used["prompt_tokens"] * PRICE["prompt"]
+        cost = (cost + used["completion_tokens"] * PRICE["completion"]) / 1e6
+        self.bill += cost
+        if body["messages"][-1]["content"].startswith(PREFIX):
+            self.contact += cost
+        return await super()._chat(request, body)
+
+    def used(self, body: Any) -> dict[str, int]:
+        """Tokens of one request."""
+        written = 1 if body.get("logprobs") else min(body["max_tokens"], 40)
+        prompt = self.tokens(body["messages"][-1]["content"])
+        return {"prompt_tokens": prompt, "completion_tokens": written}
+
+    def reply(self, prompt: str, body: Any) -> dict[str, Any]:
+        reply, told = super().reply(prompt, body), self.used(body)
+        return {**reply, "usage": told} if self.tells else {**reply, "usage": None}
+
+
+def settings(tmp_path: Path, server: FakeOpenAI, **changes: Any) -> RunConfig:
+    """Three queries, two candidates, two items each, judged by `server` at a price."""
+    judge = {"model": MODEL, "base_url": server.base_url, "price": PRICE, "patience": 5}
+    return make_config(tmp_path, judge=judge | changes.pop("judge", {}), **changes)
+
+
+@pytest.mark.parametrize("tokens", [dense, usual])
+@pytest.mark.parametrize("concurrency", [1, 3, 8])
+@pytest.mark.parametrize("limit", [10.0, 15.0, 25.0, 40.0])
+async def test_the_servers_bill_never_goes_over(
+    tmp_path: Path, limit: float, concurrency: int, tokens: Callable[[str], int]
+) -> None:
+    """Whatever the limit, concurrency and tokens, the bill is at most the limit; then it resumes.
+
+    What is paid for is kept, and without a limit the same run asks each of the rest once.
+    """
+    async with serving(Billing(tokens=tokens, latency=0.002)) as server:
+        judge = {"concurrency": concurrency}
+        run = Run(settings(tmp_path, server, max_cost=limit, judge=judge))
+        with suppress(BudgetSpent):
+            await run.to_judgments()
+        assert run.budget is not None
+        assert max(server.bill, run.budget.spent) <= limit
+        before = len(server.chats)
+        assert bool(before) == (limit > 10.0)
+        assert (before == 12) == (limit == 40.0 or (limit == 25.0 and tokens is usual))
+        await Run(settings(tmp_path, server)).to_judgments()
+        prompts = [seen.prompt for seen in server.chats]
+        assert len(prompts) == len(set(prompts)) == 12
+
+
+async def test_raising_the_limit_step_by_step_pays_nothing_twice(tmp_path: Path) -> None:
+    """Each command spends at most its own limit, and together they ask every item once."""
+    async with serving(Billing()) as server:
+        commands = 0
+        while True:
+            paid = server.bill
+            run = Run(settings(tmp_path, server, max_cost=15.0))
+            commands += 1
+            try:
+                facts = await run.to_judgments()
+            except BudgetSpent:
+                assert server.bill - paid <= 15.0
+                assert commands < 12
+                continue
+            break
+        assert commands == 3
+        assert facts["unfinished"] == 0
+        prompts = [seen.prompt for seen in server.chats]
+        assert len(prompts) == len(set(prompts)) == 12
+
+
+async def test_a_lost_answer_counts_in_full(tmp_path: Path) -> None:
+    """A request whose connection broke may be billed; it is counted as if it were."""
+    async with serving(Billing(tokens=dense)) as server:
+        server.fail(dropped, times=3)
+        run = Run(settings(tmp_path, server, max_cost=100.0, judge={"concurrency": 1}))
+        facts = await run.to_judgments()
+        assert facts["usage"]["requests"] == 12 + 3
+        assert run.budget is not None
+        assert server.bill - server.contact <= run.budget.spent
+
+
+async def test_a_server_that_tells_no_tokens_counts_in_full(tmp_path: Path) -> None:
+    """Silence is not free: what was set aside is what was spent."""
+    async with serving(Billing(tokens=dense, tells=False)) as server:
+        run = Run(settings(tmp_path, server, max_cost=25.0))
+        with pytest.raises(BudgetSpent):
+            await run.to_judgments()
+        assert run.budget is not None
+        assert server.chats
+        assert max(server.bill, run.budget.spent) <= 25.0
+
+
+@pytest.mark.parametrize("limit", [5.0, 18.0, 30.0])
+@pytest.mark.parametrize("concurrency", [1, 4])
+async def test_the_author_is_within_the_limit_too(
+    tmp_path: Path, limit: float, concurrency: int
+) -> None:
+    """Checklists are paid from the same money; those that were written are kept."""
+    async with serving(Billing(tokens=dense)) as server:
+        engine = {"model": MODEL, "base_url": server.base_url, "concurrency": concurrency}
+        author = {"kind": "instance", "engine": engine, "price": PRICE, "attempts": 2}
+        run = Run(settings(tmp_path, server, max_cost=limit, author=author))
+        with pytest.raises(BudgetSpent, match=r"are not (written|judged)"):
+            await run.to_judgments()
+        assert run.budget is not None
+        assert max(server.bill, run.budget.spent) <= limit
+        await Run(settings(tmp_path, server, author=author)).to_judgments()
+        prompts = [seen.prompt for seen in server.chats]
+        assert len(prompts) == len(set(prompts)) == 3 + 18
+
+
+async def test_nothing_is_asked_before_every_price_is_known(tmp_path: Path) -> None:
+    """A limit without a price is a mistake in the config, found before any contact."""
+    async with serving(FakeOpenAI()) as server:
+        run = Run(settings(tmp_path, server, max_cost=1.0, judge={"price": None}))
+        with pytest.raises(ConfigError, match="has no price"):
+            await run.all()
+        assert not server.seen
+
+
+async def test_a_run_that_needs_nothing_spends_nothing(tmp_path: Path) -> None:
+    """With all judgments there, the smallest limit is enough."""
+    async with serving(Billing()) as server:
+        await Run(settings(tmp_path, server)).to_judgments()
+        run = Run(settings(tmp_path, server, max_cost=1e-9))
+        facts = await run.to_judgments()
+        assert facts["judged"] == 0
+        assert run.budget is not None
+        assert math.isclose(run.budget.spent, 0)

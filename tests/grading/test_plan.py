@@ -1,0 +1,274 @@
+"""The plan is what the run then does: items, calls, tokens, money, and nothing twice."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rocketeval.engines.base import EngineAnswers
+from rocketeval.engines.scripted import ScriptedEngine
+from rocketeval.errors import ConfigError, RunMismatch
+from rocketeval.grading.plan import Plan, choose_evenly
+from rocketeval.pipeline import Run
+from rocketeval.records import Answer, GradingTask, Usage
+from support.make import make_config, write_jsonl
+
+PRICE = {"prompt": 2.0, "cached": 0.5, "completion": 10.0, "currency": "USD"}
+PRICED = {"engine": "scripted", "model": "scripted", "price": PRICE}
+
+
+class Recording(ScriptedEngine):
+    """Keeps every prompt it is asked, and tells its bytes as tokens."""
+
+    def __init__(self, **script: Any) -> None:
+        super().__init__(**script)
+        self.prompts: list[bytes] = []
+        self.tokenised = 0
+
+    async def tokenise(self, prompts: Sequence[str]) -> list[list[int]] | None:
+        self.tokenised += len(prompts)
+        return await super().tokenise(prompts)
+
+    async def grade(self, task: GradingTask, known: Mapping[int, Answer]) -> EngineAnswers:
+        graded = await super().grade(task, known)
+        asked = [s for place, s in enumerate(task.suffixes) if place not in known]
+        prompts = [(task.prefix + suffix).encode() for suffix in asked]
+        self.prompts += prompts
+        tokens = sum(map(len, prompts))
+        usage = Usage(len(asked), tokens, tokens // 2, len(asked), seconds=0.5)
+        return EngineAnswers(graded.answers, usage, graded.failure)
+
+
+class Silent(ScriptedEngine):
+    """Cannot tell its tokens."""
+
+    async def tokenise(self, prompts: Sequence[str]) -> list[list[int]] | None:
+        return None
+
+
+async def plan_of(
+    tmp_path: Path, engine: ScriptedEngine, name: str = "run", **changes: Any
+) -> Plan:
+    """The plan of the small benchmark."""
+    return await Run(make_config(tmp_path, name, **changes), judge=engine).plan()
+
+
+async def test_the_run_does_what_the_plan_said(tmp_path: Path) -> None:
+    """Items, calls, tokens and the least to compute are those of the prompts really asked."""
+    engine = Recording()
+    plan = await plan_of(tmp_path, engine, judge=PRICED)
+    assert not engine.prompts
+    await Run(make_config(tmp_path, judge=PRICED), judge=engine).to_judgments()
+    assert (plan.queries, plan.candidates, plan.responses, plan.tasks) == (3, 2, 6, 6)
+    assert plan.items == plan.requests == len(engine.prompts) == 12
+    assert plan.prompt_tokens == sum(map(len, engine.prompts))
+    beginnings = {prompt[:end] for prompt in engine.prompts for end in range(1, len(prompt) + 1)}
+    assert plan.computed_tokens == len(beginnings)
+    assert plan.tokens_known == "exact"
+    assert plan.cost == pytest.approx((plan.prompt_tokens * 2 + 12 * 10) / 1e6)
+    reused = plan.prompt_tokens - plan.computed_tokens
+    with_reuse = (plan.computed_tokens * 2 + reused * 0.5 + 12 * 10) / 1e6
+    assert plan.cost_with_reuse == pytest.approx(with_reuse)
+    assert (plan.seconds, plan.rate_from) == (None, None)
+
+
+async def test_what_is_there_is_not_counted_again(tmp_path: Path) -> None:
+    """The run's own judgments and those in the cache are subtracted; so are answered items."""
+    limited = {"path": str(tmp_path / "benchmark"), "limit": 1}
+    await Run(make_config(tmp_path, "other", benchmark=limited)).to_judgments()
+    plan = await plan_of(tmp_path, Recording())
+    assert (plan.finished, plan.from_cache, plan.to_judge, plan.items) == (0, 2, 4, 8)
+    failing = Recording(fail_on="Is it clear?")
+    await Run(make_config(tmp_path), judge=failing).to_judgments()
+    plan = await plan_of(tmp_path, Recording())
+    assert (plan.finished, plan.from_cache, plan.to_judge, plan.items) == (2, 0, 4, 4)
+    await Run(make_config(tmp_path), judge=Recording()).to_judgments()
+    plan = await plan_of(tmp_path, Recording())
+    assert (plan.finished, plan.to_judge, plan.items, plan.prompt_tokens) == (6, 0, 0, 0)
+
+
+async def test_twins_are_one_judgment(tmp_path: Path) -> None:
+    """Responses with the same text are planned once, as they are judged once."""
+    make_config(tmp_path)
+    for candidate in ("left", "right"):
+        rows = [{"query_id": "sky", "text": "the same"}]
+        write_jsonl(tmp_path / "benchmark" / "responses" / f"{candidate}.jsonl", rows)
+    plan = await plan_of(tmp_path, Recording())
+    assert (plan.responses, plan.tasks, plan.items) == (2, 1, 2)
+
+
+async def test_tokens_are_estimated_where_the_engine_cannot_tell(tmp_path: Path) -> None:
+    """A quarter of the bytes, and the plan says that it is an estimate."""
+    exact = await plan_of(tmp_path, Recording())
+    told = await plan_of(tmp_path, Silent())
+    assert told.tokens_known == "estimated"
+    assert told.prompt_tokens == round(exact.prompt_tokens / 4)
+    assert told.computed_tokens == round(exact.computed_tokens / 4)
+
+
+async def test_a_large_run_is_sampled_by_whole_queries(tmp_path: Path) -> None:
+    """Some queries are tokenised and scaled by size; the plan says how many prompts that were."""
+    write_jsonl(
+        tmp_path / "benchmark" / "queries.jsonl",
+        [{"id": f"q{n}", "text": f"Question {n:03d}?"} for n in range(60)],
+    )
+    for candidate in ("a", "b", "c"):
+        rows = [{"query_id": f"q{n}", "text": f"{candidate}{n} " * (5 + n % 7)} for n in range(60)]
+        write_jsonl(tmp_path / "benchmark" / "responses" / f"{candidate}.jsonl", rows)
+    items = [{"query_id": f"q{n}", "items": ["Is it?", "Was it?"]} for n in range(60)]
+    write_jsonl(tmp_path / "benchmark" / "checklists.jsonl", items)
+    engine = Recording()
+    run = Run(make_config(tmp_path), judge=engine)
+    sampled = await run.plan(most_prompts=60)
+    assert engine.tokenised == sampled.prompts_counted == 60
+    exact = await run.plan(most_prompts=None)
+    assert (sampled.tokens_known, exact.tokens_known) == ("sampled", "exact")
+    assert sampled.items == exact.items == 360
+    assert sampled.prompt_tokens == pytest.approx(exact.prompt_tokens, rel=0.01)
+    assert sampled.computed_tokens == pytest.approx(exact.computed_tokens, rel=0.03)
+
+
+def test_the_sample_is_even_and_about_as_large_as_asked() -> None:
+    """Queries are taken at equal distances, at least one, all when they fit."""
+    sizes = {str(n): 10 for n in range(100)}
+    assert choose_evenly(sizes, 1000) == choose_evenly(sizes, None) == set(sizes)
+    assert sorted(map(int, choose_evenly(sizes, 100))) == list(range(5, 100, 10))
+    assert len(choose_evenly(sizes, 3)) == 1
+    assert choose_evenly({}, 10) == set()
+
+
+async def test_calls_are_counted_as_the_engine_makes_them(tmp_path: Path) -> None:
+    """An engine that takes all items of a response at once makes one call a response."""
+    for per_call, requests in ((None, 6), (2, 6), (64, 6), (1, 12)):
+        engine = Recording()
+        engine.items_per_call = per_call  # type: ignore[attr-defined]
+        assert (await plan_of(tmp_path, engine)).requests == requests
+
+
+async def test_checklists_still_to_be_written_are_not_guessed(tmp_path: Path) -> None:
+    """Their number and the most they cost are known; what judging them takes is not."""
+    author = {"kind": "instance", "engine": {"engine": "scripted", "model": "big"}, "price": PRICE}
+    plan = await plan_of(tmp_path, Recording(), author=author)
+    assert (plan.checklists_to_write, plan.responses_waiting, plan.items) == (3, 6, 0)
+    assert plan.author_cost is not None
+    assert plan.author_cost > 3 * 1500 * 10 / 1e6
+    await Run(make_config(tmp_path, author=author), judge=Recording()).to_checklists()
+    plan = await plan_of(tmp_path, Recording(), author=author)
+    assert (plan.checklists_to_write, plan.responses_waiting, plan.items) == (0, 0, 18)
+
+
+async def test_time_comes_from_earlier_judgments_of_this_judge(tmp_path: Path) -> None:
+    """Two items in half a second, eight responses at once: 32 items a second."""
+    limited = {"path": str(tmp_path / "benchmark"), "limit": 1}
+    await Run(make_config(tmp_path, "try", benchmark=limited), judge=Recording()).to_judgments()
+    plan = await plan_of(tmp_path, Recording())
+    assert plan.items_per_second == pytest.approx(8 * 2 / 0.5)
+    assert plan.seconds == pytest.approx(8 / 32)
+    assert plan.rate_from == "from 2 earlier judgments"
+    another = await plan_of(tmp_path, Recording(model="another"), "new")
+    assert another.seconds is None
+
+
+async def test_a_rate_can_be_told_or_probed(tmp_path: Path) -> None:
+    """A told rate is used as it is; a probe asks real items and says how many."""
+    engine = Recording(delay=0.05)
+    run = Run(make_config(tmp_path), judge=engine)
+    assert (await run.plan(rate=6.0)).seconds == pytest.approx(2.0)
+    assert not engine.prompts
+    probed = await run.plan(probe=True)
+    assert len(engine.prompts) == 12
+    assert probed.rate_from == "12 real items were asked to measure it"
+    assert probed.items_per_second is not None
+    assert 12 / 5 < probed.items_per_second <= 12 / 0.05
+    failing = await Run(make_config(tmp_path), judge=Recording(fail_on="sky")).plan(probe=True)
+    assert failing.seconds is None
+    assert "the probe failed" in (failing.rate_from or "")
+
+
+async def test_an_engine_without_a_speed_is_not_probed(tmp_path: Path) -> None:
+    """A batch is answered when the server has time."""
+    engine = Recording()
+    engine.durable = True
+    with pytest.raises(ConfigError, match="no speed to measure"):
+        await Run(make_config(tmp_path), judge=engine).plan(probe=True)
+    assert not engine.prompts
+
+
+async def test_a_plan_leaves_a_run_as_it_was(tmp_path: Path) -> None:
+    """Changed inputs are planned without touching the inputs and scores that are there."""
+    run = Run(make_config(tmp_path), judge=ScriptedEngine())
+    await run.all()
+    before = {p: p.read_bytes() for p in run.store.path.rglob("*") if p.is_file()}
+    left = tmp_path / "benchmark" / "responses" / "left.jsonl"
+    left.write_text(left.read_text().replace("left explains the sea", "nothing"))
+    plan = await run.plan()
+    assert (plan.finished, plan.to_judge) == (5, 1)
+    assert all(path.read_bytes() == content for path, content in before.items())
+    with pytest.raises(RunMismatch):
+        await Run(make_config(tmp_path), judge=ScriptedEngine(model="other")).plan()
+
+
+async def test_offline_nothing_is_contacted_or_written(tmp_path: Path) -> None:
+    """The judge as the run knows it says what is finished; tokens are estimated."""
+    config = make_config(tmp_path)
+    plan = await Run(config).plan_offline()
+    assert (plan.tokens_known, plan.items, plan.in_flight) == ("estimated", 12, None)
+    assert plan.judge_digest is None
+    assert not config.run_path.exists()
+    await Run(config).to_judgments()
+    plan = await Run(config).plan_offline()
+    assert (plan.finished, plan.items) == (6, 0)
+
+
+class TestBill:
+    """Plan beside bill."""
+
+    async def grade(self, tmp_path: Path, engine: ScriptedEngine | None = None) -> Any:
+        """Grade the small benchmark; return the bill."""
+        run = Run(make_config(tmp_path, judge=PRICED), judge=engine or Recording())
+        await run.to_judgments()
+        return run.store.manifest()["stages"]["grade"]["bill"]
+
+    async def test_it_stands_beside_its_plan(self, tmp_path: Path) -> None:
+        """Every figure of the plan has that of the bill beside it, in the manifest too."""
+        plan = await plan_of(tmp_path, Recording(), judge=PRICED)
+        found = await self.grade(tmp_path)
+        assert found["plan"]["requests"] == found["bill"]["requests"] == 12
+        assert found["plan"]["prompt_tokens"] == found["bill"]["prompt_tokens"]
+        assert found["plan"]["completion_tokens"] == found["bill"]["completion_tokens"] == 12
+        computed = found["bill"]["computed_tokens"]
+        assert found["times_least"] == pytest.approx(computed / plan.computed_tokens)
+        assert found["bill"]["cost"] < found["plan"]["cost"]
+        assert found["currency"] == "USD"
+
+    async def test_without_a_plan_there_is_none(self, tmp_path: Path) -> None:
+        """A run that nobody planned has nothing to be held against."""
+        assert await self.grade(tmp_path) is None
+
+    async def test_a_stale_plan_is_not_shown(self, tmp_path: Path) -> None:
+        """Another judge, other inputs or a run that had begun: the plan was for something else."""
+        await plan_of(tmp_path, Recording(), judge=PRICED)
+        assert await self.grade(tmp_path, Recording(model="another")) is None
+        await plan_of(tmp_path, Recording(), "two", judge=PRICED)
+        left = tmp_path / "benchmark" / "responses" / "left.jsonl"
+        left.write_text(left.read_text().replace("left explains the sea", "nothing"))
+        run = Run(make_config(tmp_path, "two", judge=PRICED), judge=Recording())
+        assert (await run.to_judgments())["bill"] is None
+        assert (await run.to_judgments())["bill"] is None
+
+    async def test_what_an_engine_does_not_tell_is_not_made_up(self, tmp_path: Path) -> None:
+        """Cached tokens that nobody told leave the computed ones untold."""
+
+        class Untold(Recording):
+            async def grade(self, task: GradingTask, known: Mapping[int, Answer]) -> EngineAnswers:
+                graded = await super().grade(task, known)
+                return EngineAnswers(graded.answers, Usage(requests=2), graded.failure)
+
+        await plan_of(tmp_path, Recording(), judge=PRICED)
+        found = await self.grade(tmp_path, Untold())
+        assert found["bill"]["prompt_tokens"] is None
+        assert found["bill"]["computed_tokens"] is None
+        assert found["times_least"] is None

@@ -1,0 +1,61 @@
+"""Agreement of judges in words: by Krippendorff's marks, and only where the interval allows."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from rocketeval.judges.reliability import on_judges
+from rocketeval.stats.agreement import Reliability, reliability
+from rocketeval.stats.correlation import rank_matrix
+
+ORDERS = rank_matrix({"j1": {"a": 1, "b": 2, "c": 3}, "j2": {"a": 1, "b": 2, "c": 3}})
+
+
+def rated(flipped: float, queries: int = 60, seed: int = 0) -> Reliability:
+    """Two judges on five items a query, the second with some answers turned over."""
+    rng = np.random.default_rng(seed)
+    one = (rng.random(5 * queries) < 0.5).astype(float)
+    two = np.where(rng.random(one.shape) < flipped, 1.0 - one, one)
+    groups = np.arange(len(one)) // 5
+    return reliability(np.stack([one, two]), groups, ["j1", "j2"], bootstrap=200)
+
+
+@pytest.mark.parametrize(
+    ("flipped", "words"),
+    [
+        (0.01, "one judge can stand for another: alpha 0.9"),
+        (0.10, "conclusions from one judge are tentative"),
+        (0.40, "what is found hangs on which judge is asked"),
+    ],
+)
+def test_the_verdict_follows_the_interval(flipped: float, words: str) -> None:
+    """Reliable, tentative, or neither."""
+    first, *_, last = on_judges(rated(flipped), ORDERS, [])
+    assert first.startswith(f"Item by item, {words}")
+    assert last == "Judges that agree can still all be wrong: only gold tells."
+
+
+def test_little_or_nothing_to_compare_is_said() -> None:
+    """Few queries leave a figure, one category leaves a reason."""
+    assert "so far; 3 queries are too few" in next(on_judges(rated(0.1, queries=3), ORDERS, []))
+    same = reliability(np.ones((2, 9)), np.arange(9), ["j1", "j2"], bootstrap=5)
+    assert "cannot be told: every rating is 1" in next(on_judges(same, ORDERS, []))
+
+
+def test_the_orders_furthest_apart_are_named() -> None:
+    """Only where some pair is further apart than another."""
+    alike = list(on_judges(rated(0.1), ORDERS, []))
+    assert "Their orders of 3 candidates by mean score: Spearman 1.00." in alike
+    three = rank_matrix(
+        {
+            "j1": {"a": 1, "b": 2, "c": 3},
+            "j2": {"a": 1, "b": 2, "c": 3},
+            "j3": {"a": 1, "b": 3, "c": 2},
+        }
+    )
+    words = "\n".join(on_judges(rated(0.1), three, [("j1", "j2")]))
+    assert "Spearman 0.50 at worst, between j1 and j3." in words
+    assert "j1 and j2 are the same judge, asked in the same way" in words
+    two = rank_matrix({"j1": {"a": 1, "b": 2}, "j2": {"a": 1, "b": 2}})
+    assert len(list(on_judges(rated(0.1), two, []))) == 2

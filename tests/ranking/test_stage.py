@@ -1,0 +1,51 @@
+"""What the rank stage writes can be read back, and an anchor's typo costs nothing."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import rocketeval
+from rocketeval.engines.scripted import ScriptedEngine
+from rocketeval.errors import ConfigError
+from rocketeval.pipeline import Run
+from rocketeval.ranking.stage import read_ranking
+from support.make import make_config
+
+
+def p_yes(prefix: str, suffix: str) -> float:
+    return 0.9 if "left explains" in prefix else 0.5
+
+
+def test_the_ranking_reads_back_as_it_was(tmp_path: Path) -> None:
+    """From ranking.json comes the very record, unknown bounds and matrix included."""
+    config = make_config(tmp_path)
+    outcome = rocketeval.run(config, judge=ScriptedEngine(p_yes))
+    again = read_ranking(Run(config).store)
+    assert repr(again) == repr(outcome.ranking)
+    assert json.loads((outcome.path / "ranking.json").read_text())["wins"] == {
+        "candidates": ["left", "right"],
+        "shares": [[None, 1.0], [0.0, None]],
+    }
+
+
+def test_the_config_anchors_the_ratings(tmp_path: Path) -> None:
+    """`ranking.anchor` puts that candidate at `anchor_rating`, in the files and in the report."""
+    ranking = {"bootstrap": 50, "anchor": "right", "anchor_rating": 1234}
+    outcome = rocketeval.run(make_config(tmp_path, ranking=ranking), judge=ScriptedEngine(p_yes))
+    left, right = outcome.ranking.rows
+    assert right.rating.value == right.rating.low == right.rating.high == 1234
+    assert left.rating.value > 1234
+    assert "with right held at 1234" in outcome.report.read_text()
+
+
+def test_an_unknown_anchor_is_found_before_the_judge_is_asked(tmp_path: Path) -> None:
+    """The load stage refuses it, so that nothing is graded for nothing."""
+    engine = ScriptedEngine(p_yes)
+    config = make_config(tmp_path, ranking={"bootstrap": 50, "anchor": "rigth"})
+    with pytest.raises(ConfigError, match="none of the 2 candidates") as caught:
+        rocketeval.run(config, judge=engine)
+    assert caught.value.hint == "Did you mean 'right'?"
+    assert engine.items_asked == 0

@@ -1,0 +1,88 @@
+"""Curves show what gold says of low and high scores, and only where there is enough of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from rocketeval.records import Vote
+from rocketeval.report.cells import ResponseGrid, make_cells
+from rocketeval.report.figures import curves
+from support.make import make_config
+
+QUERIES = [f"q{number}" for number in range(20)]
+NAMES = ["a", "b"]
+
+
+@pytest.fixture
+def cells() -> ResponseGrid:
+    scores = np.random.default_rng(0).uniform(1, 10, 40)
+    return make_cells(
+        pa.table(
+            {
+                "query_id": np.repeat(QUERIES, 2).tolist(),
+                "candidate": NAMES * 20,
+                "score": scores,
+                "judgment": pa.nulls(40, pa.string()),
+            }
+        ),
+        QUERIES,
+        NAMES,
+    )
+
+
+def test_labels_that_equal_scores_lie_on_the_diagonal(tmp_path: Path, cells: ResponseGrid) -> None:
+    """Ten bins hold every labelled response; each mean label is the mean score."""
+    (curve,) = curves(cells, make_config(tmp_path), cells.scores, (), None)
+    assert curve.diagonal
+    assert len(curve.bins) == 10
+    assert sum(each.n for each in curve.bins) == 40
+    for each in curve.bins:
+        assert each.y.value == pytest.approx(each.x)
+    assert "40 labelled responses" in curve.how
+
+
+def test_labels_of_another_scale_have_no_diagonal(tmp_path: Path, cells: ResponseGrid) -> None:
+    """y = x means nothing there."""
+    (curve,) = curves(cells, make_config(tmp_path), cells.scores * 10, (), None)
+    assert not curve.diagonal
+
+
+def test_votes_climb_with_the_difference(tmp_path: Path, cells: ResponseGrid) -> None:
+    """Voters who follow the scores give 0 where the first is far worse, 1 where it is better."""
+    votes = [
+        Vote(query, "a", "b", "a" if a > b else "b")
+        for query, (a, b) in zip(QUERIES, cells.scores.tolist(), strict=True)
+    ]
+    votes += [Vote("elsewhere", "a", "b", "a"), Vote("q0", "a", "stranger", "a")]
+    (curve,) = curves(cells, make_config(tmp_path), np.full((20, 2), np.nan), votes, None)
+    assert (curve.bins[0].y.value, curve.bins[-1].y.value) == (0.0, 1.0)
+    assert curve.bins[0].x < 0 < curve.bins[-1].x
+    assert "20 votes" in curve.how
+
+
+def test_a_tie_is_half_a_vote(tmp_path: Path, cells: ResponseGrid) -> None:
+    """Voters who always tie give a flat line."""
+    votes = [Vote(query, "a", "b", "tie") for query in QUERIES]
+    (curve,) = curves(cells, make_config(tmp_path), np.full((20, 2), np.nan), votes, None)
+    assert {each.y.value for each in curve.bins} == {0.5}
+
+
+def test_a_few_labels_or_votes_make_no_curve(tmp_path: Path, cells: ResponseGrid) -> None:
+    """Bins of one or two say nothing."""
+    few = np.full((20, 2), np.nan)
+    few[:3] = 5.0
+    assert curves(cells, make_config(tmp_path), few, [Vote("q0", "a", "b", "a")], None) == ()
+
+
+def test_gold_answers_to_items_are_a_curve(tmp_path: Path, cells: ResponseGrid) -> None:
+    """The bins that were measured, against the diagonal."""
+    gold = {"value": 0.75, "low": 0.5, "high": None}
+    bins = [{"low": 0.8, "high": 0.9, "items": 8, "mean_p": 0.85, "gold": gold}]
+    found = {"calibration": {"by_width": {"bins": bins, "error": 0.1}, "items": 8}}
+    (curve,) = curves(cells, make_config(tmp_path), np.full((20, 2), np.nan), (), found)
+    assert curve.diagonal
+    assert [(each.x, each.y.value, each.n) for each in curve.bins] == [(0.85, 0.75, 8)]

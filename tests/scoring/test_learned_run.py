@@ -1,0 +1,190 @@
+"""A run whose scorer learns: split, kept, used again, and refused where it would flatter itself."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from rocketeval.config import RunConfig
+from rocketeval.errors import ArtifactError, ConfigError
+from rocketeval.pipeline import Run
+from support.make import make_config, write_jsonl
+
+CANDIDATES = [f"c{number}" for number in range(9)]
+QUERIES = [f"q{number}" for number in range(8)]
+LABELLED = CANDIDATES[:7]
+TREES = {"trees": 5}
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """A benchmark of nine candidates, seven of them labelled, with votes on two."""
+    folder, chance = tmp_path / "benchmark", random.Random(0)
+    write_jsonl(folder / "queries.jsonl", [{"id": q, "text": f"Why {q}?"} for q in QUERIES])
+    for name in CANDIDATES:
+        rows = [{"query_id": q, "text": f"{name} on {q}"} for q in QUERIES]
+        write_jsonl(folder / "responses" / f"{name}.jsonl", rows)
+    items = ["Is it right?", "Is it clear?", "Is it short?"]
+    write_jsonl(folder / "checklists.jsonl", [{"query_id": q, "items": items} for q in QUERIES])
+    labels = [
+        {"query_id": q, "candidate": name, "value": chance.randint(1, 10)}
+        for q in QUERIES
+        for name in LABELLED
+    ]
+    write_jsonl(folder / "labels.jsonl", labels)
+    votes = [
+        {"query_id": q, "candidate_a": "c0", "candidate_b": "c8", "winner": chance.choice("ab")}
+        for q in QUERIES
+    ]
+    write_jsonl(folder / "votes.jsonl", votes)
+    return tmp_path
+
+
+def config(home: Path, name: str = "run", **scorer: Any) -> RunConfig:
+    """A run with the given scorer."""
+    return make_config(home, name, scorer={"kind": "extra_trees", "options": TREES, **scorer})
+
+
+async def finished(settings: RunConfig) -> Path:
+    """The folder of a run that went through."""
+    return (await Run(settings).all()).path
+
+
+def basis_of(run: Path) -> dict[str, set[str]]:
+    """What the scores of each candidate rest on."""
+    found: dict[str, set[str]] = {}
+    for row in pq.read_table(run / "scores.parquet").to_pylist():
+        found.setdefault(row["candidate"], set()).add(row["basis"])
+    return found
+
+
+async def test_a_run_holds_candidates_out_and_says_which(home: Path) -> None:
+    """Two of seven are kept for the test; the others are scored out of fold."""
+    outcome = await Run(config(home)).all()
+    learned = outcome.stages["score"]["learned"]
+    assert len(learned["held_out"]) == 2
+    assert learned["labels"] == 8 * 5
+    seen = {name: {"out_of_fold"} for name in learned["fitted"]}
+    assert basis_of(outcome.path) == {name: {"unseen"} for name in CANDIDATES} | seen
+    assert outcome.audit.labels["held-out labels"]["judge"].responses == 16
+    assert outcome.audit.labels["labels out of fold"]["judge"].responses == 40
+    assert "mean of answers" in outcome.audit.agreement
+    assert (outcome.audit.refused.labels, outcome.audit.refused.votes) == (0, 0)
+
+
+async def test_scoring_again_writes_the_same_bytes(home: Path) -> None:
+    """Scores, scorer and ranking: everything is decided by seeds."""
+    settings = config(home)
+    run = await finished(settings)
+    names = ("scores.parquet", "scorer.npz", "item_weights.json", "ranking.json", "audit.json")
+    first = {name: (run / name).read_bytes() for name in names}
+    again = Run(settings)
+    again.score()
+    again.rank()
+    again.audit()
+    assert {name: (run / name).read_bytes() for name in names} == first
+
+
+async def test_item_weights_are_kept(home: Path) -> None:
+    """One weight an item for every query with a forest."""
+    run = await finished(config(home))
+    weights = json.loads((run / "item_weights.json").read_text())
+    assert weights
+    assert all(len(found) == 3 and abs(sum(found) - 1) < 1e-9 for found in weights.values())
+
+
+async def test_a_saved_scorer_gives_strangers_the_same_scores(home: Path) -> None:
+    """Another run with the saved scorer: unseen candidates' scores agree to the last bit."""
+    run = await finished(config(home))
+    again = await finished(config(home, "again", fitted=str(run / "scorer.npz")))
+    first, second = (pq.read_table(path / "scores.parquet").to_pylist() for path in (run, again))
+    pairs = [(a, b) for a, b in zip(first, second, strict=True) if a["basis"] == "unseen"]
+    assert pairs
+    assert all(a["score"] == b["score"] and b["basis"] == "unseen" for a, b in pairs)
+
+
+async def test_a_saved_scorer_is_not_held_against_its_own_labels(home: Path) -> None:
+    """They are refused and counted; the held-out ones are still there to test on."""
+    run = await finished(config(home))
+    outcome = await Run(config(home, "again", fitted=str(run / "scorer.npz"))).all()
+    assert outcome.audit.refused.labels == 40
+    assert list(outcome.audit.labels) == ["held-out labels"]
+    assert outcome.stages["score"]["basis"] == {"fitted": 40, "unseen": 32}
+    assert "labels refused: the scorer was fitted to them" in outcome.report.read_text()
+
+
+async def test_a_saved_scorer_of_another_judge_is_refused(home: Path) -> None:
+    """Two judges' answers do not compare."""
+    run = await finished(config(home))
+    other = config(home, "other", fitted=str(run / "scorer.npz"))
+    judge = other.judge.model_copy(update={"model": "another"})
+    with pytest.raises(ArtifactError, match="another judge"):
+        await Run(other.model_copy(update={"judge": judge})).all()
+
+
+async def test_a_saved_scorer_is_refused_for_another_checklist(home: Path) -> None:
+    """Same length, other items: its weights would go to the wrong questions."""
+    run = await finished(config(home))
+    other = ["Is it kind?", "Is it clear?", "Is it short?"]
+    rows = [{"query_id": q, "items": other} for q in QUERIES]
+    write_jsonl(home / "benchmark" / "checklists.jsonl", rows)
+    with pytest.raises(ArtifactError, match="8 queries have another checklist"):
+        await Run(config(home, "other", fitted=str(run / "scorer.npz"))).all()
+
+
+async def test_a_saved_scorer_of_another_scale_is_refused(home: Path) -> None:
+    """Its scores would be read on the wrong scale."""
+    run = await finished(config(home))
+    with pytest.raises(ArtifactError, match=r"scale: \[1, 10\]`; the run says `scale: \[0, 1\]"):
+        await Run(config(home, "other", scale=[0, 1], fitted=str(run / "scorer.npz"))).all()
+
+
+async def test_a_run_without_labels_says_what_to_do(home: Path) -> None:
+    """The error names the scorer that needs none, and comes before the judge is asked."""
+    (home / "benchmark" / "labels.jsonl").unlink()
+    run = Run(config(home))
+    with pytest.raises(ConfigError, match="take the scorer `mean`"):
+        await run.all()
+    assert not run.store.finished()
+
+
+async def test_a_damaged_saved_scorer_is_found_before_the_judge_is_asked(home: Path) -> None:
+    """Nothing is paid for a run that cannot be scored."""
+    (home / "scorer.npz").write_bytes(b"not a scorer")
+    run = Run(config(home, fitted=str(home / "scorer.npz")))
+    with pytest.raises(ArtifactError, match=r"scorer\.npz"):
+        await run.all()
+    assert not run.store.finished()
+
+
+async def test_labels_off_the_scale_are_found_before_the_judge_is_asked(home: Path) -> None:
+    """A wrong scale would teach nonsense; nothing is paid for finding out."""
+    run = Run(config(home, scale=[0, 1]))
+    with pytest.raises(ConfigError, match="is not on the scale 0 to 1"):
+        await run.all()
+    assert not run.store.finished()
+
+
+async def test_a_saved_scorer_brings_its_item_weights_and_its_rivals(home: Path) -> None:
+    """Explained by what it learned, and held against the mean, though the config names no kind."""
+    run = await finished(config(home))
+    again = Run(make_config(home, "again", scorer={"fitted": str(run / "scorer.npz")}))
+    outcome = await again.all()
+    kept = json.loads((outcome.path / "item_weights.json").read_text())
+    assert kept
+    assert kept == json.loads((run / "item_weights.json").read_text())
+    (methods,) = outcome.audit.labels.values()
+    assert list(methods) == ["judge", "mean of answers", "hard yes/no", "longer response"]
+
+
+async def test_another_scorer_leaves_no_old_files(home: Path) -> None:
+    """The mean learned nothing: no scorer and no weights of an earlier one stay behind."""
+    run = await finished(config(home))
+    await finished(make_config(home))
+    assert not (run / "scorer.npz").exists()
+    assert not (run / "item_weights.json").exists()
