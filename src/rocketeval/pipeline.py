@@ -33,8 +33,6 @@ from rocketeval.budget import Budget
 from rocketeval.capacity.assume import CapacityOptions
 from rocketeval.capacity.model import Capacity, plan_capacity
 from rocketeval.capacity.stage import measure
-from rocketeval.checklists.base import AUTHORS
-from rocketeval.checklists.stage import make_checklists
 from rocketeval.compare.labeling import Advice
 from rocketeval.compare.pair import Comparison
 from rocketeval.compare.stage import (
@@ -45,7 +43,6 @@ from rocketeval.compare.stage import (
     estimate_labels,
 )
 from rocketeval.config import RunConfig, with_tie_margin
-from rocketeval.distributed.stage import check_cluster, grade_on_ray
 from rocketeval.engines.base import Engine, create_engine
 from rocketeval.errors import (
     BenchmarkError,
@@ -54,15 +51,6 @@ from rocketeval.errors import (
     EngineRefused,
     RocketEvalError,
     Stopped,
-)
-from rocketeval.evolve.apply_grade import grade_with_evaluator, plan_with_evaluator
-from rocketeval.evolve.apply_score import score_with_evaluator
-from rocketeval.evolve.apply_setup import (
-    check_usable,
-    give_checklists,
-    not_used,
-    open_evaluator,
-    with_evaluator,
 )
 from rocketeval.evolve.ask import MakeEngine
 from rocketeval.evolve.result import Evolution
@@ -78,9 +66,7 @@ from rocketeval.explain.stage import (
 from rocketeval.exports.folder import Exported
 from rocketeval.exports.formats import make_request
 from rocketeval.exports.stage import export_run
-from rocketeval.grading.methods import create_method, with_method
-from rocketeval.grading.plan import MOST_PROMPTS, Plan, make_plan
-from rocketeval.grading.stage import grade_responses
+from rocketeval.grading.plan import MOST_PROMPTS, Plan
 from rocketeval.judges.reliability import JudgeReliability, compare_judges
 from rocketeval.judges.runs import JudgedRun, open_run
 from rocketeval.lint.fix import check_fixable, propose_fixes
@@ -88,13 +74,13 @@ from rocketeval.lint.lint import Lint
 from rocketeval.lint.rewrite import Fixes
 from rocketeval.lint.stage import lint_run
 from rocketeval.observer import Observer
-from rocketeval.prices import check_limit, currency, with_prices
+from rocketeval.prices import currency, with_prices
 from rocketeval.ranking.rank import Ranking
 from rocketeval.ranking.stage import check_anchor, rank_candidates
 from rocketeval.report.stage import write_report
-from rocketeval.scoring.base import create_scorer
-from rocketeval.scoring.stage import check_learnable, score_responses
+from rocketeval.scoring.stage import check_learnable
 from rocketeval.store.run import RunStore
+from rocketeval.strategy import RunContext, Strategy, choose_strategy, effective_config
 
 
 @dataclass(frozen=True)
@@ -118,7 +104,7 @@ class Run:
         self, config: RunConfig, *, observer: Observer | None = None, judge: Engine | None = None
     ) -> None:
         given = with_tie_margin(with_prices(config))
-        self.config = with_evaluator(with_method(given))
+        self.config = effective_config(given)
         limit = config.max_cost
         self.budget = None if limit is None else Budget(limit, currency(self.config))
         """What may still be spent; None when the config sets no limit."""
@@ -162,42 +148,15 @@ class Run:
     ) -> Plan:
         """Return what the run would do and cost, and keep it beside the run for its bill."""
         self.check_config()
-        if self.config.evaluator is not None:
-            with self.store.locked():
-                plan = await plan_with_evaluator(
-                    self.store,
-                    self.config,
-                    open_evaluator(self.config),
-                    create_engine,
-                    most_prompts=most_prompts,
-                    rate=rate,
-                    probe=probe,
-                )
-                self.store.save_plan(asdict(plan))
-            return plan
-        engine = self._judge or create_engine(self.config.judge, self.store.engine_home("judge"))
-        try:
-            with self.store.locked():
-                plan = await make_plan(
-                    self.store,
-                    self.config,
-                    engine,
-                    most_prompts=most_prompts,
-                    rate=rate,
-                    probe=probe,
-                )
-                self.store.save_plan(asdict(plan))
-        finally:
-            await engine.aclose()
+        with self.store.locked():
+            plan = await self._strategy.plan(most_prompts=most_prompts, rate=rate, probe=probe)
+            self.store.save_plan(asdict(plan))
         return plan
 
     async def plan_offline(self, *, rate: float | None = None) -> Plan:
         """Return the same as far as it is known without contacting or writing anything."""
         self.check_config()
-        if self.config.evaluator is not None:
-            given = open_evaluator(self.config)
-            return await plan_with_evaluator(self.store, self.config, given, None, rate=rate)
-        return await make_plan(self.store, self.config, None, rate=rate)
+        return await self._strategy.plan_offline(rate=rate)
 
     async def plan_cluster(
         self, plan: Plan, given: CapacityOptions | None = None, *, probed: bool = False
@@ -206,11 +165,7 @@ class Run:
 
         `probed`: the plan's own rate was measured just now, and goes before that of the run.
         """
-        if self.config.evaluator is not None:
-            raise ConfigError(
-                "A run with an evaluator is judged on one machine: there is no cluster to plan.",
-                hint="Leave --cluster out.",
-            )
+        self._strategy.check_cluster()
         measured = await measure(self.store, self.config, plan, probed=probed)
         return plan_capacity(given or CapacityOptions(), measured)
 
@@ -220,21 +175,16 @@ class Run:
         with self._stage("load") as facts:
             facts |= load_inputs(self.store, self.config)
             check_anchor(self.store, self.config)
-            if self.config.evaluator is None:
-                check_learnable(self.store, self.config.scorer)
+            self._strategy.check_inputs()
             check_references(self.store, self.config)
             self.store.freeze(self._as_given())
         return facts
 
     async def checklist(self) -> Mapping[str, Any]:
         """Give every query its checklist."""
-        if self.config.evaluator is not None:
-            return self._checklist_of_evaluator()
         with self._stage("checklist") as facts, self._heeding_stop():
-            facts |= await make_checklists(
-                self.store, self.config, self.observer, self.stop, self.budget
-            )
-        self._go_on(f"{facts['unwritten']} checklists are not written")
+            facts |= await self._strategy.make_checklists()
+        self._go_on(f"{facts.get('unwritten', 0)} checklists are not written")
         return facts
 
     def lint(self) -> Lint:
@@ -304,56 +254,15 @@ class Run:
 
     async def grade(self) -> Mapping[str, Any]:
         """Let the judge answer every item that is still unanswered."""
-        if self.config.evaluator is not None:
-            facts = await self._grade_with_evaluator()
-        else:
-            on_ray = self.config.distributed.cluster is not None
-            facts = await (self._grade_on_ray() if on_ray else self._grade_here())
+        with self._stage("grade") as facts, self._heeding_stop():
+            facts |= await self._strategy.grade()
         self._go_on(f"{facts['unfinished']} of {facts['tasks']} responses are not judged")
-        return facts
-
-    async def _grade_here(self) -> Mapping[str, Any]:
-        engine = self._judge or create_engine(self.config.judge, self.store.engine_home("judge"))
-        try:
-            with self._stage("grade") as facts, self._heeding_stop():
-                facts |= await grade_responses(
-                    self.store,
-                    self.config,
-                    engine,
-                    self.observer,
-                    self.stop,
-                    self.budget,
-                    own_engine=self._judge is not None,
-                )
-        finally:
-            await engine.aclose()
-        return facts
-
-    async def _grade_on_ray(self) -> Mapping[str, Any]:
-        with self._stage("grade") as facts, self._heeding_stop():
-            facts |= await grade_on_ray(self.store, self.config, self.observer, self.stop)
-        return facts
-
-    def _checklist_of_evaluator(self) -> Mapping[str, Any]:
-        with self._stage("checklist") as facts:
-            facts |= give_checklists(self.store, open_evaluator(self.config), self.observer)
-            facts["not_used"] = not_used(self._as_given())
-        return facts
-
-    async def _grade_with_evaluator(self) -> Mapping[str, Any]:
-        given = open_evaluator(self.config)
-        with self._stage("grade") as facts, self._heeding_stop():
-            facts |= await grade_with_evaluator(
-                self.store, self.config, given, self.observer, self.stop, self.budget
-            )
         return facts
 
     def score(self) -> Mapping[str, Any]:
         """Turn judgments into scores."""
         with self._stage("score") as facts:
-            by_evaluator = self.config.evaluator is not None
-            score = score_with_evaluator if by_evaluator else score_responses
-            facts |= score(self.store, self.config)
+            facts |= self._strategy.score()
         return facts
 
     def rank(self) -> Ranking:
@@ -462,22 +371,21 @@ class Run:
 
     def check_config(self) -> None:
         """Find a mistake in any section before anything is written or paid for."""
-        if self.config.evaluator is not None:
-            check_limit(self.config)
-            check_usable(self.config, own_engine=self._judge is not None)
-            create_engine(self.config.judge)
-            self.store.check_derivable()
-            return
-        AUTHORS.get(self.config.author.kind)
-        create_scorer(self.config.scorer)
-        check_limit(self.config)
-        method = create_method(self.config)
-        if self.config.distributed.cluster is not None:
-            check_cluster(self.config, own_engine=self._judge is not None)
-        elif self._judge is None:
-            create_engine(self.config.judge)
-        if self._judge is None:
-            self.store.refuse_other_judge(self.config.judge.model, method.hash)
+        self._strategy.check_config()
+
+    @property
+    def _strategy(self) -> Strategy:
+        return choose_strategy(
+            RunContext(
+                self.store,
+                self.config,
+                self.observer,
+                self.stop,
+                self.budget,
+                self._judge,
+                self._author,
+            )
+        )
 
     def _as_given(self) -> RunConfig:
         """Return the config with its own author, also where the method asks something else.

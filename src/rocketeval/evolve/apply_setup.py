@@ -81,13 +81,6 @@ def open_evaluator(config: RunConfig) -> GivenEvaluator:
     return GivenEvaluator(path, evaluator, content_hash(path.read_bytes().hex()).hex())
 
 
-def with_evaluator(config: RunConfig) -> RunConfig:
-    """Return the config without an author where an evaluator says what is asked."""
-    if config.evaluator is None:
-        return config
-    return config.model_copy(update={"author": AuthorConfig()})
-
-
 def as_graded(config: RunConfig) -> RunConfig:
     """Return the config with the evaluator that its run was graded with, if it names none.
 

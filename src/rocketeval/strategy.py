@@ -1,0 +1,256 @@
+"""The two ways a run can judge: with checklists, or with an evaluator that evolved.
+
+`pipeline.Run` leaves to its strategy whatever differs between them: the checks, the plan, the
+checklists, the judgments and the scores. Everything after the scores is the same for both.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from rocketeval.budget import Budget
+from rocketeval.config import AuthorConfig, RunConfig
+from rocketeval.engines.base import Engine, create_engine
+from rocketeval.errors import ConfigError
+from rocketeval.grading.plan import Plan
+from rocketeval.observer import Observer
+from rocketeval.prices import check_limit
+from rocketeval.store.run import RunStore
+
+
+@dataclass(frozen=True, slots=True)
+class RunContext:
+    """What every stage of a run works with."""
+
+    store: RunStore
+    config: RunConfig
+    observer: Observer
+    stop: asyncio.Event
+    """Set when no new work may begin."""
+    budget: Budget | None
+    engine: Engine | None
+    """The judge made in Python; None where the config describes it."""
+    author: AuthorConfig
+    """The author as the config names it, also where the strategy or the method needs none."""
+
+    @property
+    def given_config(self) -> RunConfig:
+        """The config with its own author: another method may need what that author writes."""
+        return self.config.model_copy(update={"author": self.author})
+
+
+class Strategy(Protocol):
+    """How a run judges."""
+
+    def check_config(self) -> None:
+        """Raise if a section of the config is wrong, before anything is written or paid for."""
+
+    def check_inputs(self) -> None:
+        """Raise if the loaded benchmark does not suit the config."""
+
+    def check_cluster(self) -> None:
+        """Raise ConfigError if the run cannot be judged on a cluster."""
+
+    async def plan(self, *, most_prompts: int | None, rate: float | None, probe: bool) -> Plan:
+        """Return the size and the cost of the run; the judge may be contacted."""
+
+    async def plan_offline(self, *, rate: float | None) -> Plan:
+        """Return the same as far as it is known without contacting or writing anything."""
+
+    async def make_checklists(self) -> Mapping[str, Any]:
+        """Give every query its checklist."""
+
+    async def grade(self) -> Mapping[str, Any]:
+        """Let the judge answer whatever is unanswered."""
+
+    def score(self) -> Mapping[str, Any]:
+        """Turn judgments into scores."""
+
+
+def effective_config(config: RunConfig) -> RunConfig:
+    """Return the config with what its method or its evaluator decides about judge and author."""
+    from rocketeval.grading.methods import with_method
+
+    decided = with_method(config)
+    if decided.evaluator is None:
+        return decided
+    # The evaluator says what is asked: no author is needed.
+    return decided.model_copy(update={"author": AuthorConfig()})
+
+
+def choose_strategy(context: RunContext) -> Strategy:
+    """Return the strategy that the config asks for."""
+    if context.config.evaluator is not None:
+        return EvaluatorStrategy(context)
+    return ChecklistStrategy(context)
+
+
+class ChecklistStrategy:
+    """An author writes checklists, the judge answers their items, a scorer makes scores of them."""
+
+    def __init__(self, context: RunContext) -> None:
+        self._run = context
+
+    def check_config(self) -> None:
+        """Look at every section, and at the judge that an earlier grading was done with."""
+        from rocketeval.checklists.base import AUTHORS
+        from rocketeval.grading.methods import create_method
+        from rocketeval.scoring.base import create_scorer
+
+        config, own_engine = self._run.config, self._run.engine is not None
+        AUTHORS.get(config.author.kind)
+        create_scorer(config.scorer)
+        check_limit(config)
+        method = create_method(config)
+        if config.distributed.cluster is not None:
+            from rocketeval.distributed.stage import check_cluster
+
+            check_cluster(config, own_engine=own_engine)
+        elif not own_engine:
+            create_engine(config.judge)
+        if not own_engine:
+            self._run.store.refuse_other_judge(config.judge.model, method.hash)
+
+    def check_inputs(self) -> None:
+        """See whether the scorer can learn from the labels and votes there are."""
+        from rocketeval.scoring.stage import check_learnable
+
+        check_learnable(self._run.store, self._run.config.scorer)
+
+    def check_cluster(self) -> None:
+        """Allow any cluster."""
+
+    async def plan(self, *, most_prompts: int | None, rate: float | None, probe: bool) -> Plan:
+        """Count what is left to ask, with the judge's own tokenizer where it tells one."""
+        from rocketeval.grading.plan import make_plan
+
+        run, engine = self._run, self._make_engine()
+        try:
+            return await make_plan(
+                run.store, run.config, engine, most_prompts=most_prompts, rate=rate, probe=probe
+            )
+        finally:
+            await engine.aclose()
+
+    async def plan_offline(self, *, rate: float | None) -> Plan:
+        """Estimate the tokens from the texts."""
+        from rocketeval.grading.plan import make_plan
+
+        return await make_plan(self._run.store, self._run.config, None, rate=rate)
+
+    async def make_checklists(self) -> Mapping[str, Any]:
+        """Let the author write what is missing."""
+        from rocketeval.checklists.stage import make_checklists
+
+        run = self._run
+        return await make_checklists(run.store, run.config, run.observer, run.stop, run.budget)
+
+    async def grade(self) -> Mapping[str, Any]:
+        """Judge on this machine, or on the cluster that the config names."""
+        run = self._run
+        if run.config.distributed.cluster is not None:
+            from rocketeval.distributed.stage import grade_on_ray
+
+            return await grade_on_ray(run.store, run.config, run.observer, run.stop)
+        from rocketeval.grading.stage import grade_responses
+
+        engine = self._make_engine()
+        try:
+            return await grade_responses(
+                run.store,
+                run.config,
+                engine,
+                run.observer,
+                run.stop,
+                run.budget,
+                own_engine=run.engine is not None,
+            )
+        finally:
+            await engine.aclose()
+
+    def score(self) -> Mapping[str, Any]:
+        """Score with the config's scorer."""
+        from rocketeval.scoring.stage import score_responses
+
+        return score_responses(self._run.store, self._run.config)
+
+    def _make_engine(self) -> Engine:
+        run = self._run
+        return run.engine or create_engine(run.config.judge, run.store.engine_home("judge"))
+
+
+class EvaluatorStrategy:
+    """An evaluator's perspectives are the checklist, its experts the scorer."""
+
+    def __init__(self, context: RunContext) -> None:
+        self._run = context
+
+    def check_config(self) -> None:
+        """See whether the evaluator suits the judge and the run."""
+        from rocketeval.evolve.apply_setup import check_usable
+
+        check_limit(self._run.config)
+        check_usable(self._run.config, own_engine=self._run.engine is not None)
+        create_engine(self._run.config.judge)
+        self._run.store.check_derivable()
+
+    def check_inputs(self) -> None:
+        """Accept any benchmark: nothing is learned here."""
+
+    def check_cluster(self) -> None:
+        """Refuse: an evaluator asks with several engines."""
+        raise ConfigError(
+            "A run with an evaluator is judged on one machine: there is no cluster to plan.",
+            hint="Leave --cluster out.",
+        )
+
+    async def plan(self, *, most_prompts: int | None, rate: float | None, probe: bool) -> Plan:
+        """Add up the plans of all question sets."""
+        from rocketeval.evolve.apply_grade import plan_with_evaluator
+        from rocketeval.evolve.apply_setup import open_evaluator
+
+        run = self._run
+        return await plan_with_evaluator(
+            run.store,
+            run.config,
+            open_evaluator(run.config),
+            create_engine,
+            most_prompts=most_prompts,
+            rate=rate,
+            probe=probe,
+        )
+
+    async def plan_offline(self, *, rate: float | None) -> Plan:
+        """Add up what is known of all question sets."""
+        from rocketeval.evolve.apply_grade import plan_with_evaluator
+        from rocketeval.evolve.apply_setup import open_evaluator
+
+        run, given = self._run, open_evaluator(self._run.config)
+        return await plan_with_evaluator(run.store, run.config, given, None, rate=rate)
+
+    async def make_checklists(self) -> Mapping[str, Any]:
+        """Write the evaluator's perspectives as every query's checklist."""
+        from rocketeval.evolve.apply_setup import give_checklists, not_used, open_evaluator
+
+        run = self._run
+        facts = give_checklists(run.store, open_evaluator(run.config), run.observer)
+        return {**facts, "not_used": not_used(run.given_config)}
+
+    async def grade(self) -> Mapping[str, Any]:
+        """Ask the judge about the evaluator's perspectives, one question set after the other."""
+        from rocketeval.evolve.apply_grade import grade_with_evaluator
+        from rocketeval.evolve.apply_setup import open_evaluator
+
+        run, given = self._run, open_evaluator(self._run.config)
+        return await grade_with_evaluator(
+            run.store, run.config, given, run.observer, run.stop, run.budget
+        )
+
+    def score(self) -> Mapping[str, Any]:
+        """Turn the evaluator's decisions into scores."""
+        from rocketeval.evolve.apply_score import score_with_evaluator
+
+        return score_with_evaluator(self._run.store, self._run.config)
