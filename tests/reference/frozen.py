@@ -10,6 +10,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import scipy.linalg  # noqa: F401  (its kernels are among those that are told)
 from threadpoolctl import threadpool_info
 
 FROZEN = Path(__file__).parent / "frozen"
@@ -26,7 +28,8 @@ def arithmetic() -> dict[str, str]:
     """Return what decides the last bit of a number here."""
     libraries = {name: version(name) for name in ("numpy", "scipy", "scikit-learn", "pyarrow")}
     kernels = {each.get("architecture", "") for each in threadpool_info()}
-    return {**libraries, "kernels": " ".join(sorted(kernels - {""}))}
+    found = np.show_config(mode="dicts")["SIMD Extensions"]["found"]
+    return {**libraries, "kernels": " ".join(sorted(kernels - {""})), "vectors": " ".join(found)}
 
 
 def is_exact() -> bool:
