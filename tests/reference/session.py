@@ -109,6 +109,8 @@ class Session:
             return {
                 name: f"<{name}>" if _volatile(name, value) else self._clean(each)
                 for name, each in value.items()
+                # The version of a file's schema, which says nothing about the run.
+                if not (name == "schema" and isinstance(each, int))
             }
         if isinstance(value, list):
             return [self._clean(each) for each in value]
@@ -134,8 +136,6 @@ def _volatile(name: str, row: Mapping[str, Any]) -> bool:
         return False
     if name == "version":
         return "schema" in row
-    if name == "schema":
-        return isinstance(row[name], int)
     if name == "hash":
         # Of all bytes of an evaluator, the time in its header too; a frozen one keeps its own.
         return str(row.get("file")).endswith(
