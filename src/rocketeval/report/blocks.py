@@ -157,7 +157,7 @@ def _end(value: float) -> float | None:
 
 
 def _owner(value: Any, outer: str) -> str:
-    kind = re.sub("(?<=[a-z])(?=[A-Z])", " ", type(value).__name__.removeprefix("Report")).lower()
+    kind = re.sub("(?<=[a-z])(?=[A-Z])", " ", type(value).__name__).lower()
     for name in _NAMES:
         if hasattr(value, name):
             return f"{kind} {getattr(value, name)!r}"
