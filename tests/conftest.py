@@ -18,7 +18,7 @@ JUDGMENTS = "judgments_qwen2.5-coder-1.5b_turn1.jsonl.gz"
 def shared_data() -> Path:
     """Where recorded data lies: `ROCKETEVAL_SHARED_DATA`, or next to the repository."""
     named = os.environ.get("ROCKETEVAL_SHARED_DATA")
-    return Path(named) if named else Path(__file__).parents[3] / "shared" / "data"
+    return Path(named) if named else Path(__file__).parents[2] / "shared" / "data"
 
 
 def read_rows(name: str, folder: str = "mt_bench") -> list[dict[str, Any]]:
