@@ -15,12 +15,14 @@ from pydantic import (
     ConfigDict,
     Field,
     ValidationError,
+    ValidationInfo,
     field_validator,
     model_validator,
 )
 
 from rocketeval.errors import ConfigError
 from rocketeval.registry import nearest
+from rocketeval.resources import read_yaml
 
 NOT_PLAIN = "the run's name {name!r} is not a plain folder name."
 _PROBLEMS = {
@@ -47,6 +49,28 @@ class NoOptions(Section):
 
 
 Options = TypeVar("Options", bound=Section)
+FILE_TYPES = (".yaml", ".yml", ".csv")
+
+
+def _from_config(path: Path, info: ValidationInfo) -> Path:
+    """Return a path as it is meant from the config's folder, which is the validation's context."""
+    return info.context / path if info.context else path
+
+
+def _file_or_name(name: str, info: ValidationInfo) -> str:
+    return str(info.context / name) if info.context and name.endswith(FILE_TYPES) else name
+
+
+def _folder_or_uri(folder: str, info: ValidationInfo) -> str:
+    return str(info.context / folder) if info.context and "://" not in folder else folder
+
+
+ConfigPath = Annotated[Path, AfterValidator(_from_config)]
+"""A path that is relative to the config file."""
+ConfigFile = Annotated[str, AfterValidator(_file_or_name)]
+"""A file relative to the config file, or the name of something packaged."""
+ConfigFolder = Annotated[str, AfterValidator(_folder_or_uri)]
+"""A folder relative to the config file, or a URI."""
 
 
 class BenchmarkConfig(Section):
@@ -54,7 +78,7 @@ class BenchmarkConfig(Section):
 
     kind: str = "jsonl"
     """Format: jsonl, rocketeval, mt_bench, or an installed plugin's name."""
-    path: Path
+    path: ConfigPath
     """The benchmark's folder, relative to the config file."""
     options: dict[str, Any] = {}
     """Settings of the format itself."""
@@ -143,7 +167,7 @@ class PriceConfig(Section):
 class JudgeConfig(EngineConfig):
     """The lightweight LLM that answers the items."""
 
-    template: Path | None = None
+    template: ConfigPath | None = None
     """Your own grading prompt; the packaged one when absent."""
     price: PriceConfig | None = None
 
@@ -167,7 +191,7 @@ class AuthorConfig(Section):
     or a plugin."""
     engine: EngineConfig | None = None
     """The author LLM; needed by kind instance, and by the steps of kind dimension."""
-    template: Path | None = None
+    template: ConfigPath | None = None
     """Your own author prompt; the packaged one when absent. It shows {{history}}, {{query}} and
     {{reference}}, and may name {{least}} and {{most}}, how many items it asks for."""
     min_items: Annotated[int, Field(ge=1)] = 3
@@ -182,6 +206,12 @@ class AuthorConfig(Section):
     price: PriceConfig | None = None
     options: dict[str, Any] = {}
     """Settings of this kind of author. A `file` (.yaml, .csv) is relative to the config file."""
+
+    @field_validator("options")
+    @classmethod
+    def _finds_its_file(cls, options: dict[str, Any], info: ValidationInfo) -> dict[str, Any]:
+        file = options.get("file")
+        return {**options, "file": _file_or_name(file, info)} if isinstance(file, str) else options
 
     @model_validator(mode="after")
     def _some_length_fits(self) -> Self:
@@ -213,7 +243,7 @@ class ScorerConfig(Section):
     """Seed of the split, the folds and the scorer; the same seed gives the same scores."""
     tie_margin: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
     """Scores this close shall be what voters call a tie; `ranking.tie_margin` when absent."""
-    fitted: Path | None = None
+    fitted: ConfigPath | None = None
     """A saved scorer to use instead of fitting one."""
     options: dict[str, Any] = {}
     """Settings of this kind of scorer."""
@@ -248,7 +278,7 @@ class DistributedConfig(Section):
     cluster: str | None = None
     """ray (a cluster at $RAY_ADDRESS, else one started here), ray://head:10001, or head:6379 on a
     machine of the cluster; this process alone when absent. The option --on wins."""
-    staging: str | None = None
+    staging: ConfigFolder | None = None
     """Folder that all machines share, or a URI such as s3://bucket/folder, for tasks and what
     comes of them; `distributed` in the run's directory when absent, which does for one machine."""
     actors: Annotated[int, Field(gt=0)] | tuple[int, int] = 1
@@ -290,10 +320,10 @@ class EvolveConfig(Section):
     answers: Literal["choice", "graded", "both"] = "graded"
     """choice: yes or no (of two responses, A or B); graded: 1 to 5 (of two, -4 to 4); both: every
     perspective is asked either way, and those worth keeping stay."""
-    seeds: tuple[str, ...] = ("guidelines", "presets", "prompts")
+    seeds: tuple[ConfigFile, ...] = ("guidelines", "presets", "prompts")
     """Where it begins: packaged pools by name, or files (.yaml) of your own, relative to the config
     file."""
-    guidelines: Path | None = None
+    guidelines: ConfigPath | None = None
     """Your annotation guidelines as a text file; the optimizer takes them apart."""
     optimizer: EngineConfig | None = None
     """The strong LLM that looks at mistakes and proposes perspectives; without one, only the seeds
@@ -332,6 +362,17 @@ class EvolveConfig(Section):
     seed: int = 0
     """Seed of the split, the folds and the forests; the same seed gives the same evaluator."""
 
+    @field_validator("optimizer")
+    @classmethod
+    def _finds_its_texts(
+        cls, optimizer: EngineConfig | None, info: ValidationInfo
+    ) -> EngineConfig | None:
+        texts = optimizer.options.get("texts") if optimizer else None
+        if optimizer is None or not isinstance(texts, str) or not info.context:
+            return optimizer
+        options = {**optimizer.options, "texts": str(info.context / texts)}
+        return optimizer.model_copy(update={"options": options})
+
 
 class RunConfig(Section):
     """Everything one run needs."""
@@ -346,14 +387,14 @@ class RunConfig(Section):
     ranking: RankingConfig = RankingConfig()
     distributed: DistributedConfig = DistributedConfig()
     evolve: EvolveConfig = EvolveConfig()
-    evaluator: Path | None = None
+    evaluator: ConfigPath | None = None
     """An evaluator that `rocketeval evolve` made, to judge with: its perspectives take the place of
     checklists, its experts that of the scorer."""
-    output: Path = Path("runs")
+    output: Annotated[ConfigPath, Field(validate_default=True)] = Path("runs")
     """Directory that holds runs, relative to the config file."""
-    cache: Path | None = Path("runs/.cache")
+    cache: Annotated[ConfigPath | None, Field(validate_default=True)] = Path("runs/.cache")
     """Judgments shared between runs; null switches it off."""
-    prices: Path | None = None
+    prices: ConfigPath | None = None
     """YAML table of prices by model name; a `price` in this file wins over it."""
     max_cost: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
     """Money one command may spend on judge and author, or optimizer, together; it stops before it
@@ -389,33 +430,15 @@ def load_config(path: Path | str) -> RunConfig:
     return parse_config(raw, where=path)
 
 
-def read_yaml(path: Path, what: str, *, hint: str) -> Any:
-    """Return what a YAML file of the user holds; ConfigError names `what` cannot be read."""
-    try:
-        return yaml.load(path.read_text(encoding="utf-8"), _Loader)
-    except OSError as error:
-        raise ConfigError(f"Cannot read the {what} {path}: {error.strerror}.", hint=hint) from None
-    except UnicodeDecodeError:
-        raise ConfigError(f"{path} is not text in UTF-8.", hint="Save it as UTF-8.") from None
-    except RecursionError:
-        raise ConfigError(f"{path} is nested too deeply.", hint=hint) from None
-    except (yaml.YAMLError, ValueError) as error:
-        raise ConfigError(
-            f"{path} is not valid YAML: {_yaml_problem(error)}.",
-            hint="Check that line and the one before it: indentation, quotes, colons.",
-        ) from None
-
-
 def parse_config(raw: Any, *, where: Path | None = None) -> RunConfig:
     """Return `raw` (a mapping, as read from YAML) as a validated config."""
     origin = str(where) if where else "The config"
     if not isinstance(raw, dict):
         raise ConfigError(f"{origin} must be a mapping of settings.")
     try:
-        config = RunConfig.model_validate(raw)
+        return RunConfig.model_validate(raw, context=where.parent.resolve() if where else None)
     except ValidationError as error:
         raise ConfigError(f"{origin} has a mistake:\n" + _explain(error, RunConfig)) from None
-    return _resolve(config, where.parent.resolve()) if where else config
 
 
 def parse_options(raw: Mapping[str, Any], kind: type[Options], where: str) -> Options:
@@ -429,65 +452,6 @@ def parse_options(raw: Mapping[str, Any], kind: type[Options], where: str) -> Op
 def dump_config(config: RunConfig) -> str:
     """Return the config as YAML, every setting written out."""
     return yaml.safe_dump(config.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
-
-
-def _resolve(config: RunConfig, folder: Path) -> RunConfig:
-    def absolute(path: Path | None) -> Path | None:
-        return None if path is None else folder / path
-
-    return config.model_copy(
-        update={
-            "benchmark": config.benchmark.model_copy(
-                update={"path": folder / config.benchmark.path}
-            ),
-            "judge": config.judge.model_copy(update={"template": absolute(config.judge.template)}),
-            "author": config.author.model_copy(
-                update={
-                    "template": absolute(config.author.template),
-                    "options": _with_file(config.author.options, folder),
-                }
-            ),
-            "scorer": config.scorer.model_copy(update={"fitted": absolute(config.scorer.fitted)}),
-            "distributed": config.distributed.model_copy(
-                update={"staging": _shared_folder(config.distributed.staging, folder)}
-            ),
-            "evolve": config.evolve.model_copy(
-                update={
-                    "seeds": tuple(_file_in(seed, folder) for seed in config.evolve.seeds),
-                    "guidelines": absolute(config.evolve.guidelines),
-                    "optimizer": _with_texts(config.evolve.optimizer, folder),
-                }
-            ),
-            "evaluator": absolute(config.evaluator),
-            "output": folder / config.output,
-            "cache": absolute(config.cache),
-            "prices": absolute(config.prices),
-        }
-    )
-
-
-def _shared_folder(staging: str | None, folder: Path) -> str | None:
-    """Return a staging folder as an absolute path; a URI stays as it is."""
-    return staging if staging is None or "://" in staging else str(folder / staging)
-
-
-def _with_file(options: dict[str, Any], folder: Path) -> dict[str, Any]:
-    """Return options whose `file`, if it is one and not the name of a packaged one, is absolute."""
-    file = options.get("file")
-    return {**options, "file": _file_in(file, folder)} if isinstance(file, str) else options
-
-
-def _with_texts(engine: EngineConfig | None, folder: Path) -> EngineConfig | None:
-    """Return an engine whose recorded `texts`, if its options name some, are an absolute path."""
-    texts = engine.options.get("texts") if engine else None
-    if engine is None or not isinstance(texts, str):
-        return engine
-    return engine.model_copy(update={"options": {**engine.options, "texts": str(folder / texts)}})
-
-
-def _file_in(name: str, folder: Path) -> str:
-    """Return a file's name as an absolute path; the name of a packaged one stays as it is."""
-    return str(folder / name) if name.endswith((".yaml", ".yml", ".csv")) else name
 
 
 def _explain(error: ValidationError, section: type[BaseModel]) -> str:
@@ -522,24 +486,3 @@ def _is_plain_folder(name: str) -> bool:
         and not name.startswith(".")
         and PureWindowsPath(name).name == name
     )
-
-
-class _Loader(yaml.SafeLoader):
-    """Refuses a key that stands twice, where YAML would silently take the last."""
-
-    def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
-        node = super().compose_mapping_node(anchor)
-        seen: set[str] = set()
-        for key, _ in node.value:
-            if isinstance(key, yaml.ScalarNode) and key.value in seen:
-                raise yaml.MarkedYAMLError(
-                    problem=f"{key.value!r} is set twice", problem_mark=key.start_mark
-                )
-            seen.add(str(key.value))
-        return node
-
-
-def _yaml_problem(error: Exception) -> str:
-    if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
-        return f"{error.problem}, in line {error.problem_mark.line + 1}"
-    return str(error)

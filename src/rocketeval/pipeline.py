@@ -30,8 +30,7 @@ from rocketeval.audit.methods_stage import (
 from rocketeval.audit.stage import audit_run
 from rocketeval.benchmarks.load import load_inputs
 from rocketeval.budget import Budget
-from rocketeval.capacity.assume import CapacityOptions
-from rocketeval.capacity.model import Capacity, plan_capacity
+from rocketeval.capacity.model import Capacity, CapacityOptions, plan_capacity
 from rocketeval.capacity.stage import measure
 from rocketeval.compare.labeling import Advice
 from rocketeval.compare.pair import Comparison

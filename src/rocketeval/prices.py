@@ -9,16 +9,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from rocketeval.config import (
-    AuthorConfig,
-    PriceConfig,
-    RunConfig,
-    Section,
-    parse_options,
-    read_yaml,
-)
+from rocketeval.config import AuthorConfig, PriceConfig, RunConfig, Section, parse_options
 from rocketeval.errors import ConfigError
 from rocketeval.records import Usage
+from rocketeval.resources import read_yaml
 
 SHAPE = "`models:` maps each name to {prompt: ..., completion: ..., cached: ...} per million tokens"
 

@@ -1,4 +1,4 @@
-"""YAML files that come with the package, each known by its name, beside those of the user."""
+"""YAML files: those that come with the package, each known by its name, and those of the user."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
+
+import yaml
 
 from rocketeval.errors import ConfigError
 from rocketeval.registry import nearest
@@ -46,3 +48,41 @@ class PackagedFiles:
             )
         with resources.as_file(resources.files(self.package) / self.folder) as folder:
             return read(folder / f"{name_or_path}.yaml")
+
+
+def read_yaml(path: Path, what: str, *, hint: str) -> Any:
+    """Return what a YAML file of the user holds; ConfigError names `what` cannot be read."""
+    try:
+        return yaml.load(path.read_text(encoding="utf-8"), _Loader)
+    except OSError as error:
+        raise ConfigError(f"Cannot read the {what} {path}: {error.strerror}.", hint=hint) from None
+    except UnicodeDecodeError:
+        raise ConfigError(f"{path} is not text in UTF-8.", hint="Save it as UTF-8.") from None
+    except RecursionError:
+        raise ConfigError(f"{path} is nested too deeply.", hint=hint) from None
+    except (yaml.YAMLError, ValueError) as error:
+        raise ConfigError(
+            f"{path} is not valid YAML: {_yaml_problem(error)}.",
+            hint="Check that line and the one before it: indentation, quotes, colons.",
+        ) from None
+
+
+class _Loader(yaml.SafeLoader):
+    """Refuses a key that stands twice, where YAML would silently take the last."""
+
+    def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
+        node = super().compose_mapping_node(anchor)
+        seen: set[str] = set()
+        for key, _ in node.value:
+            if isinstance(key, yaml.ScalarNode) and key.value in seen:
+                raise yaml.MarkedYAMLError(
+                    problem=f"{key.value!r} is set twice", problem_mark=key.start_mark
+                )
+            seen.add(str(key.value))
+        return node
+
+
+def _yaml_problem(error: Exception) -> str:
+    if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
+        return f"{error.problem}, in line {error.problem_mark.line + 1}"
+    return str(error)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import fields
 
-from rocketeval.capacity.assume import (
+from rocketeval.capacity.model import (
     Assumptions,
     CapacityFigure,
     CapacityOptions,
     MeasuredRun,
     assume,
+    published_rate,
 )
 from rocketeval.cli.plan_cluster import TITLES
 
@@ -18,10 +19,10 @@ SEEN = CapacityFigure(12.0, "measured", "seen")
 
 def test_given_goes_before_measured_before_default() -> None:
     """The nearest source wins, and is named."""
-    assert assume(CapacityOptions(rate=7.0), MeasuredRun(rate=SEEN)).rate == CapacityFigure(
-        7.0, "given"
-    )
-    assert assume(CapacityOptions(), MeasuredRun(rate=SEEN)).rate == SEEN
+    assert assume(
+        CapacityOptions(rate=7.0), MeasuredRun(figures={"rate": SEEN})
+    ).rate == CapacityFigure(7.0, "given")
+    assert assume(CapacityOptions(), MeasuredRun(figures={"rate": SEEN})).rate == SEEN
     default = assume(CapacityOptions(), MeasuredRun()).rate
     assert (default.source, round(default.value, 1)) == ("paper", 49.6)
     assert "not your judge" in default.note
@@ -60,7 +61,8 @@ def test_routing_follows_what_keeps_items_together() -> None:
 
 def test_a_published_rate_says_why_the_runs_own_is_not_taken() -> None:
     """What the run could not tell stands beside the default."""
-    rate = assume(CapacityOptions(), MeasuredRun(no_rate="6 judgments are too few")).rate
+    published = {"rate": published_rate("6 judgments are too few")}
+    rate = assume(CapacityOptions(), MeasuredRun(figures=published)).rate
     assert rate.source == "paper"
     assert rate.note.endswith("; 6 judgments are too few")
 
@@ -69,5 +71,6 @@ def test_client_cost_is_that_of_the_two_measured_clients() -> None:
     """One item a call costs 314 us an answer, eight a call 78, and Ray's part of a row."""
     alone = assume(CapacityOptions(), MeasuredRun())
     assert round(alone.client_us - 130 / 8) == 314
-    together = assume(CapacityOptions(), MeasuredRun(calls=CapacityFigure(1 / 8, "measured")))
+    calls = {"calls": CapacityFigure(1 / 8, "measured")}
+    together = assume(CapacityOptions(), MeasuredRun(figures=calls))
     assert round(together.client_us - 130 / 8) == 78

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rocketeval.capacity.assume import ReplicaLosses, expected_hours, simulate
-from rocketeval.capacity.model import assume as module
+from rocketeval.capacity import model as module
+from rocketeval.capacity.model import ReplicaLosses, expected_hours, simulate
 from rocketeval.errors import ConfigError
 
 NEVER = ReplicaLosses(per_hour=0.0, restart=1.0, in_flight=1.0, checkpoint=1.0)

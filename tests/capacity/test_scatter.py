@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rocketeval.capacity.assume import ROUTINGS, Routing, replicas_touched, scatter_factor
+from rocketeval.capacity.model import ROUTINGS, Routing, replicas_touched, scatter_factor
 
 SIZES = st.integers(1, 40), st.floats(1, 1e5), st.floats(1, 1e4), st.integers(1, 5000)
 

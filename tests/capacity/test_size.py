@@ -8,11 +8,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rocketeval.capacity.assume import ROUTINGS, CapacityOptions, MeasuredRun, Routing, assume
 from rocketeval.capacity.model import (
     JUDGMENTS_PER_PART,
+    ROUTINGS,
     TASKS_PER_FILE,
+    CapacityFigure,
+    CapacityOptions,
+    MeasuredRun,
+    Routing,
     Size,
+    assume,
     plan_capacity,
     size_for,
     store,
@@ -24,9 +29,7 @@ SAFE = CapacityOptions(losses=0)
 
 
 def size(answers: float, given: CapacityOptions = SAFE) -> Size:
-    return size_for(
-        assume(given, MeasuredRun()), answers, replicas=given.replicas, deadline=given.hours
-    )
+    return size_for(assume(given, MeasuredRun()), given, answers)
 
 
 def test_the_papers_figures_come_out() -> None:
@@ -122,7 +125,9 @@ def test_files_are_as_long_as_they_are_written() -> None:
 
 def test_objects_written_are_counted_one_by_one() -> None:
     """130 responses in batches of 64: 3 blocks, 3 checkpoints, a task file, a part, the scores."""
-    found = store(130, per_task=10, per_judgment=2, per_score=1, batch=64)
+    each = {"task_bytes": 10, "ledger_bytes": 2, "score_bytes": 1, "batch": 64}
+    figures = {name: CapacityFigure(value, "measured") for name, value in each.items()}
+    found = store(assume(SAFE, MeasuredRun(figures=figures)), 130)
     assert found.puts == 3 + 3 + 1 + 1 + 1
     assert found.disk_bytes == 130 * (10 + 2 * 2 + 1)
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from cli.test_cli import CONFIG, cli
-from rocketeval.capacity.assume import FEWEST_TRIALS
+from rocketeval.capacity.model import FEWEST_TRIALS
 from support.make import QUERIES, write_benchmark, write_jsonl
 
 ON = ("plan", "--cluster", "--losses", "0")
@@ -185,7 +185,7 @@ def test_late_names_its_cause(
     folder: Path, hours: str, losses: str, told: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A batch of 128 answers at one a second: too long itself, or only when replicas are lost."""
-    monkeypatch.setattr("rocketeval.capacity.assume.TRIALS", FEWEST_TRIALS)
+    monkeypatch.setattr("rocketeval.capacity.model.TRIALS", FEWEST_TRIALS)
     options = ("--rate", "1", "--hours", hours, "--losses", losses, "--restart-minutes", "30")
     shown = cli(folder, "plan", "--cluster", "--offline", *options).stdout
     notes = [line for line in shown.splitlines() if line.startswith("late: ")]

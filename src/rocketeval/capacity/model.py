@@ -1,73 +1,361 @@
 """How large a cluster a run needs, how long it takes and what it costs: arithmetic, no network.
 
-figure.py      a number and where it comes from
-assume.py      every number the model rests on: given, else measured, else a stated default
-scatter.py     what it costs when the items of a response are spread over replicas
-losses.py      what replicas that are lost cost, simulated and in closed form
-storage.py     bytes and object-store writes
-size.py        one amount of work: replicas, hours, money, bytes
-capacity.py    the run itself and round amounts of work, side by side
-
-
-A plan for a cluster: the run itself, and round amounts of work, side by side.
-One amount of work on a cluster: replicas, hours, money, bytes.
-Bytes that a distributed run leaves, and the writes an object store sees.
+Every number is given on the command line, else measured in the run, else a stated default.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from bisect import bisect_left
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Literal, get_args
 
-from rocketeval.capacity.assume import (
-    ROUTINGS,
-    Assumptions,
-    CapacityOptions,
-    MeasuredRun,
-    Rework,
-    Routing,
-    assume,
-    simulate,
-)
+import numpy as np
+import numpy.typing as npt
 
-TASKS_PER_FILE = 20_000
-JUDGMENTS_PER_PART = 50_000
-PUTS_PER_BLOCK = 2
+from rocketeval.errors import ConfigError
+
+Source = Literal["given", "measured", "estimated", "paper", "measured elsewhere", "assumed"]
+"""Given: on the command line or in the config. Measured: in this run or of its own files.
+Estimated: from this run, by a rule of thumb. Paper: as published for RocketEval. Measured
+elsewhere: by a script of this repository on another machine. Assumed: nobody measured it."""
+Routing = Literal["together", "random", "round-robin"]
+"""Together: one call per response, or a session header that the router heeds. Random: each item
+goes anywhere, as with least-loaded routers that do not see the prefix. Round-robin: in turn."""
+ROUTINGS: tuple[Routing, ...] = get_args(Routing)
+Floats = npt.NDArray[np.float64]
+
+TRIALS, FEWEST_TRIALS, MOST_DRAWS, ALL_DRAWS = 200, 20, 20_000, 10_000_000
+"""Simulated runs, at most and at least; replica lifetimes drawn in one of them and in all."""
+LEAST_USEFUL = 0.05
+"""Share of useful time below which losses, not judging, decide everything."""
+MOST_STEPS = 30
+"""How often replicas are added until the simulated runs meet the deadline."""
+TASKS_PER_FILE, JUDGMENTS_PER_PART, PUTS_PER_BLOCK = 20_000, 50_000, 2
 """A batch of results is one object, and the checkpoint that names it another."""
+ANSWERS, FLEETS, DAY = tuple(10**power for power in range(6, 11)), (1, 2, 4, 8, 32, 256), 24.0
+"""Round amounts of work, the replicas for which scattering is shown, and the default deadline."""
+LEDGER_BYTES = (53.6, 48.3)
+"""Per judgment, and per answer: perf/recorded/bytes_per_judgment.txt, numbers all different."""
+WEIGHED = "perf/bytes_per_judgment.py, scripted engine"
+CLIENT = "perf/client_cost.py: 314 us an answer alone, 78 with 8 answers a call"
+
+
+@dataclass(frozen=True, slots=True)
+class CapacityFigure:
+    """One number that a plan rests on, its source, and how it was measured or what it means."""
+
+    value: float
+    source: Source
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class CapacityOptions:
+    """Options of the command line; None where one is absent."""
+
+    rate: float | None = None
+    hours: float | None = None
+    replicas: int | None = None
+    gpu_hour: float | None = None
+    gpus: int | None = None
+    routing: Routing | None = None
+    losses: float | None = None
+    restart_minutes: float | None = None
+    batch: int | None = None
+    checkpoint_seconds: float | None = None
+    seed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredRun:
+    """Facts of the run itself."""
+
+    answers: int = 0
+    """Items left to ask, of so many `responses`."""
+    responses: int = 0
+    waiting: int = 0
+    """Responses whose checklist is not written yet: what they ask is not known."""
+    without_checklist: int = 0
+    """Responses that will have none, and are not judged."""
+    figures: Mapping[str, CapacityFigure] = field(default_factory=dict)
+    """Measured values of `Assumptions`, by name."""
+    together: bool = True
+    """Whether a call, or a header, keeps the items of a response on one replica."""
+    routing_from: Source = "assumed"
+    routed_by: str = "nothing is known of how the judge is asked"
+    """What keeps them together, or why nothing does."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaLosses:
+    """How replicas are lost; all times in hours."""
+
+    per_hour: float
+    restart: float
+    in_flight: float
+    """Work of the batches in hand: all of it is sent again."""
+    checkpoint: float
+    """From finished to durable, at most: what was done since the last one is sent again."""
+
+    @property
+    def useful(self) -> float:
+        """The share of paid time that becomes finished work: the mean kept over the mean cycle.
+
+        Of an exponential life X, min(X, batch + U * checkpoint) is lost; then comes a restart.
+        """
+        batch, since = self.per_hour * self.in_flight, self.per_hour * self.checkpoint
+        kept = math.exp(-batch) * (-math.expm1(-since) / since if since else 1.0)
+        return kept / (1.0 + self.per_hour * self.restart)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Assumptions:
+    """Every number of the model, with its source; the defaults hold where nothing else is known."""
+
+    rate: CapacityFigure = CapacityFigure(
+        1024 * 8 / 165,
+        "paper",
+        "Qwen2.5-1.5B on an A5000 (1,024 responses in 165 s, taken as 8 items each): not your "
+        "judge; see --rate",
+    )
+    """Answers per second of one replica that sees all items of a response."""
+    items: CapacityFigure = CapacityFigure(8, "paper", "items per checklist")
+    prefix_tokens: CapacityFigure = CapacityFigure(
+        1000, "assumed", "instruction, query and response"
+    )
+    item_tokens: CapacityFigure = CapacityFigure(60, "assumed", "an item with its instruction")
+    calls: CapacityFigure = CapacityFigure(
+        1.0, "assumed", "one item a call: calls are not known yet"
+    )
+    """Per answer."""
+    gpus: CapacityFigure = CapacityFigure(1, "assumed", "one GPU holds the judge")
+    gpu_hour: CapacityFigure = CapacityFigure(0.36, "paper", "USD for an A5000; see --gpu-hour")
+    losses: CapacityFigure = CapacityFigure(
+        0.05, "assumed", "a replica is lost every 20 hours; --losses 0 if never"
+    )
+    """Per replica and hour."""
+    restart_minutes: CapacityFigure = CapacityFigure(
+        5.0, "assumed", "from a loss to a loaded model in its place; see --restart-minutes"
+    )
+    batch: CapacityFigure = CapacityFigure(
+        64, "assumed", "they become durable together; see --batch"
+    )
+    """Responses that are sent together; a replica has `in_hand` such batches."""
+    in_hand: CapacityFigure = CapacityFigure(2, "assumed", "none of them is durable yet")
+    checkpoint_seconds: CapacityFigure = CapacityFigure(
+        10.0, "assumed", "at most, from finished to durable; see --checkpoint-seconds"
+    )
+    task_bytes: CapacityFigure = CapacityFigure(0.0, "estimated", "4 bytes a token, not compressed")
+    """Per response, as are the next two; the values of these two follow from the tokens."""
+    ledger_bytes: CapacityFigure = CapacityFigure(0.0, "measured elsewhere", WEIGHED)
+    score_bytes: CapacityFigure = CapacityFigure(28.7, "measured elsewhere", WEIGHED)
+    call_us: CapacityFigure = CapacityFigure(270.0, "measured elsewhere", CLIENT)
+    """Processor time of the client per call and per answer in it, and of Ray per response."""
+    answer_us: CapacityFigure = CapacityFigure(44.0, "measured elsewhere", CLIENT)
+    row_us: CapacityFigure = CapacityFigure(
+        130.0, "assumed", "Ray Data moving rows that do nothing; no script yet"
+    )
+    routing: Routing
+    routing_from: Source
+    routed_by: str
+
+    def scatter(self, replicas: int, routing: Routing | None = None) -> float:
+        """Return how many times the tokens of the best routing are computed."""
+        lengths = self.items.value, self.prefix_tokens.value, self.item_tokens.value
+        return scatter_factor(routing or self.routing, *lengths, replicas)
+
+    def replica_hours(self, answers: float, replicas: int) -> float:
+        """Return the work of `answers`, spread over so many replicas, if none is lost."""
+        return answers / self.rate.value / 3600.0 * self.scatter(replicas)
+
+    def lost(self, replicas: int) -> ReplicaLosses:
+        """Return how replicas are lost, in hours."""
+        answers = self.batch.value * self.items.value
+        return ReplicaLosses(
+            per_hour=self.losses.value,
+            restart=self.restart_minutes.value / 60.0,
+            in_flight=self.replica_hours(self.in_hand.value * answers, replicas),
+            checkpoint=self.checkpoint_seconds.value / 3600.0,
+        )
+
+    @property
+    def client_us(self) -> float:
+        """Processor time of the client's side for one answer, in microseconds."""
+        row = self.row_us.value / self.items.value
+        return self.answer_us.value + self.calls.value * self.call_us.value + row
+
+
+def assume(given: CapacityOptions, measured: MeasuredRun) -> Assumptions:
+    """Return all assumptions: what is given goes before what was measured, then defaults."""
+    options = ((name, getattr(given, name)) for name in CapacityOptions.__slots__)
+    told = {
+        name: CapacityFigure(value, "given")
+        for name, value in options
+        if value is not None and isinstance(getattr(Assumptions, name, None), CapacityFigure)
+    }
+    figures = {**measured.figures, **told}
+    found = Assumptions(
+        **figures,
+        routing=given.routing or ("together" if measured.together else "random"),
+        routing_from="given" if given.routing else measured.routing_from,
+        routed_by="as told by --routing" if given.routing else measured.routed_by,
+    )
+    items, (each, answer) = found.items.value, LEDGER_BYTES
+    tokens = found.prefix_tokens.value + items * found.item_tokens.value
+    estimates = {"task_bytes": 4.0 * tokens, "ledger_bytes": each + answer * items}
+    left = {
+        name: replace(getattr(found, name), value=value)
+        for name, value in estimates.items()
+        if name not in figures
+    }
+    return replace(found, **left)
+
+
+def published_rate(why: str) -> CapacityFigure:
+    """Return the published rate, with the reason why the run's own is not used."""
+    return replace(Assumptions.rate, note=f"{Assumptions.rate.note}; {why}")
+
+
+def replicas_touched(routing: Routing, items: float, replicas: int) -> float:
+    """Return how many of the replicas see the prefix of one response, on average."""
+    if routing == "together" or items <= 1:
+        return 1.0
+    if routing == "round-robin":
+        return float(min(items, replicas))
+    return float(replicas * (1.0 - (1.0 - 1.0 / replicas) ** items))
+
+
+def scatter_factor(
+    routing: Routing, items: float, prefix_tokens: float, item_tokens: float, replicas: int
+) -> float:
+    """Return how many times the tokens of the best routing have to be computed.
+
+    >>> round(scatter_factor("random", 8, prefix_tokens=1000, item_tokens=60, replicas=4), 1)
+    2.8
+    """
+    own = items * item_tokens
+    spread = replicas_touched(routing, items, replicas) * prefix_tokens
+    return (spread + own) / (prefix_tokens + own) if prefix_tokens + own else 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Rework:
+    """How long a fleet takes although replicas are lost; hours, over simulated runs."""
+
+    hours: float
+    """Mean, with its `standard_error`; 95% of the runs took no longer than `hours_95`."""
+    hours_95: float
+    standard_error: float
+    losses: float
+    """Replicas lost in one run, on average."""
+    resent_share: float
+    trials: int
+    replicas_simulated: int
+    """Of a large fleet a part, with its part of the work, which overstates the spread."""
+
+
+def expected_hours(work: float, replicas: int, losses: ReplicaLosses) -> float:
+    """Return the hours that `work` replica-hours take in the long run, in closed form."""
+    return work / (replicas * losses.useful)
+
+
+def simulate(work: float, replicas: int, losses: ReplicaLosses, seed: int) -> Rework:
+    """Return how long `work` replica-hours take `replicas` that are lost now and then."""
+    if losses.useful < LEAST_USEFUL:
+        raise ConfigError(
+            f"Replicas are lost so often that {losses.useful:.1%} of their time would be of use.",
+            hint="Check the losses per hour, the restart time, the batch and the checkpoint.",
+        )
+    if not losses.per_hour or not work:
+        return Rework(work / replicas, work / replicas, 0.0, 0.0, 0.0, 0, replicas)
+    lives = _lives(losses.per_hour * expected_hours(work, replicas, losses))
+    fleet = max(1, min(replicas, MOST_DRAWS // lives))
+    trials = max(FEWEST_TRIALS, min(TRIALS, ALL_DRAWS // (fleet * lives)))
+    share = work * fleet / replicas
+    rng = np.random.default_rng(seed)
+    runs = np.array([_one_run(share, fleet, lives, losses, rng) for _ in range(trials)])
+    hours = runs[:, 0]
+    return Rework(
+        hours=float(hours.mean()),
+        hours_95=float(np.quantile(hours, 0.95)),
+        standard_error=float(hours.std(ddof=1) / math.sqrt(trials)),
+        losses=float(runs[:, 1].mean() * replicas / fleet),
+        resent_share=float(runs[:, 2].mean() / share),
+        trials=trials,
+        replicas_simulated=fleet,
+    )
+
+
+def _lives(losses: float) -> int:
+    """Return how many lives of a replica are drawn at a time; more are drawn if they end early."""
+    return math.ceil(losses + 4.0 * math.sqrt(losses)) + 3
+
+
+def _one_run(
+    work: float, replicas: int, lives: int, losses: ReplicaLosses, rng: np.random.Generator
+) -> tuple[float, int, float]:
+    """Return hours, losses and lost replica-hours of one simulated run."""
+    up: Floats = np.empty((replicas, 0))
+    lost: Floats = np.empty((replicas, 0))
+    found = None
+    while found is None:
+        # Lives are only ever added: drawing a run anew would favor the quick ones.
+        more = rng.exponential(1.0 / losses.per_hour, (replicas, lives))
+        risk = losses.in_flight + losses.checkpoint * rng.random((replicas, lives))
+        up, lost = np.hstack([up, more]), np.hstack([lost, np.minimum(risk, more)])
+        found = _finish(work, up, lost, losses.restart)
+    return found
+
+
+def _finish(
+    work: float, up: Floats, lost: Floats, restart: float
+) -> tuple[float, int, float] | None:
+    """Return what `_one_run` does; None if the lives drawn end before the work."""
+    replicas, lives = up.shape
+    deaths = np.cumsum(up, axis=1) + restart * np.arange(lives)
+    births = deaths[:, :-1] + restart
+    times = np.concatenate([[0.0], deaths.ravel(), births.ravel()])
+    # What changes at each time: how many replicas work, and what is taken back.
+    slopes = np.repeat([float(replicas), -1.0, 1.0], [1, deaths.size, births.size])
+    drops = np.concatenate([[0.0], lost.ravel(), np.zeros(births.size)])
+    known = times <= deaths[:, -1].min()
+    order = np.argsort(times[known], kind="stable")
+    times, slopes, drops = (column[known][order] for column in (times, slopes, drops))
+    working = np.cumsum(slopes)
+    gained = np.cumsum(working[:-1] * np.diff(times))
+    taken = np.cumsum(drops)
+    # Finished just before each time but the first.
+    done = np.flatnonzero(gained - taken[:-1] >= work)
+    if not done.size:
+        return None
+    last = int(done[0])
+    finished = (gained[last - 1] if last else 0.0) - taken[last]
+    hours = times[last] + (work - finished) / working[last]
+    return float(hours), int(np.count_nonzero(slopes[: last + 1] < 0)), float(taken[last])
 
 
 @dataclass(frozen=True, slots=True)
 class Storage:
-    """What a run takes on a disk or in an object store."""
+    """Bytes on a disk, and objects written if all of it lies in an object store."""
 
     task_bytes: float
-    """Prompts, as Parquet: what workers read."""
     ledger_bytes: float
-    """Judgments. The blocks that workers write hold the same again until they are collected."""
     score_bytes: float
     disk_bytes: float
-    """All of these at once, blocks included."""
+    """All of these, the ledger twice: workers write it in blocks that are collected later."""
     puts: int
-    """Objects written, if all of it lies in an object store."""
 
 
-def store(
-    responses: float, *, per_task: float, per_judgment: float, per_score: float, batch: float
-) -> Storage:
+def store(assumed: Assumptions, responses: float) -> Storage:
     """Return the storage of a run whose batches become durable one by one."""
-    tasks, ledger, scores = (responses * each for each in (per_task, per_judgment, per_score))
+    each = (assumed.task_bytes, assumed.ledger_bytes, assumed.score_bytes)
+    tasks, ledger, scores = (responses * figure.value for figure in each)
     files = math.ceil(responses / TASKS_PER_FILE) + math.ceil(responses / JUDGMENTS_PER_PART)
-    return Storage(
-        task_bytes=tasks,
-        ledger_bytes=ledger,
-        score_bytes=scores,
-        disk_bytes=tasks + 2 * ledger + scores,
-        puts=PUTS_PER_BLOCK * math.ceil(responses / batch) + files + bool(responses),
-    )
-
-
-MOST_STEPS = 30
-"""When replicas are added until the deadline holds in the simulation, too."""
+    puts = PUTS_PER_BLOCK * math.ceil(responses / assumed.batch.value) + files + bool(responses)
+    return Storage(tasks, ledger, scores, tasks + 2 * ledger + scores, puts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,56 +365,60 @@ class Size:
     answers: float
     responses: float
     replicas: int
-    """That have work: a batch stays on one of them."""
+    """Replicas that have work; those given beyond them are `idle`, and in no other figure."""
     idle: int
-    """Given beyond these: in no other figure."""
     scatter: float
-    """How many times the tokens of the best routing are computed."""
     hours: float
-    """If no replica is lost."""
+    """Hours, GPU hours and money if no replica is lost."""
     gpu_hours: float
     money: float
     rework: Rework
-    """How long it takes with losses, simulated."""
     extra_hours: float
-    """Because of losses: on average, and what 95 % of the simulated runs do not exceed."""
+    """Because of losses: on average, and what 95% of the simulated runs do not exceed."""
     extra_hours_95: float
     extra_money: float
     extra_money_95: float
     deadline_met: bool | None
-    """In 95 % of the simulated runs; None without a deadline."""
+    """In 95% of the simulated runs; None without a deadline."""
     client_cores: float
-    """To keep the replicas that have work busy."""
     storage: Storage
 
 
 def size_for(
-    assumed: Assumptions,
-    answers: float,
-    *,
-    responses: float | None = None,
-    replicas: int | None = None,
-    deadline: float | None = None,
-    seed: int = 0,
+    assumed: Assumptions, given: CapacityOptions, answers: float, responses: float | None = None
 ) -> Size:
-    """Return what `answers` take with so many replicas, or with as many as the deadline needs."""
+    """Return what `answers` take with the replicas given, or with as many as the deadline needs."""
     asked = answers / assumed.items.value if responses is None else responses
     # A batch stays on one replica: one more than there are batches would do nothing.
     most = max(1, math.ceil(asked / assumed.batch.value))
-    if replicas is None:
-        needed = 1 if deadline is None else least_replicas(assumed, answers, deadline, most)
-        chosen, rework = _enough(assumed, answers, needed, most, deadline, seed)
-    else:
-        chosen = min(replicas, most)
-        rework = _rework(assumed, answers, chosen, seed)
+    deadline = given.hours
+    chosen = 1 if deadline is None else least_replicas(assumed, answers, deadline, most)
+    if given.replicas is not None:
+        chosen = min(given.replicas, most)
+
+    def rework_of(fleet: int) -> Rework:
+        work = assumed.replica_hours(answers, fleet)
+        return simulate(work, fleet, assumed.lost(fleet), given.seed)
+
+    rework = rework_of(chosen)
+    for _ in range(MOST_STEPS if given.replicas is None else 0):
+        if deadline is None or rework.hours_95 <= deadline or chosen >= most:
+            break
+        # Grown by how late the last fleet was: about the fewest, not the very fewest.
+        chosen = min(most, max(chosen + 1, math.ceil(chosen * rework.hours_95 / deadline)))
+        rework = rework_of(chosen)
     hours = assumed.replica_hours(answers, chosen) / chosen
     hourly = chosen * assumed.gpus.value * assumed.gpu_hour.value
-    extra, extra_95 = _more(rework.hours, hours), _more(rework.hours_95, hours)
+    # The mean over equal numbers differs from them in its last digits.
+    extra, extra_95 = (
+        longer - hours if longer > hours * (1.0 + 1e-9) else 0.0
+        for longer in (rework.hours, rework.hours_95)
+    )
     return Size(
         answers=answers,
         responses=asked,
         replicas=chosen,
-        idle=0 if replicas is None else replicas - chosen,
+        idle=0 if given.replicas is None else given.replicas - chosen,
         scatter=assumed.scatter(chosen),
         hours=hours,
         gpu_hours=hours * chosen * assumed.gpus.value,
@@ -138,61 +430,18 @@ def size_for(
         extra_money_95=extra_95 * hourly,
         deadline_met=None if deadline is None else rework.hours_95 <= deadline,
         client_cores=answers / (hours * 3600.0) * assumed.client_us / 1e6 if hours else 0.0,
-        storage=store(
-            asked,
-            per_task=assumed.task_bytes.value,
-            per_judgment=assumed.ledger_bytes.value,
-            per_score=assumed.score_bytes.value,
-            batch=assumed.batch.value,
-        ),
+        storage=store(assumed, asked),
     )
-
-
-def _more(longer: float, hours: float) -> float:
-    """Return the difference, without the dust of a mean over equal numbers."""
-    return longer - hours if longer > hours * (1.0 + 1e-9) else 0.0
 
 
 def least_replicas(assumed: Assumptions, answers: float, deadline: float, most: int) -> int:
     """Return the fewest replicas that are done in time if none is lost; `most` if none are."""
-    low, high = 1, most
-    while low < high:
-        middle = (low + high) // 2
-        # More replicas are never slower, also when they scatter the items more.
-        if assumed.replica_hours(answers, middle) / middle <= deadline:
-            high = middle
-        else:
-            low = middle + 1
-    return low
-
-
-def _enough(
-    assumed: Assumptions, answers: float, start: int, most: int, deadline: float | None, seed: int
-) -> tuple[int, Rework]:
-    """Return `start` replicas, or more until the deadline holds although some are lost.
-
-    They grow by how late the last fleet was: about the fewest, not the very fewest.
-    """
-    replicas, rework = start, _rework(assumed, answers, start, seed)
-    for _ in range(MOST_STEPS):
-        if deadline is None or rework.hours_95 <= deadline or replicas >= most:
-            break
-        grown = math.ceil(replicas * rework.hours_95 / deadline)
-        replicas = min(most, max(replicas + 1, grown))
-        rework = _rework(assumed, answers, replicas, seed)
-    return replicas, rework
-
-
-def _rework(assumed: Assumptions, answers: float, replicas: int, seed: int) -> Rework:
-    work = assumed.replica_hours(answers, replicas)
-    return simulate(work, replicas, assumed.lost(replicas), seed)
-
-
-ANSWERS = tuple(10**power for power in range(6, 11))
-"""Round amounts of work: a million answers to ten thousand million."""
-FLEETS = (1, 2, 4, 8, 32, 256)
-"""For which the cost of scattering is shown."""
-DAY = 24.0
+    # More replicas are never slower, also when they scatter the items more.
+    return 1 + bisect_left(
+        range(1, most),
+        True,
+        key=lambda fleet: assumed.replica_hours(answers, fleet) / fleet <= deadline,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,9 +454,7 @@ class Capacity:
     this_run: Size | None
     """None when nothing is known to be left to ask."""
     waiting: int
-    """Responses of the run that wait for a checklist, and are in no row."""
     without_checklist: int
-    """Responses of the run that will have none, and are in no row."""
     sizes: tuple[Size, ...]
     scatter: dict[Routing, dict[int, float]]
     """How many times the tokens of the best routing are computed, by replicas."""
@@ -217,24 +464,13 @@ class Capacity:
 
 def plan_capacity(given: CapacityOptions, measured: MeasuredRun) -> Capacity:
     """Return what the run and round amounts of work take."""
-    assumed = assume(given, measured)
-    deadline = given.hours
-    if deadline is None and given.replicas is None:
-        deadline = DAY
-
-    def size(answers: float, responses: float | None = None) -> Size:
-        return size_for(
-            assumed,
-            answers,
-            responses=responses,
-            replicas=given.replicas,
-            deadline=deadline,
-            seed=given.seed,
-        )
-
+    assumed, deadline_given = assume(given, measured), given.hours is not None
+    if given.hours is None and given.replicas is None:
+        given = replace(given, hours=DAY)
+    size = partial(size_for, assumed, given)
     return Capacity(
-        deadline=deadline,
-        deadline_given=given.hours is not None,
+        deadline=given.hours,
+        deadline_given=deadline_given,
         this_run=size(measured.answers, measured.responses) if measured.answers else None,
         waiting=measured.waiting,
         without_checklist=measured.without_checklist,

@@ -11,10 +11,11 @@ from typing import Annotated, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from rocketeval.config import Section, parse_options, read_yaml
+from rocketeval.config import Section, parse_options
 from rocketeval.errors import ConfigError
 from rocketeval.records import Checklist
 from rocketeval.registry import nearest
+from rocketeval.resources import read_yaml
 
 COLUMNS = ("query_id", "query", "group", "item")
 """Of a sheet. `query` is there to be read by people; what is changed in it is not taken over."""

@@ -25,11 +25,11 @@ from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
-from rocketeval.config import Section, parse_options, read_yaml
+from rocketeval.config import Section, parse_options
 from rocketeval.errors import ConfigError
 from rocketeval.prompts.parse import QuestionVerdict, is_question
 from rocketeval.registry import nearest
-from rocketeval.resources import PackagedFiles
+from rocketeval.resources import PackagedFiles, read_yaml
 
 LONGEST_NAME = 80
 LONGEST_TEXT = 2000

@@ -1,4 +1,4 @@
-"""`rocketeval`: the verbs, each in a file of its own, imported when it is used."""
+"""`rocketeval`: the verbs, imported when they are used."""
 
 from __future__ import annotations
 
@@ -39,6 +39,9 @@ VERBS = {
     "ensemble": "Combine runs of several judges into one ranking.",
 }
 
+SHARED = {"advise": "labels", "estimate": "labels"}
+"""Verbs that share a file, in which each is a function of its own name."""
+
 
 class LazyGroup(click.Group):
     """Knows its verbs' names and help without importing them."""
@@ -51,7 +54,8 @@ class LazyGroup(click.Group):
         """Import the verb's file and return its command."""
         if cmd_name not in VERBS:
             return None
-        command: click.Command = import_module(f"rocketeval.cli.{cmd_name}").command
+        module = import_module(f"rocketeval.cli.{SHARED.get(cmd_name, cmd_name)}")
+        command: click.Command = getattr(module, cmd_name if cmd_name in SHARED else "command")
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

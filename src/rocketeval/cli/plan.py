@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from rocketeval.capacity.assume import CapacityOptions
+from rocketeval.capacity.model import CapacityOptions
 from rocketeval.cli.options import FiniteRange, with_config, with_evaluator
 from rocketeval.cli.output import Output, with_output
 from rocketeval.cli.plan_cluster import ClusterPlan, show_cluster, with_cluster

@@ -1,11 +1,8 @@
-"""`rocketeval plan --cluster`: its options.
-
-What `rocketeval plan --cluster` prints: tables, and what they leave out.
-"""
+"""`rocketeval plan --cluster`: its options, its tables, and what they leave out."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import wraps
 from typing import Any
@@ -14,8 +11,7 @@ import click
 from rich.table import Table
 from rich.text import Text
 
-from rocketeval.capacity.assume import ROUTINGS, Assumptions, CapacityOptions
-from rocketeval.capacity.model import Capacity, Size
+from rocketeval.capacity.model import FLEETS, ROUTINGS, Assumptions, Capacity, CapacityOptions, Size
 from rocketeval.cli.options import FiniteRange, Verb
 from rocketeval.cli.tables import make_console, make_table
 from rocketeval.cli.text import printable
@@ -71,16 +67,13 @@ def with_cluster(verb: Verb) -> Verb:
 
     @wraps(verb)
     def command(*args: Any, cluster: bool, **own: Any) -> Any:
-        told = {
-            name: own.pop(name)
-            for name in CapacityOptions.__slots__
-            if name in own and name != "rate"
-        }
+        names = [name for name in CapacityOptions.__slots__ if name in own and name != "rate"]
+        told = {name: own.pop(name) for name in names}
         given = {name: value for name, value in told.items() if value is not None}
         if given and not cluster:
-            names = ", ".join(f"--{name.replace('_', '-')}" for name in given)
-            raise click.UsageError(f"What is said of a cluster is for --cluster: {names}")
-        if told["hours"] is not None and told["replicas"] is not None:
+            shown = ", ".join(f"--{name.replace('_', '-')}" for name in given)
+            raise click.UsageError(f"What is said of a cluster is for --cluster: {shown}")
+        if "hours" in given and "replicas" in given:
             raise click.UsageError("--hours finds the replicas, --replicas the hours: give one.")
         return verb(*args, cluster=CapacityOptions(**given) if cluster else None, **own)
 
@@ -127,48 +120,80 @@ def show_cluster(found: Capacity, currency: str) -> None:
     console = make_console()
     money = "USD" if found.assumed.gpu_hour.source == "paper" else currency
     console.print()
-    tables = [_work(found, money), _around(found), _scatter(found), _assumed(found.assumed)]
-    if any(size.rework.trials for _, size in _rows(found)):
-        tables.insert(1, _losses(found, money))
-    for table in tables:
+    for table in (*_size_tables(found, money), _scatter(found), _assumed(found.assumed)):
         console.print(table, highlight=False)
         console.print()
     for line in _notes(found):
         console.print(line, highlight=False)
 
 
-def _rows(found: Capacity) -> Iterator[tuple[str, Size]]:
+def _sizes(found: Capacity) -> list[Size]:
+    return [*([found.this_run] if found.this_run else []), *found.sizes]
+
+
+def _size_tables(found: Capacity, currency: str) -> Iterator[Table]:
+    """Yield the tables that have a row per amount of work."""
+    sizes = _sizes(found)
+    names = [f"{size.answers:.0e}".replace("+", "") for size in sizes]
     if found.this_run is not None:
-        yield f"this run: {found.this_run.answers:,.0f}", found.this_run
-    for size in found.sizes:
-        yield f"{size.answers:.0e}".replace("+", ""), size
-
-
-def _columns(title: str, *names: str) -> Table:
-    table = make_table(title)
-    for name in names:
-        table.add_column(name, justify="right", overflow="fold")
-    return table
-
-
-def _work(found: Capacity, currency: str) -> Table:
+        names[0] = f"this run: {found.this_run.answers:,.0f}"
     lost = ", also when some are lost" if found.assumed.losses.value else ""
-    within = (
-        "with these replicas"
-        if found.deadline is None
-        else f"replicas for {found.deadline:g} hours{lost}"
+    within = "with these replicas"
+    if found.deadline is not None:
+        within = f"replicas for {found.deadline:g} hours{lost}"
+    yield _columns(
+        f"Work: {within}",
+        {
+            "answers": names,
+            "responses": [f"{size.responses:,.0f}" for size in sizes],
+            "replicas": map(_replicas, sizes),
+            "GPU hours, none lost": [_short(size.gpu_hours) for size in sizes],
+            "hours, none lost": [_short(size.hours) for size in sizes],
+            "money, none lost": [shown_money(size.money, currency) for size in sizes],
+        },
     )
-    none_lost = (f"{name}, none lost" for name in ("GPU hours", "hours", "money"))
-    table = _columns(f"Work: {within}", "answers", "responses", "replicas", *none_lost)
-    for name, size in _rows(found):
-        table.add_row(
-            name,
-            f"{size.responses:,.0f}",
-            _replicas(size),
-            _short(size.gpu_hours),
-            _short(size.hours),
-            shown_money(size.money, currency),
+    if any(size.rework.trials for size in sizes):
+        yield _columns(
+            "Replicas lost, to be added: mean, and 95 % of the simulated runs",
+            {
+                "answers": names,
+                "lost": [_short(size.rework.losses) for size in sizes],
+                "sent again": [f"{size.rework.resent_share:.2%}" for size in sizes],
+                "hours more (95 %)": [
+                    f"{_short(size.extra_hours)} ({_short(size.extra_hours_95)})" for size in sizes
+                ],
+                f"{currency or 'money'} more (95 %)": [
+                    f"{_short(size.extra_money)} ({_short(size.extra_money_95)})" for size in sizes
+                ],
+            },
         )
+    yield _columns(
+        "Around the GPUs (disk: the ledger twice, as blocks)",
+        {
+            "answers": names,
+            "client cores": [_short(size.client_cores) for size in sizes],
+            "tasks": [shown_bytes(size.storage.task_bytes) for size in sizes],
+            "ledger": [shown_bytes(size.storage.ledger_bytes) for size in sizes],
+            "scores": [shown_bytes(size.storage.score_bytes) for size in sizes],
+            "disk": [shown_bytes(size.storage.disk_bytes) for size in sizes],
+            "PUTs": [f"{size.storage.puts:,}" for size in sizes],
+        },
+    )
+
+
+def _scatter(found: Capacity) -> Table:
+    factors = found.scatter.values()
+    fleets = {f"{fleet:,}": [f"x{row[fleet]:.2f}" for row in factors] for fleet in FLEETS}
+    title = "Scatter: times the tokens computed, by replicas"
+    return _columns(title, {"routing": found.scatter, **fleets})
+
+
+def _columns(title: str, columns: Mapping[str, Iterable[str]]) -> Table:
+    table = make_table(title)
+    for name in columns:
+        table.add_column(name, justify="right", overflow="fold")
+    for row in zip(*columns.values(), strict=True):
+        table.add_row(*row)
     return table
 
 
@@ -176,40 +201,6 @@ def _replicas(size: Size) -> str:
     if size.idle:
         return f"{size.replicas:,} of {size.replicas + size.idle:,}"
     return f"{size.replicas:,}{' late' if size.deadline_met is False else ''}"
-
-
-def _losses(found: Capacity, currency: str) -> Table:
-    money = f"{currency or 'money'} more (95 %)"
-    names = ("answers", "lost", "sent again", "hours more (95 %)", money)
-    table = _columns("Replicas lost, to be added: mean, and 95 % of the simulated runs", *names)
-    for name, size in _rows(found):
-        table.add_row(
-            name,
-            _short(size.rework.losses),
-            f"{size.rework.resent_share:.2%}",
-            f"{_short(size.extra_hours)} ({_short(size.extra_hours_95)})",
-            f"{_short(size.extra_money)} ({_short(size.extra_money_95)})",
-        )
-    return table
-
-
-def _around(found: Capacity) -> Table:
-    names = ("answers", "client cores", "tasks", "ledger", "scores", "disk", "PUTs")
-    table = _columns("Around the GPUs (disk: the ledger twice, as blocks)", *names)
-    for name, size in _rows(found):
-        kept = size.storage
-        sizes = (kept.task_bytes, kept.ledger_bytes, kept.score_bytes, kept.disk_bytes)
-        table.add_row(name, _short(size.client_cores), *map(shown_bytes, sizes), f"{kept.puts:,}")
-    return table
-
-
-def _scatter(found: Capacity) -> Table:
-    fleets = [f"{fleet:,}" for fleet in next(iter(found.scatter.values()))]
-    title = "Scatter: times the tokens computed, by replicas"
-    table = _columns(title, "routing", *fleets)
-    for routing, factors in found.scatter.items():
-        table.add_row(routing, *(f"x{factor:.2f}" for factor in factors.values()))
-    return table
 
 
 def _assumed(assumed: Assumptions) -> Table:
@@ -220,37 +211,14 @@ def _assumed(assumed: Assumptions) -> Table:
         table.add_column(name, overflow="fold")
     for field, title in TITLES.items():
         figure = getattr(assumed, field)
-        how = Text(printable(figure.note))
-        table.add_row(title, _short(figure.value), figure.source, how)
-    table.add_row(
-        "routing", assumed.routing, assumed.routing_from, Text(printable(assumed.routed_by))
-    )
+        table.add_row(title, _short(figure.value), figure.source, Text(printable(figure.note)))
+    how = Text(printable(assumed.routed_by))
+    table.add_row("routing", assumed.routing, assumed.routing_from, how)
     return table
 
 
 def _notes(found: Capacity) -> Iterator[str]:
-    yield from _notes_on_this_run(found)
-    if found.deadline is not None and not found.deadline_given:
-        yield "The deadline of a day is assumed; see --hours and --replicas."
-    trials = max((size.rework.trials for _, size in _rows(found)), default=0)
-    if trials:
-        yield f"Losses are simulated (up to {trials} runs a line, seed {found.seed})."
-        yield "A replica that restarts is paid for. In brackets: 95 % of the runs need no more."
-    parts = [
-        size
-        for _, size in _rows(found)
-        if size.rework.trials and size.rework.replicas_simulated < size.replicas
-    ]
-    if parts:
-        yield "Of the largest fleets a part was simulated, which overstates the 95 %."
-    yield from _notes_on_fleets(found)
-    yield "An answer is one item of one response. The time is taken to grow as tokens do."
-    yield "Not counted:"
-    yield from (f"- {line}" for line in NOT_COUNTED)
-
-
-def _notes_on_this_run(found: Capacity) -> Iterator[str]:
-    """Yield what the row of this run leaves out, or why there is none."""
+    """Yield what the row of this run leaves out, what is assumed, and what is not counted."""
     left_out = []
     if found.waiting:
         waits = count_of(found.waiting, "response waits", "responses wait")
@@ -265,22 +233,33 @@ def _notes_on_this_run(found: Capacity) -> Iterator[str]:
         yield f"This run has no row: {told}. Of others, nothing is left to ask."
     elif told:
         yield f"This run: only responses that have a checklist. Left out: {told}."
+    if found.deadline is not None and not found.deadline_given:
+        yield "The deadline of a day is assumed; see --hours and --replicas."
+    simulated = [size for size in _sizes(found) if size.rework.trials]
+    if simulated:
+        trials = max(size.rework.trials for size in simulated)
+        yield f"Losses are simulated (up to {trials} runs a line, seed {found.seed})."
+        yield "A replica that restarts is paid for. In brackets: 95 % of the runs need no more."
+    if any(size.rework.replicas_simulated < size.replicas for size in simulated):
+        yield "Of the largest fleets a part was simulated, which overstates the 95 %."
+    yield from _notes_on_fleets(found)
+    yield "An answer is one item of one response. The time is taken to grow as tokens do."
+    yield "Not counted:"
+    yield from (f"- {line}" for line in NOT_COUNTED)
 
 
 def _notes_on_fleets(found: Capacity) -> Iterator[str]:
     """Yield why replicas have no work, or a deadline is not met."""
-    sizes = [size for _, size in _rows(found)]
-    idle = [size for size in sizes if size.idle]
-    if idle:
-        yield f"{_replicas(idle[0])}: so many have work, as a batch stays on one replica (see"
+    idle = next((size for size in _sizes(found) if size.idle), None)
+    if idle is not None:
+        yield f"{_replicas(idle)}: so many have work, as a batch stays on one replica (see"
         yield "--batch). The others are in no figure."
-    late = [size for size in sizes if size.deadline_met is False]
-    if found.deadline is None or not late:
-        return
-    if any(size.hours > found.deadline for size in late):
-        yield "late: not in time although every batch has a replica of its own (see --batch)."
-    if any(size.hours <= found.deadline for size in late):
-        yield "late: in time if no replica is lost, but not in 95 % of the simulated runs."
+    late = [size.hours for size in _sizes(found) if size.deadline_met is False]
+    if found.deadline is not None and late:
+        if max(late) > found.deadline:
+            yield "late: not in time although every batch has a replica of its own (see --batch)."
+        if min(late) <= found.deadline:
+            yield "late: in time if no replica is lost, but not in 95 % of the simulated runs."
 
 
 def _short(value: float) -> str:

@@ -243,13 +243,12 @@ class BarObserver(StageObserver):
             self._live.start()
 
     def _kept(self, seconds: float) -> list[str]:
-        first, *rest = ending(self.tally, self.price, seconds)
-        width = self._console.width - 1
-        whole = ", ".join([first, *rest])
-        if self._console.width >= WIDE and len(whole) <= width:
+        pieces = ending(self.tally, self.price, seconds)
+        width, whole = self._console.width - 1, ", ".join(pieces)
+        if width + 1 >= WIDE and len(whole) <= width:
             return [whole]
-        lines = pack([first, *rest], width)
-        return [lines[0].lstrip(), *lines[1:]]
+        first, *rest = pack(pieces, width)
+        return [first.lstrip(), *rest]
 
 
 def make_observer(config: RunConfig | None, *, quiet: bool) -> Observer:

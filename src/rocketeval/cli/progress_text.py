@@ -1,8 +1,4 @@
-"""How far a stage is, in words that fit a width.
-
-What the place that output goes to can show: which marks, and whether lines can be redrawn.
-What a stage has done so far: counts, rates and what is left, with no word about how it looks.
-"""
+"""Progress of a stage: its counts and rates, and the text that shows them in a given width."""
 
 from __future__ import annotations
 
@@ -25,19 +21,16 @@ from rocketeval.text import count_of
 
 @dataclass(frozen=True, slots=True)
 class Marks:
-    """The marks that drawings are made of."""
+    """The characters that bars, brackets, intervals and verdicts are drawn with."""
 
     full: str
-    """A finished part of a bar."""
     empty: str
     cut: str
     """Stands for the middle of a name that is too long."""
     top: str
-    """The first line of a bracket."""
     middle: str
     bottom: str
     left: str
-    """The lower end of an interval."""
     line: str
     point: str
     right: str
@@ -46,38 +39,8 @@ class Marks:
     arrow: str
 
 
-FANCY = Marks(
-    full="\u2501",
-    empty="\u2500",
-    cut="\u2026",
-    top="\u250c",
-    middle="\u2502",
-    bottom="\u2514",
-    left="\u251c",
-    line="\u2500",
-    point="\u25cf",
-    right="\u2524",
-    good="\u2713",
-    bad="\u2717",
-    arrow="\u2192",
-)
-PLAIN = Marks(
-    full="#",
-    empty="-",
-    cut="~",
-    top="/",
-    middle="|",
-    bottom="\\",
-    left="|",
-    line="-",
-    point="o",
-    right="|",
-    good="ok",
-    bad="X",
-    arrow="->",
-)
-
-
+FANCY = Marks(*"\u2501\u2500\u2026\u250c\u2502\u2514\u251c\u2500\u25cf\u2524\u2713\u2717\u2192")
+PLAIN = Marks("#", "-", "~", "/", "|", "\\", "|", "-", "o", "|", "ok", "X", "->")
 ASCII_LOCALES = ("C", "POSIX")
 
 
@@ -310,8 +273,7 @@ def frame(tally: StageProgress, price: PriceConfig | None, width: int, marks: Ma
         first = f"{shortened(title(tally), width - 10, marks.cut)}  {clock(tally.pace.elapsed)}"
         return [first, *pack(_waiting(tally), width)]
     first = _bar_line(tally, width, marks)
-    work, rest = list(_work(tally, price)), [*_unpaid(tally), *_trouble(tally)]
-    work[:0] = _waiting(tally)
+    work, rest = [*_waiting(tally), *_work(tally, price)], list(_rest(tally))
     if width + 1 >= WIDE and len(both := pack([*work, *rest], width)) == 1:
         return [first, *both]
     return [first, *pack(work, width), *pack(rest, width)]
@@ -324,14 +286,9 @@ def sentence(tally: StageProgress, price: PriceConfig | None) -> str:
         return f"{title(tally)}: {', '.join([so_far, *_waiting(tally)])}"
     left = tally.seconds_left
     waiting = _waiting(tally)
-    parts = [
-        f"{tally.done:,} of {tally.total:,} ({_percent(tally)})",
-        *([] if left is None or waiting else [f"about {clock(left)} left"]),
-        *waiting,
-        *_work(tally, price),
-        *_unpaid(tally),
-        *_trouble(tally),
-    ]
+    parts = [f"{tally.done:,} of {tally.total:,} ({_percent(tally)})"]
+    parts += [] if left is None or waiting else [f"about {clock(left)} left"]
+    parts += [*waiting, *_work(tally, price), *_rest(tally)]
     return f"{title(tally)}: {', '.join(parts)}"
 
 
@@ -341,7 +298,7 @@ def ending(tally: StageProgress, price: PriceConfig | None, seconds: float) -> l
     parts = [f"{title(tally)}: {tally.done:,}{total} in {duration(seconds)}"]
     if tally.pace.steps and seconds >= 1.0:
         parts.append(f"{shown_rate(tally.pace.steps / seconds)} overall")
-    return [*parts, *_use(tally, price), *_unpaid(tally), *_trouble(tally)]
+    return [*parts, *_use(tally, price), *_rest(tally)]
 
 
 def _waiting(tally: StageProgress) -> list[str]:
@@ -394,9 +351,8 @@ def _percent(tally: StageProgress) -> str:
     return f"{int(100 * tally.done / tally.total) if tally.total else 100} %"
 
 
-def _work(tally: StageProgress, price: PriceConfig | None) -> Iterator[str]:
-    yield from _speed(tally)
-    yield from _use(tally, price)
+def _work(tally: StageProgress, price: PriceConfig | None) -> list[str]:
+    return [*_speed(tally), *_use(tally, price)]
 
 
 def _speed(tally: StageProgress) -> Iterator[str]:
@@ -428,24 +384,21 @@ def _use(tally: StageProgress, price: PriceConfig | None) -> Iterator[str]:
     if expected.repriced:
         yield f"{cost} {price.currency or 'money'}, planned at another price"
         return
-    if expected.cost is not None:
-        bound = "at most " if expected.at_most else about
-        least = expected.least_cost
-        most = brief_money(expected.cost)
-        between = f"{brief_money(least)} to {most}" if least is not None else most
-        cost = f"{cost} of {bound}{between}"
-    planned = "" if expected.cost is None else " planned"
-    yield f"{cost} {price.currency or 'money'}{planned}"
+    if expected.cost is None:
+        yield f"{cost} {price.currency or 'money'}"
+        return
+    bound = "at most " if expected.at_most else about
+    least = "" if expected.least_cost is None else f"{brief_money(expected.least_cost)} to "
+    most = f"{brief_money(expected.cost)} {price.currency or 'money'} planned"
+    yield f"{cost} of {bound}{least}{most}"
 
 
-def _unpaid(tally: StageProgress) -> Iterator[str]:
+def _rest(tally: StageProgress) -> Iterator[str]:
+    """Yield what cost nothing, and what went wrong."""
     if tally.earlier:
         yield f"{tally.earlier:,} from earlier runs"
     if tally.cached:
         yield f"{tally.cached:,} from the cache"
-
-
-def _trouble(tally: StageProgress) -> Iterator[str]:
     retries = tally.ask_pulse().retries
     if retries:
         yield count_of(retries, "retry", "retries")
@@ -484,13 +437,11 @@ def brief(count: int) -> str:
     >>> brief(950), brief(12_345), brief(3_400_000)
     ('950', '12.3k', '3.4M')
     """
-    if count < 1000:
-        return str(count)
     for size, letter in ((1e9, "B"), (1e6, "M"), (1e3, "k")):
         scaled = count / size
-        if scaled >= 0.9995:
+        if count >= 1000 and scaled >= 0.9995:
             return f"{scaled:.0f}{letter}" if scaled >= 99.95 else f"{scaled:.1f}{letter}"
-    raise AssertionError(count)
+    return str(count)
 
 
 def brief_money(amount: float) -> str:

@@ -18,7 +18,7 @@ from typing import Annotated, Any, Self
 import yaml
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
-from rocketeval.config import Section, parse_options, read_yaml
+from rocketeval.config import Section, parse_options
 from rocketeval.errors import ConfigError
 from rocketeval.evolve.perspective import (
     LONGEST_TEXT,
@@ -32,7 +32,7 @@ from rocketeval.evolve.perspective import (
     one_line,
 )
 from rocketeval.registry import nearest
-from rocketeval.resources import PackagedFiles
+from rocketeval.resources import PackagedFiles, read_yaml
 from rocketeval.store.files import write_bytes
 
 MOST_BYTES = 1 << 22
