@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import inspect
+import re
 import subprocess
 import sys
+from importlib import import_module
+from pathlib import Path
 
 import pytest
 
 import rocketeval
 from rocketeval import errors
+
+ROOT = Path(__file__).parents[1]
+PUBLIC = ROOT / "docs" / "public.md"
 
 
 def test_every_public_name_exists_and_is_documented() -> None:
@@ -25,6 +31,39 @@ def test_unknown_names_fail_as_usual() -> None:
     """A typo is an AttributeError, not an import of something odd."""
     with pytest.raises(AttributeError, match="no attribute 'evaluate'"):
         _ = rocketeval.evaluate
+
+
+def test_documented_names_are_what_modules_offer() -> None:
+    """Each name in docs/public.md exists, is documented, and is in its module's `__all__`."""
+    for module_name, names in public_names().items():
+        module = import_module(module_name)
+        for name in names:
+            value = getattr(module, name)
+            if inspect.isclass(value) or inspect.isfunction(value):
+                assert inspect.getdoc(value), f"{module_name}.{name}"
+        assert names <= set(module.__all__), module_name
+        for name in module.__all__:
+            assert hasattr(module, name), f"{module_name}.{name}"
+
+
+def test_documents_import_public_names_only() -> None:
+    """What README and docs show, users may do."""
+    offered = {name: set(import_module(name).__all__) for name in public_names()}
+    shown = [
+        (page.name, found[1], name.split(" as ")[0].strip(" ()"))
+        for page in [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]
+        for found in re.finditer(r"^from (rocketeval[\w.]*) import (.+)$", page.read_text(), re.M)
+        for name in found[2].split(",")
+    ]
+    assert shown
+    for page, module_name, name in shown:
+        assert name in offered.get(module_name, set()), f"{page}: {module_name}.{name}"
+
+
+def public_names() -> dict[str, set[str]]:
+    """Return the names of each module that docs/public.md lists."""
+    rows = re.findall(r"^\| `(rocketeval[\w.]*)` \| (.*) \|$", PUBLIC.read_text(), re.M)
+    return {module: set(re.findall(r"`([A-Za-z_]+)`", names)) for module, names in rows}
 
 
 HELP = """

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from typing import Any
 
 from rocketeval.config import PriceConfig
 from rocketeval.errors import BudgetSpent
@@ -116,7 +115,7 @@ def most_tokens(prompt: str, template: int = TEMPLATE_TOKENS) -> int:
     return len(prompt.encode()) + template
 
 
-def most_written(asked_for: int, extra_body: Mapping[str, Any]) -> int:
+def most_written(asked_for: int, extra_body: Mapping[str, object]) -> int:
     """Return the most tokens that are written, also when the user's own settings allow more."""
     own = (extra_body.get(name) for name in ("max_tokens", "max_completion_tokens"))
     return max([asked_for, *(value for value in own if isinstance(value, int))])

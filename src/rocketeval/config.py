@@ -24,6 +24,24 @@ from rocketeval.errors import ConfigError
 from rocketeval.registry import nearest
 from rocketeval.resources import read_yaml
 
+__all__ = [
+    "AuthorConfig",
+    "BenchmarkConfig",
+    "DistributedConfig",
+    "EngineConfig",
+    "EvolveConfig",
+    "JudgeConfig",
+    "MethodConfig",
+    "PriceConfig",
+    "RankingConfig",
+    "RunConfig",
+    "ScorerConfig",
+    "Section",
+    "load_config",
+    "parse_config",
+    "parse_options",
+]
+
 NOT_PLAIN = "the run's name {name!r} is not a plain folder name."
 _PROBLEMS = {
     "missing": "this setting is needed.",
@@ -80,7 +98,7 @@ class BenchmarkConfig(Section):
     """Format: jsonl, rocketeval, mt_bench, or an installed plugin's name."""
     path: ConfigPath
     """The benchmark's folder, relative to the config file."""
-    options: dict[str, Any] = {}
+    options: dict[str, object] = {}
     """Settings of the format itself."""
     candidates: Annotated[list[str], Field(min_length=1)] | None = None
     """Judge only these candidates; all of them when absent."""
@@ -123,9 +141,9 @@ class EngineConfig(Section):
     """A truncated answer with a wider proven interval is not used."""
     labels: tuple[str, ...] = ("Yes", "No")
     """Words the judge answers with, best first; a grading method sets them."""
-    extra_body: dict[str, Any] = {}
+    extra_body: dict[str, object] = {}
     """Added to every request, for settings only this server knows."""
-    options: dict[str, Any] = {}
+    options: dict[str, object] = {}
     """Settings of a plugin engine."""
 
     @field_validator("api_key_env")
@@ -178,7 +196,7 @@ class MethodConfig(Section):
     kind: str = "checklist"
     """checklist (RocketEval), its ablations fixed, sequential, all_yes, all_no, multi_item, or a
     baseline: direct, reference, cot, analysis, generic, criterion, rubric, perplexity."""
-    options: dict[str, Any] = {}
+    options: dict[str, object] = {}
     """Settings of this method."""
 
 
@@ -204,12 +222,12 @@ class AuthorConfig(Section):
     """How often a checklist is asked for at most, when it cannot be read; the author is shown what
     it wrote and what is wrong with it."""
     price: PriceConfig | None = None
-    options: dict[str, Any] = {}
+    options: dict[str, object] = {}
     """Settings of this kind of author. A `file` (.yaml, .csv) is relative to the config file."""
 
     @field_validator("options")
     @classmethod
-    def _finds_its_file(cls, options: dict[str, Any], info: ValidationInfo) -> dict[str, Any]:
+    def _finds_its_file(cls, options: dict[str, object], info: ValidationInfo) -> dict[str, Any]:
         file = options.get("file")
         return {**options, "file": _file_or_name(file, info)} if isinstance(file, str) else options
 
@@ -245,7 +263,7 @@ class ScorerConfig(Section):
     """Scores this close shall be what voters call a tie; `ranking.tie_margin` when absent."""
     fitted: ConfigPath | None = None
     """A saved scorer to use instead of fitting one."""
-    options: dict[str, Any] = {}
+    options: dict[str, object] = {}
     """Settings of this kind of scorer."""
 
     @field_validator("scale")
@@ -441,7 +459,7 @@ def parse_config(raw: Any, *, where: Path | None = None) -> RunConfig:
         raise ConfigError(f"{origin} has a mistake:\n" + _explain(error, RunConfig)) from None
 
 
-def parse_options(raw: Mapping[str, Any], kind: type[Options], where: str) -> Options:
+def parse_options(raw: Mapping[str, object], kind: type[Options], where: str) -> Options:
     """Return an implementation's own settings, validated like the rest of the config."""
     try:
         return kind.model_validate(raw)

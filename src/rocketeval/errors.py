@@ -23,6 +23,28 @@ RocketEvalError
 
 from __future__ import annotations
 
+__all__ = [
+    "ArtifactError",
+    "BenchmarkError",
+    "BudgetSpent",
+    "ChecklistError",
+    "ClusterError",
+    "ConfigError",
+    "EngineError",
+    "EngineRefused",
+    "EngineUnavailable",
+    "EvaluatedOnTraining",
+    "ExportError",
+    "PromptError",
+    "RequestRejected",
+    "RocketEvalError",
+    "RunLocked",
+    "RunMismatch",
+    "StageMissing",
+    "Stopped",
+    "StoreError",
+]
+
 
 class RocketEvalError(Exception):
     """Base of all our errors: `message` says what happened, `hint` what to do next."""

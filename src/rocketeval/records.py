@@ -12,6 +12,27 @@ from typing import Literal
 
 from rocketeval.hashing import content_hash
 
+__all__ = [
+    "Answer",
+    "Basis",
+    "Checklist",
+    "Failure",
+    "Gold",
+    "GradingTask",
+    "Interval",
+    "JudgeFingerprint",
+    "Judgment",
+    "Label",
+    "Query",
+    "Rating",
+    "Response",
+    "Status",
+    "Turn",
+    "Usage",
+    "Vote",
+    "Winner",
+]
+
 
 @dataclass(frozen=True, slots=True)
 class Turn:

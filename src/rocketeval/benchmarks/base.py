@@ -13,6 +13,8 @@ from rocketeval.config import BenchmarkConfig
 from rocketeval.records import Checklist, Label, Query, Rating, Response, Vote, Winner
 from rocketeval.registry import Registry
 
+__all__ = ["Benchmark", "LeavesOut", "open_benchmark"]
+
 
 class Benchmark(Protocol):
     """Reads one benchmark. Each method may be called once or many times, in any order.

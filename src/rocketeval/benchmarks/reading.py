@@ -35,7 +35,7 @@ _EXPECTED: Mapping[object, str] = {
 class Row:
     """One JSON object and the place it came from."""
 
-    values: Mapping[str, Any]
+    values: Mapping[str, object]
     where: str
     """`file:line`, for error messages."""
 

@@ -18,6 +18,15 @@ from rocketeval.records import Checklist, Query, Usage
 from rocketeval.registry import Registry
 from rocketeval.store.journal import AuthoringEffort, PaidWork
 
+__all__ = [
+    "Author",
+    "AuthorContext",
+    "AuthoringTrace",
+    "SharedAuthor",
+    "TracedAuthor",
+    "create_author",
+]
+
 Record = Callable[[bytes, Checklist, AuthoringEffort | None], None]
 """Keeps a finished piece of work under its identity, and what it took."""
 

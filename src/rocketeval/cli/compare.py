@@ -19,7 +19,7 @@ from rocketeval.text import count_of
 
 GATE_FAILED = 7
 """Exit code: the comparison is what --fail-if names."""
-COLOURS = {ComparisonVerdict.BETTER: "green", ComparisonVerdict.WORSE: "red"}
+COLORS = {"better": "green", "worse": "red"}
 
 
 @click.command()
@@ -87,7 +87,7 @@ def _fails(found: Comparison, fail_if: str) -> bool:
 
 def _show(found: Comparison) -> None:
     names = f"{printable(found.first)} against {printable(found.second)}: "
-    verdict = click.style(str(found.verdict), fg=COLOURS.get(found.verdict), bold=True)
+    verdict = click.style(str(found.verdict), fg=COLORS.get(found.verdict.value), bold=True)
     click.echo(names + verdict)
     show_pairs(_lines(found), 12)
 

@@ -33,11 +33,7 @@ from rocketeval.prices import money, shown_money, with_prices
 from rocketeval.text import count_of
 
 STYLES = {"good": "green", "note": "yellow", "bad": "red"}
-VERDICT_STYLES = {
-    DoctorVerdict.READY: "green",
-    DoctorVerdict.CARE: "yellow",
-    DoctorVerdict.UNUSABLE: "red",
-}
+VERDICT_STYLES = {"READY": "green", "CARE": "yellow", "UNUSABLE": "red"}
 
 
 def show_examination(examination: Examination, settings: JudgeConfig) -> None:
@@ -70,7 +66,7 @@ def _verdict(examination: Examination) -> Text:
     verdict = examination.verdict
     names = ", ".join(printable(finding.name.strip()) for finding in examination.reasons)
     reasons = f" ({names})" if names else ""
-    return Text(f"Verdict: {verdict}{reasons}", style=f"bold {VERDICT_STYLES[verdict]}")
+    return Text(f"Verdict: {verdict}{reasons}", style=f"bold {VERDICT_STYLES[verdict.name]}")
 
 
 def _cost(examination: Examination, settings: JudgeConfig) -> str:

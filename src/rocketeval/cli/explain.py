@@ -246,7 +246,7 @@ def _two_places(value: float | None) -> str:
     return "-" if value is None else f"{value:.2f}"
 
 
-Record = TypeVar("Record", CandidateExplanation, QueryExplanation, Explanation)
+Record = TypeVar("Record", "CandidateExplanation", "QueryExplanation", "Explanation")
 
 
 @click.command()

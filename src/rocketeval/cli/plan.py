@@ -29,9 +29,7 @@ TITLES = 11
 @with_config
 @with_evaluator
 @click.option("--offline", is_flag=True, help="Contact and write nothing; estimate tokens.")
-@click.option(
-    "--exact", is_flag=True, help=f"Tokenise every prompt, also when they are over {MOST_PROMPTS}."
-)
+@click.option("--exact", is_flag=True, help="Tokenize every prompt, however many there are.")
 @click.option(
     "--rate",
     type=FiniteRange(min=0, min_open=True),

@@ -17,6 +17,16 @@ from rocketeval.observer import EngineStatus
 from rocketeval.records import Answer, GradingTask, Usage
 from rocketeval.registry import Registry
 
+__all__ = [
+    "Engine",
+    "EngineAnswers",
+    "EngineFinding",
+    "EngineIdentity",
+    "Likelihood",
+    "WrittenText",
+    "create_engine",
+]
+
 
 @dataclass(frozen=True, slots=True)
 class EngineIdentity:

@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 
 from rocketeval.arrays import Bools, Floats
 
+__all__ = ["AnswerTable"]
+
 
 @dataclass(frozen=True)
 class AnswerTable:

@@ -27,6 +27,8 @@ from rocketeval.scoring.base import SCORERS, Saveable, Scorer, State
 from rocketeval.scoring.npz import FOREIGN, Schema
 from rocketeval.store.files import write_bytes
 
+__all__ = ["LoadedScorer", "Provenance", "load_scorer", "save_scorer"]
+
 KEY_BYTES = 16
 """Length of a judgment's key."""
 

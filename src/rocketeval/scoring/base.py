@@ -18,6 +18,8 @@ from rocketeval.records import Gold, Label, Vote, Winner
 from rocketeval.registry import Registry
 from rocketeval.scoring.answers import AnswerTable
 
+__all__ = ["Learner", "Saveable", "Scorer", "State", "create_scorer"]
+
 
 class Scorer(Protocol):
     """Gives each response of an answer table a score on the label scale."""
