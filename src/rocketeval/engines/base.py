@@ -1,7 +1,4 @@
-"""The engine seam: what every judge and author backend offers.
-
-What engines inside this process share: errors for settings and packages they cannot use.
-"""
+"""The engine seam: what every judge and author backend offers."""
 
 from __future__ import annotations
 
@@ -14,7 +11,7 @@ from typing import Literal, Protocol
 from rocketeval.config import EngineConfig
 from rocketeval.errors import ConfigError
 from rocketeval.observer import EngineStatus
-from rocketeval.records import Answer, GradingTask, Usage
+from rocketeval.records import Answer, GradingTask, Status, Usage
 from rocketeval.registry import Registry
 
 __all__ = [
@@ -50,6 +47,20 @@ class EngineAnswers:
     """Why some answers are errors; None when every item was answered."""
     unavailable: bool = False
     """True when the failure lies with the engine, not with this task: others will fail too."""
+
+    @classmethod
+    def of(
+        cls,
+        task: GradingTask,
+        answers: Mapping[int, Answer],
+        usage: Usage,
+        failure: str | None = None,
+        unavailable: bool = False,
+    ) -> EngineAnswers:
+        """Return `answers` in order, an error in the place of each that is missing."""
+        items = range(len(task.suffixes))
+        ordered = tuple(answers.get(item, Answer(Status.ERROR)) for item in items)
+        return cls(ordered, usage, failure, unavailable)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,4 @@
-"""A text as the judge's own words, and how likely each of its tokens is.
-
-How likely a text is, asked of a server that tells the log-probabilities of prompt tokens.
-"""
+"""How likely a text is as the judge's own words, where log-probabilities of prompts are told."""
 
 from __future__ import annotations
 
@@ -13,7 +10,7 @@ from typing import Any
 from rocketeval.engines.http import UsageMeter
 from rocketeval.engines.readout import NO_LOGPROB, UNTOLD
 from rocketeval.engines.server import Server
-from rocketeval.engines.transports.base import ServerConnection, expected_shape, items_of
+from rocketeval.engines.transports.base import ServerConnection, expected_shape
 from rocketeval.errors import EngineRefused, RequestRejected
 
 NO_TEXT = "there is no text whose likelihood could be told."
@@ -147,7 +144,4 @@ async def _complete(
         **settings,
         **wire.raw_extra,
     }
-    reply = await wire.http.post("/completions", body, meter, headers=headers)
-    meter.answered(reply)
-    choice: dict[str, Any] = items_of(reply, "choices", 1)[0]
-    return choice
+    return await wire.choice("/completions", body, headers, meter)

@@ -41,7 +41,7 @@ from rocketeval.engines.transports.chat import (
 )
 from rocketeval.errors import ConfigError, EngineError, EngineRefused, EngineUnavailable
 from rocketeval.observer import EngineStatus
-from rocketeval.records import Answer, GradingTask, Status, Usage
+from rocketeval.records import Answer, GradingTask, Usage
 
 IN_FLIGHT = 10_000
 """Tasks at once: several full batches, so that they wait side by side, not one after the other."""
@@ -144,13 +144,14 @@ class OpenAIBatchEngine:
         answers, failures = dict(known), []
         for item, outcome in zip(asked, outcomes, strict=True):
             try:
-                answers[item] = self._answer(outcome, meter)
+                answers[item] = read_top(self.readout, _choice(outcome, meter))
             except EngineRefused:
                 raise
             except EngineError as error:
                 failures.append((item, error))
-        return EngineAnswers(
-            tuple(answers.get(item, Answer(Status.ERROR)) for item in range(len(task.suffixes))),
+        return EngineAnswers.of(
+            task,
+            answers,
             _since(started, meter),
             failure=_told(failures),
             unavailable=any(isinstance(error, EngineUnavailable) for _, error in failures),
@@ -198,9 +199,6 @@ class OpenAIBatchEngine:
         # Always the integer zero: a request is found again by the hash of its body.
         heat = temperature or 0
         return chat_body(self.config.model, user(prompt), settings, self.config.extra_body, heat)
-
-    def _answer(self, outcome: Outcome, meter: UsageMeter) -> Answer:
-        return read_top(self.readout, _choice(outcome, meter))
 
 
 def _choice(outcome: Outcome, meter: UsageMeter) -> dict[str, Any]:

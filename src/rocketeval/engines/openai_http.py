@@ -32,7 +32,7 @@ from rocketeval.engines.transports.registry import check_transport
 from rocketeval.errors import ConfigError, EngineUnavailable, RequestRejected
 from rocketeval.hashing import content_hash
 from rocketeval.observer import EngineStatus
-from rocketeval.records import Answer, GradingTask, Status
+from rocketeval.records import Answer, GradingTask
 
 MOST_ITEMS = 64
 """Items in one call at most: every one repeats the prefix on the wire."""
@@ -68,8 +68,9 @@ class TaskRequest:
             if failure is not None:
                 # The other items share the prefix, so they would fail the same way.
                 break
-        return EngineAnswers(
-            tuple(self._answers.get(item, Answer(Status.ERROR)) for item in items),
+        return EngineAnswers.of(
+            self._task,
+            self._answers,
             self._meter.usage,
             failure=None if failure is None else f"item {failure[0] + 1}: {failure[1].message}",
             unavailable=failure is not None and isinstance(failure[1], EngineUnavailable),

@@ -191,9 +191,9 @@ class ScriptedEngine:
         end = len(task.suffixes) if failing is None else failing
         asked = [position for position in range(end) if position not in known]
         self.items_asked += len(asked)
-        given = {**self._answers(task, asked), **known}
-        return EngineAnswers(
-            tuple(given.get(item, Answer(Status.ERROR)) for item in range(len(task.suffixes))),
+        return EngineAnswers.of(
+            task,
+            {**self._answers(task, asked), **known},
             Usage(requests=len(asked), prompt_tokens=self._tokens(task, asked)),
             None if failing is None else f"item {failing + 1}: scripted to fail",
         )

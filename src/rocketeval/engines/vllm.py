@@ -37,7 +37,7 @@ from rocketeval.engines.vllm_worker import (
     tokenizer_settings,
 )
 from rocketeval.errors import EngineError, EngineUnavailable, RequestRejected
-from rocketeval.records import Answer, GradingTask, Status, Usage
+from rocketeval.records import Answer, GradingTask, Usage
 
 IN_FLIGHT = 64
 """Tasks at once: several times what one step of vLLM takes, so that its queue never runs dry."""
@@ -117,7 +117,7 @@ class VLLMEngine:
         """Answer every item of `task` that is not already `known`."""
         waiting = [item for item in range(len(task.suffixes)) if item not in known]
         if not waiting:
-            return EngineAnswers(tuple(known[item] for item in range(len(task.suffixes))), Usage())
+            return EngineAnswers.of(task, known, Usage())
         judge = await self._open()
         started = time.monotonic()
         try:
@@ -125,17 +125,15 @@ class VLLMEngine:
                 [task.prefix + task.suffixes[item] for item in waiting], judge, judge.grading
             )
         except EngineUnavailable as error:
-            lost = {item: Answer(Status.ERROR) for item in waiting}
-            return _graded(task, {**known, **lost}, Usage(), _failure(waiting[0], error), True)
+            return EngineAnswers.of(task, known, Usage(), _failure(waiting[0], error), True)
         answers = dict(known)
         failure = None
         for item, output in zip(waiting, outputs, strict=True):
             if isinstance(output, RequestRejected):
-                answers[item] = Answer(Status.ERROR)
                 failure = failure or _failure(item, output)
             else:
                 answers[item] = judge.read(output)
-        return _graded(task, answers, _usage(outputs, started), failure, False)
+        return EngineAnswers.of(task, answers, _usage(outputs, started), failure)
 
     async def findings(self) -> Sequence[EngineFinding]:
         """Return how vLLM was set up, and what that means for the answers."""
@@ -216,17 +214,6 @@ class VLLMEngine:
 
     async def _in_order(self, work: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._tokenising, work)
-
-
-def _graded(
-    task: GradingTask,
-    answers: Mapping[int, Answer],
-    usage: Usage,
-    failure: str | None,
-    unavailable: bool,
-) -> EngineAnswers:
-    ordered = tuple(answers[item] for item in range(len(task.suffixes)))
-    return EngineAnswers(ordered, usage, failure, unavailable)
 
 
 def _failure(item: int, error: EngineError) -> str:

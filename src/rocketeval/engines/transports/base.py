@@ -1,7 +1,4 @@
-"""What every request form is given, and what it gives.
-
-Prompts as the tokens the judge reads, cut into what they share and what each has of its own.
-"""
+"""What every request form is given, what it gives, and the parts that several forms share."""
 
 from __future__ import annotations
 
@@ -47,6 +44,26 @@ class ServerConnection:
     def called(self) -> str:
         """The labels, as people call them."""
         return called(self.words)
+
+    @property
+    def label_tokens(self) -> LabelTokens:
+        """The labels' tokens, for a form that is tried only where they are known."""
+        assert self.labels is not None
+        return self.labels
+
+    def framed(self, prompt: str) -> str:
+        """Return a prompt in the chat template, for a form that is tried only where it is known."""
+        assert self.frame is not None
+        return self.frame.around(prompt)
+
+    async def choice(
+        self, path: str, body: Mapping[str, Any], headers: Mapping[str, str], meter: UsageMeter
+    ) -> dict[str, Any]:
+        """Return the one choice of a completion."""
+        reply = await self.http.post(path, body, meter, headers=headers)
+        meter.answered(reply)
+        choice: dict[str, Any] = items_of(reply, "choices", 1)[0]
+        return choice
 
     @property
     def raw_extra(self) -> dict[str, Any]:
@@ -138,8 +155,7 @@ async def token_prompts(wire: ServerConnection, prompts: Sequence[str]) -> Token
 
 
 async def _encode(wire: ServerConnection, prompt: str) -> list[int]:
-    assert wire.frame is not None
-    tokens = await wire.tokenizer.encode(wire.frame.around(prompt))
+    tokens = await wire.tokenizer.encode(wire.framed(prompt))
     if not tokens:
         raise RequestRejected("the server could not tokenise the prompt.")
     limit = wire.server.context

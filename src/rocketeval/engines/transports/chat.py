@@ -28,27 +28,28 @@ class Chat(Transport):
     ) -> list[Answer]:
         """Return the answer to the one prompt."""
         (prompt,) = prompts
-        settings = top_settings(self.wire.top_logprobs)
-        choice = await complete_chat(self.wire, user(prompt), settings, headers, meter)
-        return [read_top(self.wire.readout, choice)]
+        choice = await complete_chat(self.wire, user(prompt), self._settings(), headers, meter)
+        with expected_shape("a chat completion"):
+            return [self._read(choice)]
+
+    def _settings(self) -> dict[str, Any]:
+        return top_settings(self.wire.top_logprobs)
+
+    def _read(self, choice: Mapping[str, Any]) -> Answer:
+        return read_top(self.wire.readout, choice)
 
 
-class ChatExact(Transport):
+class ChatExact(Chat):
     """`/chat/completions` with the log-probabilities of exactly the label tokens (vLLM)."""
 
     name = "chat_exact"
-    several = False
     exact = True
 
-    async def ask(
-        self, prompts: Sequence[str], headers: Mapping[str, str], meter: UsageMeter
-    ) -> list[Answer]:
-        """Return the answer to the one prompt."""
-        (prompt,) = prompts
-        settings = exact_settings(self.wire)
-        choice = await complete_chat(self.wire, user(prompt), settings, headers, meter)
-        with expected_shape("a chat completion"):
-            return [read_exact_choice(self.wire, choice)]
+    def _settings(self) -> dict[str, Any]:
+        return exact_settings(self.wire)
+
+    def _read(self, choice: Mapping[str, Any]) -> Answer:
+        return read_exact_choice(self.wire, choice)
 
 
 class ChatBatch(Transport):
@@ -79,11 +80,9 @@ async def complete_chat(
     meter: UsageMeter,
 ) -> dict[str, Any]:
     """Return the one choice of a chat completion."""
-    body = wire_body(wire, messages, settings)
-    reply = await wire.http.post("/chat/completions", body, meter, headers=headers)
-    meter.answered(reply)
-    choice: dict[str, Any] = items_of(reply, "choices", 1)[0]
-    return choice
+    return await wire.choice(
+        "/chat/completions", wire_body(wire, messages, settings), headers, meter
+    )
 
 
 def wire_body(
@@ -122,20 +121,18 @@ def writing_settings(max_tokens: int, seed: int | None) -> dict[str, Any]:
 
 def exact_settings(wire: ServerConnection) -> dict[str, Any]:
     """Return what asks vLLM for one token and the log-probabilities of the label tokens."""
-    assert wire.labels is not None
     return {
         "max_tokens": 1,
         "logprobs": True,
-        "logprob_token_ids": wire.labels.ids,
+        "logprob_token_ids": wire.label_tokens.ids,
         "return_tokens_as_token_ids": True,
     }
 
 
 def read_exact_choice(wire: ServerConnection, choice: Mapping[str, Any]) -> Answer:
     """Return the answer in a choice whose tokens are named by id."""
-    assert wire.labels is not None
     wrote = (choice.get("message") or {}).get("content")
-    return wire.labels.named.read(wire.readout, dict(listed_tokens(choice)), wrote)
+    return wire.label_tokens.named.read(wire.readout, dict(listed_tokens(choice)), wrote)
 
 
 def read_top(readout: AnyReadout, choice: Mapping[str, Any]) -> Answer:
@@ -190,17 +187,15 @@ class Completions(Transport):
     ) -> list[Answer]:
         """Return the answers to all prompts, from one call."""
         wire = self.wire
-        assert wire.frame is not None
-        assert wire.labels is not None
         body = {
             "model": wire.model,
-            "prompt": [wire.frame.around(prompt) for prompt in prompts],
+            "prompt": list(map(wire.framed, prompts)),
             # The frame already begins with the model's first token: a second one is a known trap.
             "add_special_tokens": False,
             "temperature": wire.temperature,
             "max_tokens": 1,
             "logprobs": 1,
-            "logprob_token_ids": wire.labels.ids,
+            "logprob_token_ids": wire.label_tokens.ids,
             "return_tokens_as_token_ids": True,
             **wire.raw_extra,
         }
@@ -212,8 +207,6 @@ class Completions(Transport):
             return [self._read(choice) for choice in choices]
 
     def _read(self, choice: Mapping[str, Any]) -> Answer:
-        assert self.wire.labels is not None
         positions = (choice.get("logprobs") or {}).get("top_logprobs") or [{}]
-        return self.wire.labels.named.read(
-            self.wire.readout, positions[0] or {}, choice.get("text")
-        )
+        labels = self.wire.label_tokens.named
+        return labels.read(self.wire.readout, positions[0] or {}, choice.get("text"))

@@ -1,7 +1,4 @@
-"""SGLang's own endpoints: all items of a response a call, exact label tokens, our template.
-
-vLLM's `/generative_scoring`: the probability of a token after each of several prompts.
-"""
+"""Endpoints that vLLM or SGLang alone have: all items per call, exact label tokens."""
 
 from __future__ import annotations
 
@@ -10,13 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rocketeval.engines.http import ARRAY, UsageMeter
-from rocketeval.engines.transports.base import (
-    ServerConnection,
-    Transport,
-    expected_shape,
-    items_of,
-    token_prompts,
-)
+from rocketeval.engines.transports.base import Transport, expected_shape, items_of, token_prompts
 from rocketeval.errors import RequestRejected
 from rocketeval.records import Answer
 
@@ -39,7 +30,7 @@ class GenerativeScoring(Transport):
         self, prompts: Sequence[str], headers: Mapping[str, str], meter: UsageMeter
     ) -> list[Answer]:
         """Return the answers to all prompts, from one call per label token."""
-        assert self.wire.labels is not None
+        labels = self.wire.label_tokens
         tokens = await token_prompts(self.wire, prompts)
         body = {
             "model": self.wire.model,
@@ -50,11 +41,11 @@ class GenerativeScoring(Transport):
             **self.wire.raw_extra,
         }
         logps: list[dict[int, float]] = [{} for _ in prompts]
-        for label in self.wire.labels.ids:
+        for label in labels.ids:
             told = await self._logps({**body, "label_token_ids": [label]}, headers, meter)
             for item, logp in zip(logps, told, strict=True):
                 item[label] = logp
-        return [self.wire.labels.read(self.wire.readout, item, None) for item in logps]
+        return [labels.read(self.wire.readout, item, None) for item in logps]
 
     async def _logps(
         self, body: Mapping[str, Any], headers: Mapping[str, str], meter: UsageMeter
@@ -72,28 +63,29 @@ def log_of(probability: Any) -> float:
     return math.log(float(probability)) if probability else -math.inf
 
 
-NO_FRAME = "the chat template is not known: set options.chat_head and options.chat_tail"
+class SGLangForm(Transport):
+    """What SGLang's own request forms have in common."""
 
-
-class SGLangGenerate(Transport):
-    """`/generate` with a list of texts and `token_ids_logprob`."""
-
-    name = "sglang_generate"
     several = True
     exact = True
     framed = True
-    no_frame = NO_FRAME
+    no_frame = "the chat template is not known: set options.chat_head and options.chat_tail"
+
+
+class SGLangGenerate(SGLangForm):
+    """`/generate` with a list of texts and `token_ids_logprob`."""
+
+    name = "sglang_generate"
 
     async def ask(
         self, prompts: Sequence[str], headers: Mapping[str, str], meter: UsageMeter
     ) -> list[Answer]:
         """Return the answers to all prompts, from one call."""
-        assert self.wire.labels is not None
         body = {
-            "text": _framed(self.wire, prompts),
+            "text": list(map(self.wire.framed, prompts)),
             "sampling_params": {"max_new_tokens": 1, "temperature": self.wire.temperature},
             "return_logprob": True,
-            "token_ids_logprob": [self.wire.labels.ids] * len(prompts),
+            "token_ids_logprob": [self.wire.label_tokens.ids] * len(prompts),
             **self.wire.raw_extra,
         }
         url = self.wire.server.root + "/generate"
@@ -105,15 +97,14 @@ class SGLangGenerate(Transport):
             return [self._read(row) for row in rows]
 
     def _read(self, row: Mapping[str, Any]) -> Answer:
-        assert self.wire.labels is not None
         first = row["meta_info"]["output_token_ids_logprobs"][0]
         logps = {
             int(token): -math.inf if logp is None else float(logp) for logp, token, *_ in first
         }
-        return self.wire.labels.read(self.wire.readout, logps, row.get("text"))
+        return self.wire.label_tokens.read(self.wire.readout, logps, row.get("text"))
 
 
-class SGLangScore(Transport):
+class SGLangScore(SGLangForm):
     """`/v1/score`: the probability of every label token after each of several prompts.
 
     Prompts go as tokens: this endpoint does not always count what it read, so a second
@@ -122,17 +113,12 @@ class SGLangScore(Transport):
     """
 
     name = "sglang_score"
-    several = True
-    exact = True
-    framed = True
-    no_frame = NO_FRAME
 
     async def ask(
         self, prompts: Sequence[str], headers: Mapping[str, str], meter: UsageMeter
     ) -> list[Answer]:
         """Return the answers to all prompts, from one call."""
-        assert self.wire.labels is not None
-        labels = self.wire.labels
+        labels = self.wire.label_tokens
         tokens = await token_prompts(self.wire, prompts)
         body = {
             "model": self.wire.model,
@@ -152,11 +138,6 @@ class SGLangScore(Transport):
                 raise RequestRejected("the server did not score every label.")
             logps = [dict(zip(labels.ids, map(log_of, row), strict=True)) for row in rows]
         return [labels.read(self.wire.readout, item, None) for item in logps]
-
-
-def _framed(wire: ServerConnection, prompts: Sequence[str]) -> list[str]:
-    assert wire.frame is not None
-    return [wire.frame.around(prompt) for prompt in prompts]
 
 
 def _usage(told: Mapping[str, Any]) -> dict[str, Any]:
