@@ -2,11 +2,6 @@
 
 Every verdict rests on an interval: better or worse is said only when the interval of the difference
 leaves out zero. Figures have no more digits than they have.
-
-
-What moves a judge's scores beside quality, in sentences.
-What the labels say of a judge, in sentences.
-What the votes say of a judge, in sentences.
 """
 
 from __future__ import annotations
@@ -28,6 +23,7 @@ from rocketeval.audit.figures import (
     VoterAgreement,
 )
 from rocketeval.audit.labels import CANDIDATES, PER_QUERY, RESPONSES, LabelCorrelation
+from rocketeval.audit.summary import ANOTHER_VOTER, strictest_labels, trivial_rules
 from rocketeval.audit.votes import FEWEST_VOTES, JUDGE
 from rocketeval.audit.wording import (
     DISTRUST,
@@ -48,7 +44,7 @@ from rocketeval.audit.wording import (
 )
 from rocketeval.records import Interval
 from rocketeval.stats.correlation import Correlation
-from rocketeval.text import count_of, join_words
+from rocketeval.text import count_of, figure, join_words, share
 
 LEANS = 0.3
 """Without gold, a correlation of score and length from here on is worth a word."""
@@ -113,13 +109,11 @@ def _above_zero(figure: Interval | None) -> TypeGuard[Interval]:
 
 FLATTERS = 0.2
 """A coefficient of candidates higher by so much than that of responses is worth a warning."""
-_TESTS_MOST = ("held-out labels", "all labels", "labels out of fold")
-"""Labels by how much they test: of candidates never seen, of all, of candidates learned from."""
 
 
 def on_labels(audit: Audit, needed: Needed) -> Iterator[str]:
     """Yield what labels tell, the verdict first; nothing without labels."""
-    part = next((part for part in _TESTS_MOST if part in audit.labels), None)
+    part = strictest_labels(audit)
     if part is None:
         return
     judge, differences = audit.labels[part][JUDGE], audit.label_differences.get(part, {})
@@ -362,7 +356,7 @@ def _on_ratings(ratings: Correlation | None) -> Iterator[str]:
 def _to_collect(audit: Audit, needed: Needed) -> Iterator[str]:
     if audit.agreement or audit.labels:
         return
-    if audit.refused.labels or audit.refused.votes:
+    if audit.refused.counts:
         yield (
             "All gold was learned from by the fit that made these scores: none is left to test "
             "them on."
@@ -379,3 +373,52 @@ def _to_collect(audit: Audit, needed: Needed) -> Iterator[str]:
         f"{about(weak)} one of 60 %. Have some pairs voted on twice. Or label responses: "
         "`rocketeval advise` chooses which."
     )
+
+
+def in_brief(audit: Audit) -> Iterator[str]:
+    """Yield one line per kind of gold, then one for what the judge leans on."""
+    if audit.agreement:
+        yield _votes_in_brief(audit, audit.agreement[JUDGE])
+    for part, methods in audit.labels.items():
+        yield _labels_in_brief(part, methods[JUDGE])
+    if audit.ratings is not None:
+        told, some = audit.ratings.spearman, count_of(audit.ratings.n, "candidate", "candidates")
+        yield (
+            f"no coefficient with reference ratings: {audit.ratings.reason}"
+            if told is None
+            else f"Spearman {told.value:.2f} with the reference ratings of {some}"
+        )
+    for count, what in audit.refused.counts:
+        yield f"{count:,} {what} not used: the scorer learned from them"
+    if not audit.has_gold:
+        yield (
+            "not known from this run: no gold is left to test its scores on"
+            if audit.refused.counts
+            else "not known: there are no votes, labels or reference ratings"
+        )
+    leanings = [sentence.split(": ")[0].split("; ")[0] for sentence in on_bias(audit.bias)]
+    if leanings:
+        yield "beware: " + "; ".join(each[0].lower() + each[1:].rstrip(".") for each in leanings)
+
+
+def _votes_in_brief(audit: Audit, judge: Agreement) -> str:
+    if judge.with_ties is None:
+        return f"no figure from {count_of(judge.votes, 'vote', 'votes')}: none could be used"
+    value, _, bounds = share(judge.with_ties, ".0f").partition(" ")
+    ours = f"{value} % {bounds}".rstrip()
+    told = f"agrees with {ours} of {count_of(judge.used, 'vote', 'votes')}, ties included"
+    name, difference = _best_rule(audit, ALL)
+    verb = {1: "beats", -1: "worse than"}.get(direction(difference) or 0, "not told apart from")
+    told += f"; {verb} {name} ({percent(trivial_rules(audit)[name])})"
+    if audit.voters is not None:
+        told += f"; {ANOTHER_VOTER} {percent(audit.voters.with_ties.value)}"
+    return told
+
+
+def _labels_in_brief(part: str, judge: LabelCorrelation) -> str:
+    some = f"{part} of {count_of(judge.responses, 'response', 'responses')}"
+    if judge.spearman is None:
+        return f"no coefficient with {some}"
+    within = judge.levels[PER_QUERY].spearman
+    inside = "" if within is None else f", {within.value:.2f} within a query"
+    return f"Spearman {figure(judge.spearman, '.2f')} with {some}{inside}"

@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
@@ -391,6 +392,10 @@ class ExcludedMethod:
 @dataclass(frozen=True, slots=True)
 class MethodComparison:
     """Methods side by side."""
+
+    FILE: ClassVar[str] = "methods"
+    STAGE: ClassVar[str] = "audit --methods"
+    SCHEMA: ClassVar[int] = 1
 
     rows: tuple[MethodFigures, ...]
     """As they were asked for; then what knows nothing of the responses."""

@@ -208,6 +208,10 @@ class MarginAgreement:
     ties: float | None
     """Share of the votes' comparisons that it makes a tie; None without usable votes."""
 
+    def mark(self, used: float) -> str:
+        """Return `used` for the margin that the run uses."""
+        return "used" if self.margin == used else ""
+
 
 def tried_margins(used: float, scale: tuple[float, float]) -> list[float]:
     """The run's own margin and those tried beside it, on the scale of the scores."""
