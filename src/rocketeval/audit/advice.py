@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import TypeGuard
 
 from rocketeval.audit.audit import Audit
 from rocketeval.audit.bias import NO_QUERY, Bias, LengthBias, SelfPreference
@@ -23,14 +22,15 @@ from rocketeval.audit.figures import (
     VoterAgreement,
 )
 from rocketeval.audit.labels import CANDIDATES, PER_QUERY, RESPONSES, LabelCorrelation
-from rocketeval.audit.summary import ANOTHER_VOTER, strictest_labels, trivial_rules
 from rocketeval.audit.votes import FEWEST_VOTES, JUDGE
 from rocketeval.audit.wording import (
+    ANOTHER_VOTER,
     DISTRUST,
     LEVEL,
     FigureText,
     Needed,
     about,
+    above_zero,
     direction,
     luck,
     or_more,
@@ -40,6 +40,8 @@ from rocketeval.audit.wording import (
     rho_gap,
     simpler,
     span,
+    strictest_labels,
+    trivial_rules,
     verdict,
 )
 from rocketeval.records import Interval
@@ -65,7 +67,7 @@ def _on_length(found: LengthBias) -> Iterator[str]:
     if found.scores is None or not found.scores.low > 0.0:
         return
     gold, beside = found.gold, found.scores_with_gold
-    if gold is not None and beside is not None and _above_zero(found.excess):
+    if gold is not None and beside is not None and above_zero(found.excess):
         yield (
             "It leans on length: of the responses to one query, longer ones get higher scores "
             f"(Spearman {rho(beside.value)}), and not as much higher labels ({rho(gold.value)}): "
@@ -89,7 +91,7 @@ def _on_length(found: LengthBias) -> Iterator[str]:
 
 def _on_family(found: SelfPreference) -> Iterator[str]:
     names = join_words(found.family, most=3)
-    if _above_zero(found.preference) and _above_zero(found.at_equal_gold):
+    if above_zero(found.preference) and above_zero(found.at_equal_gold):
         more = found.at_equal_gold
         yield (
             f"It prefers its own family ({names}): beside other candidates with the same labels "
@@ -101,10 +103,6 @@ def _on_family(found: SelfPreference) -> Iterator[str]:
             f"By name, the judge's own family is among the candidates ({names}); labels of their "
             "responses and of others' would tell whether it prefers them."
         )
-
-
-def _above_zero(figure: Interval | None) -> TypeGuard[Interval]:
-    return figure is not None and figure.low > 0.0
 
 
 FLATTERS = 0.2

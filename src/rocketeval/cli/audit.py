@@ -18,7 +18,8 @@ from rocketeval.audit.figures import Agreement
 from rocketeval.audit.item_gold import ItemGold
 from rocketeval.audit.labels import LEVELS, RESPONSES, LabelCorrelation
 from rocketeval.audit.methods import MethodComparison
-from rocketeval.audit.summary import (
+from rocketeval.audit.votes import JUDGE, CategoryAgreement, MarginAgreement
+from rocketeval.audit.wording import (
     ANOTHER_VOTER,
     BIAS,
     bias_figures,
@@ -27,7 +28,6 @@ from rocketeval.audit.summary import (
     level_rows,
     pooled_note,
 )
-from rocketeval.audit.votes import JUDGE, CategoryAgreement, MarginAgreement
 from rocketeval.cli.audit_compare import show_item_gold, show_methods, show_reliability
 from rocketeval.cli.options import with_settings
 from rocketeval.cli.output import Output, with_output

@@ -16,7 +16,7 @@ from rocketeval.audit.calibration import Calibration
 from rocketeval.audit.item_gold import ItemGold
 from rocketeval.audit.labels import LEVELS, RESPONSES, LabelCorrelation
 from rocketeval.audit.methods import MethodComparison, MethodFigures
-from rocketeval.audit.summary import ANOTHER_VOTER
+from rocketeval.audit.wording import ANOTHER_VOTER
 from rocketeval.cli.tables import figure, make_console, make_table, share, show_advice
 from rocketeval.cli.text import printable
 from rocketeval.judges.reliability import JudgeReliability

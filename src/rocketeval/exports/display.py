@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from rocketeval.audit.audit import Audit
-from rocketeval.audit.summary import SPEARMAN, label_figures, rating_figures, vote_figures
+from rocketeval.audit.wording import SPEARMAN, label_figures, rating_figures, vote_figures
 from rocketeval.errors import ExportError
 from rocketeval.ranking.rank import Ranking
 from rocketeval.records import Interval

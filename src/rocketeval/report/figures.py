@@ -12,7 +12,8 @@ from rocketeval.arrays import Floats, Ints
 from rocketeval.audit.audit import Audit
 from rocketeval.audit.item_gold import ItemGold
 from rocketeval.audit.labels import LEVELS, RESPONSES, LabelCorrelation
-from rocketeval.audit.summary import (
+from rocketeval.audit.votes import JUDGE
+from rocketeval.audit.wording import (
     ANOTHER_VOTER,
     BIAS,
     AuditFigure,
@@ -25,7 +26,6 @@ from rocketeval.audit.summary import (
     rating_figures,
     vote_figures,
 )
-from rocketeval.audit.votes import JUDGE
 from rocketeval.config import RunConfig
 from rocketeval.grid import vote_outcomes
 from rocketeval.records import Interval, Vote

@@ -15,8 +15,8 @@ import numpy as np
 
 from rocketeval.audit.audit import Audit
 from rocketeval.audit.figures import LONGER
-from rocketeval.audit.summary import rating_figures, strictest_labels, trivial_rules
 from rocketeval.audit.votes import JUDGE
+from rocketeval.audit.wording import rating_figures, strictest_labels, trivial_rules
 from rocketeval.ranking.rank import Ranking
 from rocketeval.records import Interval
 from rocketeval.report.findings import Findings
@@ -73,11 +73,9 @@ def from_votes(audit: Audit) -> Iterator[TrustNumber]:
     yield TrustNumber(
         title="Agreement with votes, ties included",
         value=value,
-        unit="share",
         mood=mood,
         verdict=verdict,
         beside=(*floors, *ceiling),
-        range=(0.0, 1.0),
         how="Votes came with the benchmark: each says which of two responses to a query is better, "
         f"or that they tie. This is the share of {judge.used:,} votes on which the "
         "judge's scores say the same. Intervals resample the queries.",
@@ -237,11 +235,8 @@ def separation(ranking: Ranking) -> TrustNumber:
     return TrustNumber(
         title="Pairs of candidates told apart",
         value=value,
-        unit="share",
         mood=mood,
         verdict=verdict,
-        beside=(),
-        range=(0.0, 1.0),
         how="The share of all pairs of candidates whose intervals of rank "
         f"({ranking.level:.0%}) do not overlap. It says how sure the order is, not whether the "
         "judge is right.",
@@ -261,11 +256,8 @@ def usable(score: Mapping[str, Any]) -> TrustNumber:
     return TrustNumber(
         title="Usable answers",
         value=value,
-        unit="share",
         mood=mood,
         verdict=verdict,
-        beside=(),
-        range=(0.0, 1.0),
         how="The share of the judge's answers to items that could be used. Missing ones are left "
         "out of the score, never counted as yes or no.",
     )
@@ -320,11 +312,8 @@ def _no_gold(findings: Findings) -> TrustNumber:
     return TrustNumber(
         title="Agreement with people",
         value=None,
-        unit="share",
         mood="unknown",
         verdict=_why_unknown(findings),
-        beside=(),
-        range=(0.0, 1.0),
         how="How often the judge and people prefer the same response. Without votes or labels "
         "nobody knows: collect some, or hold the scores against another judge.",
     )
