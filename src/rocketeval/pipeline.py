@@ -295,7 +295,7 @@ class Run:
             refused = await self._grade_each(distinct)
             stores = {name: run.store for name, run in runs.items()}
             comparison = compare_variants(self.config, stores, variants, refused)
-            self.store.save_json("methods", asdict(comparison))
+            self.store.save(comparison)
         return comparison
 
     def compare_judges(self, paths: Sequence[Path]) -> JudgeReliability:
@@ -303,14 +303,14 @@ class Run:
         with self.store.locked():
             runs = [JudgedRun(self.store, self.config), *map(open_run, paths)]
             found = compare_judges(runs, self.config.ranking)
-            self.store.save_json("reliability", asdict(found))
+            self.store.save(found)
         return found
 
     def hold_against_item_gold(self, path: Path) -> ItemGold:
         """Compare the judge's answers with gold answers to the same items, from a file of rows."""
         with self.store.locked():
             found = compare_with_item_gold(self.store, self.config, path)
-            self.store.save_json("item_gold", asdict(found))
+            self.store.save(found)
         return found
 
     def explain(self) -> Explanation:

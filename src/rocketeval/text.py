@@ -1,9 +1,12 @@
-"""Names and counts in messages: what a user may have meant, long lists cut short, plurals."""
+"""Names, counts and figures in messages: near misses, long lists cut short, plurals, intervals."""
 
 from __future__ import annotations
 
 import difflib
+import math
 from collections.abc import Iterable, Sequence
+
+from rocketeval.records import Interval
 
 
 def did_you_mean(name: str, known: Sequence[str]) -> str:
@@ -38,3 +41,32 @@ def count_of(number: int, one: str, many: str) -> str:
     ('1 query', '2,000 queries')
     """
     return f"{number:,} {one if number == 1 else many}"
+
+
+def figure(interval: Interval | None, digits: str, dash: str = "-") -> str:
+    """Return `value (low to high)`, or a hyphen without a value; what rounds to zero has no sign.
+
+    >>> figure(Interval(0.5, 0.25, 0.75), ".2f"), figure(Interval(0.5, -0.25, math.nan), ".1f")
+    ('0.50 (0.25-0.75)', '0.5 (unknown)')
+    """
+    if interval is None:
+        return "-"
+    ends = (interval.value, interval.low, interval.high)
+    value, low, high = (_unsigned_zero(format(end, digits)) for end in ends)
+    if not (math.isfinite(interval.low) and math.isfinite(interval.high)):
+        return f"{value} (unknown)"
+    if low == high:
+        return value
+    return f"{value} ({low}{' to ' if interval.low < 0 else dash}{high})"
+
+
+def share(interval: Interval | None, digits: str = ".1f") -> str:
+    """Return a share in percent, with its interval."""
+    if interval is None:
+        return "-"
+    ends = (interval.value, interval.low, interval.high)
+    return figure(Interval(*(100 * end for end in ends)), digits)
+
+
+def _unsigned_zero(shown: str) -> str:
+    return shown.removeprefix("-") if not shown.strip("-0.") else shown

@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 
 import rocketeval
+from rocketeval.audit.item_gold import ItemGold
 from rocketeval.engines.scripted import ScriptedEngine
 from rocketeval.errors import BenchmarkError, ConfigError
 from rocketeval.pipeline import Run
-from support.make import CANDIDATES, QUERIES, make_config, write_jsonl
+from support.make import CANDIDATES, QUERIES, as_json, make_config, write_jsonl
 
 ITEMS = ["Is it right?", "Is it clear?"]
 
@@ -66,6 +67,7 @@ def test_figures_are_those_of_the_answers(run: Run, tmp_path: Path) -> None:
     kept = json.loads((run.store.path / "item_gold.json").read_text())
     assert kept["calibration"]["yes_bias"]["value"] == pytest.approx(1 / 3)
     assert kept["advice"] == list(found.advice)
+    assert as_json(run.store.read(ItemGold)) == as_json(found)
     run.score()
     assert not (run.store.path / "item_gold.json").exists()
 

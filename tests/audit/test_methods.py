@@ -16,9 +16,8 @@ from rocketeval.audit.methods import (
     MethodFigures,
     MethodGrades,
     compare_methods,
-    gain_over,
 )
-from rocketeval.audit.votes import common_responses, mean_scores
+from rocketeval.audit.votes import common_responses, gain_over, mean_scores
 from rocketeval.config import RankingConfig
 from rocketeval.errors import BenchmarkError
 from rocketeval.grid import ScoreGrid

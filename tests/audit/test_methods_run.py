@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from rocketeval.audit.methods import MethodComparison
 from rocketeval.audit.methods_stage import (
     method_config,
     parse_variant,
@@ -32,7 +33,7 @@ from rocketeval.observer import Observer
 from rocketeval.pipeline import Run
 from rocketeval.records import Judgment
 from rocketeval.store.run import RunStore
-from support.make import QUERIES, make_config, write_jsonl
+from support.make import QUERIES, as_json, make_config, write_jsonl
 from support.metered import SCORED, MeteredEngine
 
 ASKING = ("checklist", "sequential", "all_yes", "fixed", "multi_item", "cot", "perplexity")
@@ -166,6 +167,7 @@ async def test_methods_are_compared_and_kept(tmp_path: Path) -> None:
     }
     saved = json.loads((config.run_path / "methods.json").read_text())
     assert saved["rows"][0]["name"] == "checklist"
+    assert as_json(RunStore(config.run_path).read(MethodComparison)) == as_json(found)
     assert saved["advice"]["told"] == (found.advice.told if found.advice else None)
     again = await Run(config, judge=second).compare_methods(methods)
     assert second.items_asked == 0

@@ -99,7 +99,7 @@ def test_length_and_family_are_looked_at_in_every_run(tmp_path: Path) -> None:
     assert kept["bias"]["length"]["scores"]["value"] == pytest.approx(1.0)
     page = outcome.report.read_text()
     assert "Beside quality: length and family, within a query" in page
-    assert "Own family, by name, in standard deviations of a query's scores: qwen2-7b." in page
+    assert "Own family, by name: qwen2-7b. In standard deviations of a query's scores." in page
 
 
 def test_length_needs_no_gold(tmp_path: Path) -> None:

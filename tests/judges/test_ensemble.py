@@ -15,7 +15,8 @@ from rocketeval.errors import BenchmarkError, ConfigError
 from rocketeval.judges.ensemble import Ensemble, make_ensemble, save_ensemble
 from rocketeval.judges.runs import JudgedRun, open_run
 from rocketeval.scoring.stage import read_grid
-from support.make import make_config, write_benchmark, write_jsonl
+from rocketeval.store.codec import decode_finding
+from support.make import as_json, make_config, write_benchmark, write_jsonl
 
 Script = Callable[[str, str], float]
 
@@ -71,12 +72,19 @@ def test_gold_meets_every_judge_and_both_ensembles(
 def test_files_are_written_for_both(judged: Callable[..., JudgedRun], tmp_path: Path) -> None:
     """A folder a method with ranking.json and ranking.csv, and the figures beside them."""
     runs = [judged("j1", likes("left")), judged("j2", likes("right"))]
-    save_ensemble(make(*runs), tmp_path / "out")
+    found = make(*runs)
+    save_ensemble(found, tmp_path / "out")
     for method in ("mean", "pooled"):
         assert json.loads((tmp_path / "out" / method / "ranking.json").read_text())["rows"]
         assert (tmp_path / "out" / method / "ranking.csv").read_text().startswith("rank,")
     facts = json.loads((tmp_path / "out" / "ensemble.json").read_text())
     assert (facts["judges"], facts["missing"]) == (["j1", "j2"], "drop")
+    rankings = {
+        method: json.loads((tmp_path / "out" / method / "ranking.json").read_text())
+        for method in ("mean", "pooled")
+    }
+    read = decode_finding(Ensemble, {**facts, **rankings}, tmp_path / "out" / "ensemble.json")
+    assert as_json(read) == as_json(found)
     with pytest.raises(ConfigError, match="is a run directory"):
         save_ensemble(make(*runs), runs[0].store.path)
 

@@ -20,7 +20,7 @@ from rocketeval.judges.runs import JudgedRun, open_run
 from rocketeval.pipeline import Run
 from rocketeval.records import Answer, GradingTask, Status
 from rocketeval.store.run import RunStore
-from support.make import QUERIES, make_config, write_benchmark, write_jsonl
+from support.make import QUERIES, as_json, make_config, write_benchmark, write_jsonl
 
 Judge = Callable[..., JudgedRun]
 
@@ -192,6 +192,7 @@ def test_the_run_keeps_it_until_it_is_scored_anew(judged: Judge, tmp_path: Path)
     assert kept["judges"] == ["a", "b"]
     assert kept["pairs"][0]["items"]["differing"]["value"] == 1.0
     assert kept["advice"] == list(found.advice)
+    assert as_json(run.store.read(JudgeReliability)) == as_json(found)
     assert not (other.store.path / "reliability.json").exists()
     run.score()
     assert not path.exists()

@@ -2,31 +2,47 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-from math import inf, nan
-from typing import Any
+from dataclasses import replace
+from math import nan
 
-import orjson
-
+from rocketeval.audit.audit import Audit
+from rocketeval.audit.bias import Bias, LengthBias, SelfPreference
+from rocketeval.audit.figures import Agreement, VoterAgreement
+from rocketeval.audit.labels import LEVELS, LabelCorrelation, LevelCorrelation
+from rocketeval.audit.votes import CategoryAgreement, MarginAgreement
 from rocketeval.records import Interval
-from rocketeval.report.figures import figures, read_interval, tables
+from rocketeval.report.figures import figures, tables
+from rocketeval.stats.correlation import Correlation
 
-SHARE = asdict(Interval(0.7, 0.6, 0.8))
+SHARE = Interval(0.7, 0.6, 0.8)
+UNKNOWN = Interval(0.5, nan, nan)
+NO_ORDER = Correlation(None, None, 2, (), "two candidates")
+VOTERS = VoterAgreement(SHARE, SHARE, 40, 30)
+
+
+def labelled(coefficient: Interval | None, reason: str | None = None) -> LabelCorrelation:
+    """The same coefficient at all levels."""
+    level = LevelCorrelation(coefficient, coefficient, None, 3, 2, reason)
+    levels = dict.fromkeys(LEVELS, level)
+    return LabelCorrelation(coefficient, coefficient, None, None, 3, 0, reason, NO_ORDER, levels)
+
+
+LABELLED = Audit(labels={"all labels": {"judge": labelled(UNKNOWN)}})
 
 
 def test_figures_stand_beside_their_baselines() -> None:
     """Only the judge, and people, are no baseline; what is missing says why."""
-    method = {"with_ties": SHARE, "without_ties": SHARE, "used": 1200, "decisive": 900}
-    audit = {
-        "agreement": {"judge": method, "longer response": method},
-        "voters": {"with_ties": SHARE, "without_ties": SHARE},
-        "labels": {"all labels": {"judge": {"pearson": None, "reason": "one label"}}},
-        "ratings": {"spearman": None, "reason": "two candidates"},
-    }
+    method = Agreement(SHARE, SHARE, 1200, 1200, 900, 0)
+    audit = Audit(
+        agreement={"judge": method, "longer response": method},
+        voters=VOTERS,
+        labels={"all labels": {"judge": labelled(None, "one label")}},
+        ratings=NO_ORDER,
+    )
     found = figures(audit)
     assert [(figure.name, figure.baseline, figure.note) for figure in found] == [
-        ("Agreement with votes, ties included", False, "1200 votes"),
-        ("longer response", True, "1200 votes"),
+        ("Agreement with votes, ties included", False, "1,200 votes"),
+        ("longer response", True, "1,200 votes"),
         ("another voter", False, "how often two voters agree: the ceiling"),
         ("Agreement with decided votes", False, "900 votes"),
         ("longer response", True, "900 votes"),
@@ -34,90 +50,58 @@ def test_figures_stand_beside_their_baselines() -> None:
         ("Pearson with all labels", False, "one label"),
         ("Spearman with reference ratings", False, "two candidates"),
     ]
-    assert found[0].value == Interval(0.7, 0.6, 0.8)
+    assert found[0].value == SHARE
     assert found[-1].value is None
 
 
-def test_bounds_that_json_lost_may_be_anything() -> None:
-    """JSON has no NaN."""
-    assert read_interval({"value": 1.0, "low": None, "high": 2.0}) == Interval(1.0, -inf, 2.0)
-    assert read_interval(None) is None
-
-
-def test_an_older_audit_has_no_tables() -> None:
+def test_an_audit_without_levels_has_no_tables() -> None:
     """What was not measured is left out."""
-    assert tables({"labels": {"all labels": {"judge": {}}}}) == ()
-
-
-def audit_with(**changes: Any) -> dict[str, Any]:
-    """An audit as JSON keeps it."""
-    level = asdict(Interval(0.5, nan, nan))
-    coefficients = {"pearson": level, "spearman": level, "kendall": None}
-    sizes = {"n": 3, "left_out": 2, "reason": None}
-    found = {
-        "labels": {
-            "all labels": {
-                "judge": {
-                    "levels": {
-                        name: {**coefficients, **sizes}
-                        for name in ("responses", "per query", "candidates")
-                    }
-                }
-            }
-        },
-        **changes,
-    }
-    kept: dict[str, Any] = orjson.loads(orjson.dumps(found))
-    return kept
+    old = replace(labelled(UNKNOWN), levels={})
+    assert tables(Audit(labels={"all labels": {"judge": old, "longer response": old}})) == ()
 
 
 def test_levels_stand_side_by_side_and_say_what_is_left_out() -> None:
-    """Three columns, a row a coefficient; unknown bounds may be anything."""
-    (table,) = tables(audit_with())
+    """Three columns, a row a coefficient; bounds may be unknown."""
+    (table,) = tables(LABELLED)
     assert table.columns == ("responses", "per query", "candidates")
     assert [row.note for row in table.rows] == ["Pearson", "Spearman", "Kendall"]
-    assert table.rows[0].cells[0] == Interval(0.5, float("-inf"), float("inf"))
+    assert table.rows[0].cells[0] is UNKNOWN
     assert table.rows[2].cells == (None, None, None)
-    assert table.note == "Queries left out, scores or labels all the same: 2."
+    assert table.note == (
+        "Per query: 2 queries are left out, scores or labels there are all the same."
+    )
 
 
 def test_biases_are_a_table_of_what_could_be_measured() -> None:
     """A row a figure; without any there is no table."""
-    figure = asdict(Interval(0.5, 0.25, 0.75))
-    length = dict.fromkeys(("scores", "excess", "gold", "scores_with_gold", "lost_to_longer"))
-    sizes = {"queries": 1200, "gold_queries": 9, "lost": 3}
-    family = {"preference": figure, "at_equal_gold": None, "queries": 9, "family": ["a", "b"]}
-    bias = {"length": {**length, **sizes}, "own_family": None, "queries": 5, "queries_skipped": 0}
-    assert len(tables(audit_with(bias=bias))) == 1
-    known = {**bias["length"], "scores": figure, "lost_to_longer": figure}
-    skipped = {"own_family": family, "queries_skipped": 4000}
-    _, table = tables(audit_with(bias={**bias, "length": known, **skipped}))
+    figure = Interval(0.5, 0.25, 0.75)
+    length = LengthBias(None, None, None, None, None, 1200, 9, left_out=1, lost=3)
+    bias = Bias(length, None, queries=5, queries_skipped=0)
+    assert len(tables(replace(LABELLED, bias=bias))) == 1
+    known = replace(length, scores=figure, lost_to_longer=figure)
+    family = SelfPreference(figure, None, ("a", "b"), queries=9, left_out=0, reason=None)
+    found = Bias(known, family, queries=5, queries_skipped=4000)
+    _, table = tables(replace(LABELLED, bias=found))
     assert [(row.name, row.note) for row in table.rows] == [
         ("score follows length, Spearman", "1,200 queries"),
-        ("share of lost votes that the longer won", "3 votes"),
+        ("lost votes that the longer won, share", "3 votes"),
         ("own family, score beyond label", "9 queries"),
     ]
     assert table.note == (
-        "Lengths were looked at on 5 of 4,005 queries. Own family, by name, in standard "
-        "deviations of a query's scores: a, b."
+        "Lengths were looked at on 5 of 4,005 queries. Own family, by name: a, b. In standard "
+        "deviations of a query's scores."
     )
 
 
 def test_categories_and_margins_are_tables_when_there_are_several() -> None:
     """Pooled ones are named, the margin that was used is marked; a single part is no table."""
-    share = asdict(Interval(0.7, 0.6, 0.8))
-    part = {
-        "category": "math",
-        "agreement": {"without_ties": share, "decisive": 1200},
-        "voters": None,
-        "pooled": [],
-    }
-    other = {**part, "category": "other", "voters": {"without_ties": share}, "pooled": ["a", "b"]}
-    margins = [{"margin": margin, "with_ties": share} for margin in (0.0, 0.1)]
-    found = tables(audit_with(categories=[part, other], margins=margins, tie_margin=0.1))
-    categories, by_margin, _ = found
-    assert categories.note == "In other, too few votes each: a, b."
-    assert categories.rows[0].cells == (Interval(0.7, 0.6, 0.8), None)
+    part = CategoryAgreement("math", Agreement(None, SHARE, 1200, 1200, 1200, 0), None, ())
+    other = replace(part, category="other", voters=VOTERS, pooled=("a", "b"))
+    margins = tuple(MarginAgreement(margin, SHARE, None) for margin in (0.0, 0.1))
+    audit = replace(LABELLED, categories=(part, other), margins=margins)
+    categories, by_margin, _ = tables(audit)
+    assert categories.note == "other: fewer than 20 votes each: a, b."
+    assert categories.rows[0].cells == (SHARE, None)
     assert categories.rows[0].note == "1,200 votes"
     assert [(row.name, row.note) for row in by_margin.rows] == [("0", ""), ("0.1", "used")]
-    assert len(tables(audit_with(categories=[part]))) == 1
+    assert len(tables(replace(LABELLED, categories=(part,)))) == 1

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+from dataclasses import replace
 from math import nan
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
+from rocketeval.audit.audit import Audit
+from rocketeval.audit.figures import Agreement, VoterAgreement
+from rocketeval.audit.labels import LabelCorrelation
 from rocketeval.ranking.rank import RankedCandidate, Ranking
 from rocketeval.records import Interval
 from rocketeval.report.figures import figures, tables
 from rocketeval.report.findings import Findings, losses
 from rocketeval.report.model import TrustNumber
 from rocketeval.report.trust import number, trust
+from rocketeval.scoring.split import RefusedGold
+from rocketeval.stats.correlation import Coefficient, Correlation
+from rocketeval.store.codec import decode_finding, encode_finding
 
 SURE = Interval(5.0, 4.0, 6.0)
 
@@ -27,23 +34,29 @@ def ranking(*bounds: tuple[int, int]) -> Ranking:
     return Ranking(rows, (), 0.1, 100, 0, 0.95, 9, 1)
 
 
-def agreement(value: float, low: float, **rules: float) -> dict[str, Any]:
-    """The votes of an audit as JSON keeps it."""
+def agreement(value: float, low: float, **rules: float) -> dict[str, Agreement]:
+    """The votes of an audit."""
 
-    def method(interval: Interval) -> dict[str, Any]:
-        return {"with_ties": asdict(interval), "used": 1200}
+    def method(interval: Interval) -> Agreement:
+        return Agreement(interval, None, 1200, 1200, 0, 0)
 
     others = {name.replace("_", " "): method(Interval(v, v, v)) for name, v in rules.items()}
     return {"judge": method(Interval(value, low, value + 0.05)), **others}
 
 
+def labels_of(
+    coefficient: Interval | None, responses: int = 800, reason: str | None = None
+) -> LabelCorrelation:
+    """One method against labels."""
+    none = Correlation(None, None, 0, (), "none")
+    return LabelCorrelation(coefficient, coefficient, None, None, responses, 0, reason, none)
+
+
 def numbers(load: dict[str, int] | None = None, **audit: Any) -> tuple[TrustNumber, ...]:
     """The numbers of a run with this audit."""
-    whole = {"agreement": {}, "voters": None, "labels": {}, "ratings": None, "bias": None, **audit}
     stages = {"load": load or {}, "score": {"answers": 200, "missing_answers": 3}}
-    return trust(
-        Findings(pa.table({}), ranking((1, 1), (2, 3), (2, 3)), whole, manifest={"stages": stages})
-    )
+    ranked = ranking((1, 1), (2, 3), (2, 3))
+    return trust(Findings(pa.table({}), ranked, Audit(**audit), manifest={"stages": stages}))
 
 
 def test_without_gold_the_run_is_said_not_to_be_audited() -> None:
@@ -73,9 +86,7 @@ def test_votes_are_held_against_the_best_trivial_rule(
 ) -> None:
     """By the low end of the interval; people among themselves are the ceiling."""
     votes = agreement(value, low, longer_response=0.536, always_a_tie=0.24, random_guess=0.333)
-    if low != low:
-        votes["judge"]["with_ties"]["low"] = None
-    voters = {"with_ties": asdict(Interval(0.641, 0.6, 0.7))}
+    voters = VoterAgreement(Interval(0.641, 0.6, 0.7), None, 9, 0)
     first, *_ = numbers(agreement=votes, voters=voters)
     assert first.mood == mood
     assert first.verdict == (
@@ -113,7 +124,7 @@ def test_votes_of_one_voter_each_are_held_against_the_rule_alone(
 def test_another_way_to_read_the_judge_is_no_trivial_rule() -> None:
     """`hard yes/no` reads the same answers: it is not what the judge must beat."""
     votes = agreement(0.6, 0.58, longer_response=0.5)
-    votes["hard yes/no"] = votes["longer response"] | {"with_ties": asdict(Interval(0.9, 0.9, 0.9))}
+    votes["hard yes/no"] = replace(votes["longer response"], with_ties=Interval(0.9, 0.9, 0.9))
     first, *_ = numbers(agreement=votes)
     assert first.mood == "good"
     assert [each.name for each in first.beside] == ["longer response"]
@@ -121,17 +132,16 @@ def test_another_way_to_read_the_judge_is_no_trivial_rule() -> None:
 
 def test_gold_comes_first_and_three_are_enough() -> None:
     """Votes, labels, ratings: what every run has is left out then."""
-    pearson = {"pearson": asdict(Interval(0.5, 0.4, 0.6)), "responses": 800, "reason": None}
-    floor = {"pearson": asdict(Interval(0.2, 0.1, 0.3)), "responses": 800, "reason": None}
-    spearman = {"value": 0.94, "interval": asdict(Interval(0.94, 0.76, 0.99)), "p_value": 0.001}
+    judge, floor = labels_of(Interval(0.5, 0.4, 0.6)), labels_of(Interval(0.2, 0.1, 0.3))
+    spearman = Coefficient(0.94, Interval(0.94, 0.76, 0.99), 0.001)
     found = numbers(
         agreement=agreement(0.6, 0.58, longer_response=0.5),
-        labels={"all labels": {"judge": pearson, "longer response": floor}},
-        ratings={"spearman": spearman, "n": 12, "reason": None},
+        labels={"all labels": {"judge": judge, "longer response": floor}},
+        ratings=Correlation(spearman, None, 12, (), None),
     )
     assert [number.title for number in found] == [
         "Agreement with votes, ties included",
-        "Correlation with labels (Pearson)",
+        "Correlation with labels (Spearman)",
         "Same order as the reference ratings",
     ]
     assert [number.mood for number in found] == ["good", "fair", "good"]
@@ -141,14 +151,8 @@ def test_gold_comes_first_and_three_are_enough() -> None:
 
 def labelled(spearman: Interval, length: float = 0.1) -> TrustNumber:
     """The number of a run with labels only."""
-
-    def method(value: Interval) -> dict[str, Any]:
-        levels = {"responses": {"spearman": asdict(value)}}
-        pearson = asdict(Interval(0.9, 0.8, 0.95))
-        return {"pearson": pearson, "levels": levels, "responses": 800, "reason": None}
-
-    rules = {"longer response": method(Interval(length, length, length))}
-    first, *_ = numbers(labels={"all labels": {"judge": method(spearman), **rules}})
+    rules = {"longer response": labels_of(Interval(length, length, length))}
+    first, *_ = numbers(labels={"all labels": {"judge": labels_of(spearman), **rules}})
     return first
 
 
@@ -187,20 +191,21 @@ def test_negative_numbers_have_a_minus_sign() -> None:
 
 def test_an_order_of_too_few_candidates_is_not_called_bad() -> None:
     """Three candidates give a coefficient without an interval."""
-    spearman = {"value": 1.0, "interval": None, "p_value": 0.33}
-    first, *_ = numbers(ratings={"spearman": spearman, "n": 3, "reason": None})
+    first, *_ = numbers(ratings=Correlation(Coefficient(1.0, None, 0.33), None, 3, (), None))
     assert (first.mood, first.verdict) == ("unknown", "too few candidates to tell")
 
 
 def test_an_older_audit_gives_what_it_has() -> None:
     """Audits before voters, ratings, levels and biases were kept are no error."""
-    audit = {"agreement": agreement(0.6, 0.58, longer_response=0.5)}
+    kept = encode_finding(Audit(agreement=agreement(0.6, 0.58, longer_response=0.5)))
+    old = {"agreement": kept["agreement"]}
+    audit = decode_finding(Audit, old, Path("audit.json"))
     findings = Findings(pa.table({"score": [1.0]}), ranking((1, 1)), audit)
     assert trust(findings)[0].mood == "good"
     assert len(figures(audit)) == 4
     assert tables(audit) == ()
-    old = {"all labels": {"judge": {"pearson": asdict(Interval(0.5, 0.4, 0.6))}}}
-    assert numbers(labels=old)[0].mood == "fair"
+    without_levels = {"all labels": {"judge": labels_of(Interval(0.5, 0.4, 0.6))}}
+    assert numbers(labels=without_levels)[0].mood == "fair"
     load = {"votes": 9, "labels": 4, "queries": 1, "candidates": 1, "responses": 1}
     manifest = {"stages": {"load": load}}
     lost, none = losses(replace(findings, manifest=manifest), yes_no=True)
@@ -210,8 +215,8 @@ def test_an_older_audit_gives_what_it_has() -> None:
 
 def test_figures_that_could_not_be_computed_say_why() -> None:
     """A number is never left out for being unknown."""
-    judge = {"pearson": None, "responses": 1, "reason": "one labelled response"}
-    ratings = {"spearman": None, "n": 2, "reason": "two candidates"}
+    judge = labels_of(None, 1, "one labelled response")
+    ratings = Correlation(None, None, 2, (), "two candidates")
     labels, order, _ = numbers(labels={"all labels": {"judge": judge}}, ratings=ratings)
     assert (labels.value, labels.mood, labels.verdict) == (None, "unknown", "one labelled response")
     assert (order.value, order.mood, order.verdict) == (None, "unknown", "two candidates")
@@ -229,6 +234,6 @@ def test_an_audit_that_is_not_made_yet_is_told_from_no_gold() -> None:
 def test_gold_that_was_all_learned_from_is_told_from_no_audit() -> None:
     """Another audit would find as little."""
     loaded = {"stages": {"load": {"votes": 9}}}
-    audit = {"refused": {"labels": 0, "votes": 9}, "agreement": {}, "labels": {}, "ratings": None}
+    audit = Audit(refused=RefusedGold(0, 9))
     findings = Findings(pa.table({}), ranking((1, 1)), manifest=loaded, audit=audit)
     assert trust(findings)[0].verdict.startswith("nothing left to audit on")

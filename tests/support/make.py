@@ -7,10 +7,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import orjson
+
 from rocketeval.config import RunConfig, parse_config
 from rocketeval.engines.scripted import exact_answer
 from rocketeval.hashing import content_hash
 from rocketeval.records import Judgment, Usage
+from rocketeval.store.codec import Finding, encode_finding
 
 QUERIES = ("sky", "sea", "sun")
 CANDIDATES = ("left", "right")
@@ -70,3 +73,8 @@ def make_config(tmp_path: Path, name: str = "run", **changes: Any) -> RunConfig:
             **changes,
         }
     )
+
+
+def as_json(finding: Finding) -> bytes:
+    """What the file of a finding holds: two that differ in nothing but NaN are the same."""
+    return orjson.dumps(encode_finding(finding), option=orjson.OPT_SERIALIZE_NUMPY)

@@ -2,18 +2,12 @@
 
 Every verdict rests on an interval: better or worse is said only when the interval of the difference
 leaves out zero. Figures have no more digits than they have.
-
-
-What moves a judge's scores beside quality, in sentences.
-What the labels say of a judge, in sentences.
-What the votes say of a judge, in sentences.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import TypeGuard
 
 from rocketeval.audit.audit import Audit
 from rocketeval.audit.bias import NO_QUERY, Bias, LengthBias, SelfPreference
@@ -30,11 +24,13 @@ from rocketeval.audit.figures import (
 from rocketeval.audit.labels import CANDIDATES, PER_QUERY, RESPONSES, LabelCorrelation
 from rocketeval.audit.votes import FEWEST_VOTES, JUDGE
 from rocketeval.audit.wording import (
+    ANOTHER_VOTER,
     DISTRUST,
     LEVEL,
     FigureText,
     Needed,
     about,
+    above_zero,
     direction,
     luck,
     or_more,
@@ -44,11 +40,13 @@ from rocketeval.audit.wording import (
     rho_gap,
     simpler,
     span,
+    strictest_labels,
+    trivial_rules,
     verdict,
 )
 from rocketeval.records import Interval
 from rocketeval.stats.correlation import Correlation
-from rocketeval.text import count_of, join_words
+from rocketeval.text import count_of, figure, join_words, share
 
 LEANS = 0.3
 """Without gold, a correlation of score and length from here on is worth a word."""
@@ -69,7 +67,7 @@ def _on_length(found: LengthBias) -> Iterator[str]:
     if found.scores is None or not found.scores.low > 0.0:
         return
     gold, beside = found.gold, found.scores_with_gold
-    if gold is not None and beside is not None and _above_zero(found.excess):
+    if gold is not None and beside is not None and above_zero(found.excess):
         yield (
             "It leans on length: of the responses to one query, longer ones get higher scores "
             f"(Spearman {rho(beside.value)}), and not as much higher labels ({rho(gold.value)}): "
@@ -93,7 +91,7 @@ def _on_length(found: LengthBias) -> Iterator[str]:
 
 def _on_family(found: SelfPreference) -> Iterator[str]:
     names = join_words(found.family, most=3)
-    if _above_zero(found.preference) and _above_zero(found.at_equal_gold):
+    if above_zero(found.preference) and above_zero(found.at_equal_gold):
         more = found.at_equal_gold
         yield (
             f"It prefers its own family ({names}): beside other candidates with the same labels "
@@ -107,19 +105,13 @@ def _on_family(found: SelfPreference) -> Iterator[str]:
         )
 
 
-def _above_zero(figure: Interval | None) -> TypeGuard[Interval]:
-    return figure is not None and figure.low > 0.0
-
-
 FLATTERS = 0.2
 """A coefficient of candidates higher by so much than that of responses is worth a warning."""
-_TESTS_MOST = ("held-out labels", "all labels", "labels out of fold")
-"""Labels by how much they test: of candidates never seen, of all, of candidates learned from."""
 
 
 def on_labels(audit: Audit, needed: Needed) -> Iterator[str]:
     """Yield what labels tell, the verdict first; nothing without labels."""
-    part = next((part for part in _TESTS_MOST if part in audit.labels), None)
+    part = strictest_labels(audit)
     if part is None:
         return
     judge, differences = audit.labels[part][JUDGE], audit.label_differences.get(part, {})
@@ -362,7 +354,7 @@ def _on_ratings(ratings: Correlation | None) -> Iterator[str]:
 def _to_collect(audit: Audit, needed: Needed) -> Iterator[str]:
     if audit.agreement or audit.labels:
         return
-    if audit.refused.labels or audit.refused.votes:
+    if audit.refused.counts:
         yield (
             "All gold was learned from by the fit that made these scores: none is left to test "
             "them on."
@@ -379,3 +371,52 @@ def _to_collect(audit: Audit, needed: Needed) -> Iterator[str]:
         f"{about(weak)} one of 60 %. Have some pairs voted on twice. Or label responses: "
         "`rocketeval advise` chooses which."
     )
+
+
+def in_brief(audit: Audit) -> Iterator[str]:
+    """Yield one line per kind of gold, then one for what the judge leans on."""
+    if audit.agreement:
+        yield _votes_in_brief(audit, audit.agreement[JUDGE])
+    for part, methods in audit.labels.items():
+        yield _labels_in_brief(part, methods[JUDGE])
+    if audit.ratings is not None:
+        told, some = audit.ratings.spearman, count_of(audit.ratings.n, "candidate", "candidates")
+        yield (
+            f"no coefficient with reference ratings: {audit.ratings.reason}"
+            if told is None
+            else f"Spearman {told.value:.2f} with the reference ratings of {some}"
+        )
+    for count, what in audit.refused.counts:
+        yield f"{count:,} {what} not used: the scorer learned from them"
+    if not audit.has_gold:
+        yield (
+            "not known from this run: no gold is left to test its scores on"
+            if audit.refused.counts
+            else "not known: there are no votes, labels or reference ratings"
+        )
+    leanings = [sentence.split(": ")[0].split("; ")[0] for sentence in on_bias(audit.bias)]
+    if leanings:
+        yield "beware: " + "; ".join(each[0].lower() + each[1:].rstrip(".") for each in leanings)
+
+
+def _votes_in_brief(audit: Audit, judge: Agreement) -> str:
+    if judge.with_ties is None:
+        return f"no figure from {count_of(judge.votes, 'vote', 'votes')}: none could be used"
+    value, _, bounds = share(judge.with_ties, ".0f").partition(" ")
+    ours = f"{value} % {bounds}".rstrip()
+    told = f"agrees with {ours} of {count_of(judge.used, 'vote', 'votes')}, ties included"
+    name, difference = _best_rule(audit, ALL)
+    verb = {1: "beats", -1: "worse than"}.get(direction(difference) or 0, "not told apart from")
+    told += f"; {verb} {name} ({percent(trivial_rules(audit)[name])})"
+    if audit.voters is not None:
+        told += f"; {ANOTHER_VOTER} {percent(audit.voters.with_ties.value)}"
+    return told
+
+
+def _labels_in_brief(part: str, judge: LabelCorrelation) -> str:
+    some = f"{part} of {count_of(judge.responses, 'response', 'responses')}"
+    if judge.spearman is None:
+        return f"no coefficient with {some}"
+    within = judge.levels[PER_QUERY].spearman
+    inside = "" if within is None else f", {within.value:.2f} within a query"
+    return f"Spearman {figure(judge.spearman, '.2f')} with {some}{inside}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
+from typing import ClassVar
 
 import numpy as np
 
@@ -50,17 +51,21 @@ from rocketeval.stats.correlation import Correlation, correlate
 class Audit:
     """Every figure the gold allows; None or empty where there is no gold of that kind."""
 
-    agreement: Mapping[str, Agreement]
+    FILE: ClassVar[str] = "audit"
+    STAGE: ClassVar[str] = "audit"
+    SCHEMA: ClassVar[int] = 1
+
+    agreement: Mapping[str, Agreement] = field(default_factory=dict)
     """By method: `judge`, simpler scorers, `labeler` (labels read as scores), then the baselines
     that know nothing."""
-    voters: VoterAgreement | None
+    voters: VoterAgreement | None = None
     """How often two voters agree: the ceiling."""
-    ratings: Correlation | None
+    ratings: Correlation | None = None
     """Our ratings against reference ratings."""
-    labels: Mapping[str, Mapping[str, LabelCorrelation]]
+    labels: Mapping[str, Mapping[str, LabelCorrelation]] = field(default_factory=dict)
     """Scores against labels: by which labels (`all labels`, or `held-out labels` and `labels out
     of fold` when the scorer learned from some), then by method."""
-    refused: RefusedGold
+    refused: RefusedGold = field(default_factory=RefusedGold)
     """Gold left out because the fit that made the scores has learned from it."""
     categories: tuple[CategoryAgreement, ...] = ()
     """The judge's agreement by category of query; empty without categories."""
@@ -76,6 +81,11 @@ class Audit:
     """What moves the scores beside quality; None in an audit of nothing."""
     advice: tuple[str, ...] = ()
     """What all this means, in sentences."""
+
+    @property
+    def has_gold(self) -> bool:
+        """Whether anything says how far the judge can be trusted."""
+        return bool(self.agreement or self.labels or self.ratings)
 
 
 def audit(
@@ -106,10 +116,8 @@ def audit(
     labels = merged_labels(grid, [cells for cells, _ in parts.values()]) if parts else None
     long, looked_at = length_grid(grid, lengths), {query for query, _ in lengths}
     found = Audit(
-        agreement={},
         voters=human_agreement(honest.votes, bootstrap=config.bootstrap, seed=config.seed),
         ratings=correlate(ranked, gold.ratings, seed=config.seed) if gold.ratings else None,
-        labels={},
         refused=refused,
         tie_margin=config.tie_margin,
         bias=find_bias(grid, long, looked_at, labels, honest.votes, family, config),

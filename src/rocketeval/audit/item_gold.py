@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -93,6 +93,10 @@ Cell = tuple[str, str]
 @dataclass(frozen=True, slots=True)
 class ItemGold:
     """The judge's answers held against gold answers to the same items."""
+
+    FILE: ClassVar[str] = "item_gold"
+    STAGE: ClassVar[str] = "audit --item-gold"
+    SCHEMA: ClassVar[int] = 1
 
     calibration: Calibration
     responses: int

@@ -104,6 +104,11 @@ class LevelCorrelation:
     reason: str | None
     """Why there is no coefficient, if there is none."""
 
+    @property
+    def coefficients(self) -> dict[str, Interval | None]:
+        """All three by name."""
+        return {"Pearson": self.pearson, "Spearman": self.spearman, "Kendall": self.kendall}
+
 
 def candidate_level(
     candidates: Sequence[str], cells: LabelledCells, seed: int, level: float
@@ -160,7 +165,7 @@ def query_level(
 
 
 RESPONSES, PER_QUERY, CANDIDATES = "responses", "per query", "candidates"
-"""The three levels."""
+LEVELS = (RESPONSES, PER_QUERY, CANDIDATES)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,18 +2,16 @@
 
 Only responses that every method scored count, so that no method looks better for having skipped
 what is hard. A method that scored far fewer than the others would leave nothing to compare, so it
-stands apart. Differences are paired: both methods meet the same votes in every resample.
-
-
-Which grading method does best on the gold: votes where there are any, then labels, then ratings.
-Which grading method to prefer: the best on the gold, how sure that is, and what costs less.
+stands apart. Differences are paired: both methods meet the same votes in every resample. The advice
+names the method that does best on votes, else on labels, else on ratings, and what costs less.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
@@ -43,19 +41,18 @@ from rocketeval.audit.labels import (
     label_correlation,
     spearman_difference,
 )
-from rocketeval.audit.votes import common_responses, laid_out_like, mean_scores
+from rocketeval.audit.votes import common_responses, gain_over, mean_scores
+from rocketeval.audit.wording import LEVEL, above_zero
 from rocketeval.config import RankingConfig
 from rocketeval.errors import BenchmarkError
 from rocketeval.grid import ScoreGrid
-from rocketeval.records import Gold, Interval, Usage, Vote
+from rocketeval.records import Gold, Interval, Usage
 from rocketeval.scoring.learning import label_cells
 from rocketeval.stats.correlation import Correlation, correlate
 from rocketeval.text import join_words
 
 DECIDED, VOTES, LABELS, RATINGS = "decided votes", "votes", "labels", "ratings"
 """What can decide; votes with ties only where all of them are ties."""
-LEVEL = 0.95
-"""How sure a difference must be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +97,7 @@ def _by_votes(
 ) -> MethodsByGold | None:
     first = next(iter(grids.values()))
     ballots = find_paired_votes(first, gold.votes)
-    settings = {"bootstrap": config.bootstrap, "seed": config.seed}
+    settings = _settings(config)
     methods = {name: hits(ballots, grid.scores, config.tie_margin) for name, grid in grids.items()}
     agreed = agreements(ballots, methods, **settings)
     decided = any(each.decisive for each in agreed.values())
@@ -132,7 +129,7 @@ def _by_votes(
 def _by_labels(
     grids: Mapping[str, ScoreGrid], longer: ScoreGrid, gold: Gold, config: RankingConfig
 ) -> MethodsByGold | None:
-    settings = {"bootstrap": config.bootstrap, "seed": config.seed}
+    settings = _settings(config)
     laid_out, unknown = label_cells(longer, gold.labels)
     found = {
         name: correlate_with_cells(grid, laid_out, unknown, **settings)
@@ -220,9 +217,8 @@ def advise_method(
     others = [name for name in found.figures if name != found.best]
     second = max(others, key=found.figures.__getitem__, default=None)
     lead = found.leads.get(second) if second else None
-    cheaper = _cheaper(found, usages)
-    rule = min(found.rules, key=lambda name: _value(found.rules[name]), default=None)
-    above = found.rules[rule] if rule else None
+    gaps = {name: math.inf if gap is None else gap.value for name, gap in found.rules.items()}
+    rule = min(gaps, key=gaps.__getitem__, default=None)
     advice = MethodAdvice(
         best=found.best,
         by=found.by,
@@ -230,13 +226,14 @@ def advise_method(
         gold=found.gold,
         next=second,
         lead=lead,
-        clear=_above_zero(lead),
-        cheaper=cheaper,
+        clear=above_zero(lead),
+        cheaper=_cheaper(found, usages),
         rule=rule,
-        above_rule=above,
+        above_rule=found.rules[rule] if rule else None,
         told="",
     )
-    return _with_words(advice)
+    sentences = (_lead(advice), _instead(advice), _warning(advice))
+    return replace(advice, told=" ".join(filter(None, sentences)))
 
 
 def _cheaper(found: MethodsByGold, usages: Mapping[str, Usage | None]) -> tuple[str, ...]:
@@ -252,7 +249,10 @@ def _cheaper(found: MethodsByGold, usages: Mapping[str, Usage | None]) -> tuple[
     alike = [
         name
         for name, cost in costs.items()
-        if 0 < cost <= CHEAPER * _computed(own) and _reaches_zero(found.leads[name])
+        if 0 < cost <= CHEAPER * _computed(own)
+        # An unknown interval says nothing.
+        and (lead := found.leads[name]) is not None
+        and lead.low <= 0.0
     ]
     return tuple(sorted(alike, key=costs.__getitem__))
 
@@ -263,11 +263,6 @@ def _computed(usage: Usage) -> int:
     Zero where the engine tells none.
     """
     return usage.prompt_tokens - usage.cached_tokens + usage.completion_tokens
-
-
-def _with_words(advice: MethodAdvice) -> MethodAdvice:
-    sentences = (_lead(advice), _instead(advice), _warning(advice))
-    return replace(advice, told=" ".join(sentence for sentence in sentences if sentence))
 
 
 def _lead(advice: MethodAdvice) -> str:
@@ -309,26 +304,13 @@ def _instead(advice: MethodAdvice) -> str:
 
 
 def _warning(advice: MethodAdvice) -> str:
-    if advice.rule is None or _above_zero(advice.above_rule):
+    if advice.rule is None or above_zero(advice.above_rule):
         return ""
     gap = _gap(advice, advice.above_rule)
     return (
         f"It is not clearly better than '{advice.rule}', which reads nothing"
         f"{f': {gap}' if gap else ''}. Trust none of them here yet."
     )
-
-
-def _above_zero(gap: Interval | None) -> bool:
-    return gap is not None and gap.low > 0.0
-
-
-def _reaches_zero(gap: Interval | None) -> bool:
-    """Whether the interval is known and holds zero: an unknown one says nothing."""
-    return gap is not None and gap.low <= 0.0
-
-
-def _value(gap: Interval | None) -> float:
-    return math.inf if gap is None else gap.value
 
 
 LEAST_SCORED = 0.8
@@ -357,19 +339,19 @@ class MethodFigures:
     """One method against the gold."""
 
     name: str
-    agreement: Agreement | None
+    agreement: Agreement | None = None
     """With votes; None without votes."""
-    gain: Interval | None
+    gain: Interval | None = None
     """Agreement with ties above that of the first method, on the same votes."""
-    labels: LabelCorrelation | None
+    labels: LabelCorrelation | None = None
     """With labels, on responses that all methods scored; None without labels."""
-    ratings: Correlation | None
+    ratings: Correlation | None = None
     """Order of the candidates by mean score against reference ratings; None without ratings."""
-    unscored: int
+    unscored: int = 0
     """Responses without a score."""
-    unanswered: int
+    unanswered: int = 0
     """Items without a usable answer."""
-    usage: Usage | None
+    usage: Usage | None = None
     """What its judgments cost."""
     unfinished: int = 0
     """Responses whose judgment failed: another run tries them again."""
@@ -391,6 +373,10 @@ class ExcludedMethod:
 @dataclass(frozen=True, slots=True)
 class MethodComparison:
     """Methods side by side."""
+
+    FILE: ClassVar[str] = "methods"
+    STAGE: ClassVar[str] = "audit --methods"
+    SCHEMA: ClassVar[int] = 1
 
     rows: tuple[MethodFigures, ...]
     """As they were asked for; then what knows nothing of the responses."""
@@ -429,10 +415,8 @@ def compare_methods(
         tie = agreement_with_votes(
             always_tie_grid(first), gold.votes, tie_margin=config.tie_margin, **_settings(config)
         )
-        rows += [
-            _knows_nothing(TIE, tie),
-            _knows_nothing(GUESS, random_agreement(usable, len(gold.votes))),
-        ]
+        guess = random_agreement(usable, len(gold.votes))
+        rows += [MethodFigures(TIE, tie), MethodFigures(GUESS, guess)]
     usages = {name: each.usage for name, each in compared.items()}
     return MethodComparison(
         tuple(rows),
@@ -463,25 +447,6 @@ def _too_few(graded: Mapping[str, MethodGrades]) -> dict[str, str]:
     }
 
 
-def gain_over(
-    grid: ScoreGrid,
-    other: ScoreGrid,
-    votes: Sequence[Vote],
-    config: RankingConfig,
-    margin: float | None = None,
-) -> Interval | None:
-    """How much more often `grid` than `other` says what the votes say; None without votes.
-
-    On votes that both speak about. `margin` is that of `grid`, where its scale is another.
-    """
-    own_margin = config.tie_margin if margin is None else margin
-    ballots = find_paired_votes(grid, votes)
-    ours = hits(ballots, grid.scores, own_margin)
-    theirs = hits(ballots, laid_out_like(grid, other), config.tie_margin)
-    found = vote_differences(ballots, ours, {"": theirs}, **_settings(config))[""].with_ties
-    return None if found is None else found.value
-
-
 def _figures(
     name: str,
     grid: ScoreGrid,
@@ -491,31 +456,32 @@ def _figures(
     config: RankingConfig,
 ) -> MethodFigures:
     settings = _settings(config)
-    margin = LENGTH_TIE_MARGIN if graded is None else config.tie_margin
-    agreement = gain = labels = ratings = None
+    found = MethodFigures(name) if graded is None else _counts(name, graded)
     if gold.votes:
+        margin = LENGTH_TIE_MARGIN if graded is None else config.tie_margin
         agreement = agreement_with_votes(grid, gold.votes, tie_margin=margin, **settings)
         gain = None if grid is first else gain_over(grid, first, gold.votes, config, margin)
+        found = replace(found, agreement=agreement, gain=gain)
     if gold.labels:
         labels = label_correlation(grid, gold.labels, **settings)
+        # Characters are not on the label scale.
+        found = replace(found, labels=replace(labels, rmse=None) if graded is None else labels)
     if gold.ratings:
         ratings = correlate(mean_scores(grid), gold.ratings, seed=config.seed)
-    if graded is None:
-        # Characters are not on the label scale.
-        labels = labels and replace(labels, rmse=None)
-        return MethodFigures(name, agreement, gain, labels, ratings, 0, 0, None)
-    counts = _counts(name, graded)
-    return replace(counts, agreement=agreement, gain=gain, labels=labels, ratings=ratings)
+        found = replace(found, ratings=ratings)
+    return found
 
 
 def _counts(name: str, graded: MethodGrades) -> MethodFigures:
     """What a method took and what is missing, without any comparison."""
-    missing = (graded.unscored, graded.unanswered, graded.usage, graded.unfinished)
-    return MethodFigures(name, None, None, None, None, *missing, graded.note)
-
-
-def _knows_nothing(name: str, agreement: Agreement) -> MethodFigures:
-    return MethodFigures(name, agreement, None, None, None, 0, 0, None)
+    return MethodFigures(
+        name,
+        unscored=graded.unscored,
+        unanswered=graded.unanswered,
+        usage=graded.usage,
+        unfinished=graded.unfinished,
+        note=graded.note,
+    )
 
 
 def _settings(config: RankingConfig) -> dict[str, int]:

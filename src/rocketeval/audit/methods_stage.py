@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -75,16 +74,15 @@ def method_config(config: RunConfig, variant: Variant) -> RunConfig:
     if _is_own(config.method, variant.method):
         return config
     own, kind = kind_of(config.method.kind), kind_of(variant.method.kind)
-    judge: dict[str, Any] = {"labels": YES_NO}
-    if kind.template != own.template:
-        judge["template"] = None
+    template = config.judge.template if kind.template == own.template else None
+    judge = config.judge.model_copy(update={"labels": YES_NO, "template": template})
     return config.model_copy(
         update={
             "name": _folder(variant.method),
             "output": config.run_path / "methods",
             "cache": config.run_path if config.cache is None else config.cache,
             "method": variant.method,
-            "judge": config.judge.model_copy(update=judge),
+            "judge": judge,
         }
     )
 
@@ -180,7 +178,7 @@ def _is_own(own: MethodConfig, wanted: MethodConfig) -> bool:
 
 def _part(text: str, whole: str) -> MethodConfig:
     kind, *options = (part.strip() for part in text.split(":"))
-    given: dict[str, Any] = {}
+    given: dict[str, str] = {}
     for option in options:
         name, equals, value = (part.strip() for part in option.partition("="))
         if not equals or not name or name in given:
@@ -190,7 +188,7 @@ def _part(text: str, whole: str) -> MethodConfig:
                 hint="Write METHOD:name=value, such as rubric:criterion=fluency.",
             )
         given[name] = value
-    return MethodConfig(kind=kind, options=given)
+    return MethodConfig(kind=kind, options={**given})
 
 
 def _folder(method: MethodConfig) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +13,7 @@ from rocketeval.audit.audit import Audit, audit
 from rocketeval.audit.bias import guess_family
 from rocketeval.config import RunConfig, ScorerConfig
 from rocketeval.grid import ScoreGrid
+from rocketeval.ranking.rank import Ranking
 from rocketeval.records import Basis, Gold
 from rocketeval.scoring.base import create_scorer
 from rocketeval.scoring.read_answers import AnswerReader, answers_yes_or_no
@@ -28,8 +29,7 @@ MOST_LENGTHS = 20_000
 def audit_run(store: RunStore, config: RunConfig) -> Audit:
     """Write the audit as JSON and return it; a report of another audit is removed."""
     gold = Gold(store.inputs.labels(), store.inputs.votes(), store.inputs.ratings())
-    ranking = store.load_json("ranking", "rank")
-    ratings = {row["candidate"]: row["rating"]["value"] for row in ranking["rows"]}
+    ratings = {row.candidate: row.rating.value for row in store.read(Ranking).rows}
     grid = read_grid(store)
     found = audit(
         grid,
@@ -44,9 +44,7 @@ def audit_run(store: RunStore, config: RunConfig) -> Audit:
         family=guess_family(store.judge().model, grid.candidates) or frozenset(),
     )
     found = replace(found, advice=advice(found, queries_needed))
-    before = store.json_if_made("audit")
-    store.save_json("audit", asdict(found))
-    if store.json_if_made("audit") != before:
+    if store.save(found):
         store.drop_from("report")
     return found
 

@@ -27,12 +27,15 @@ from rocketeval.audit.figures import (
     VoterAgreement,
     agreement_of_outcomes,
     as_agreement,
+    find_paired_votes,
     find_voted,
     hits,
     human_agreement,
     on_scale,
     rule_hits,
+    vote_differences,
 )
+from rocketeval.config import RankingConfig
 from rocketeval.grid import ScoreGrid, compare
 from rocketeval.records import Interval, Vote
 from rocketeval.stats.bootstrap import Resampling, query_places, renumbered
@@ -208,6 +211,10 @@ class MarginAgreement:
     ties: float | None
     """Share of the votes' comparisons that it makes a tie; None without usable votes."""
 
+    def mark(self, used: float) -> str:
+        """Return `used` for the margin that the run uses."""
+        return "used" if self.margin == used else ""
+
 
 def tried_margins(used: float, scale: tuple[float, float]) -> list[float]:
     """The run's own margin and those tried beside it, on the scale of the scores."""
@@ -273,6 +280,27 @@ def mean_scores(grid: ScoreGrid) -> dict[str, float]:
     """The mean score of every candidate that has any."""
     means = grid.mean_by_candidate()
     return {name: mean for name, mean in means.items() if np.isfinite(mean)}
+
+
+def gain_over(
+    grid: ScoreGrid,
+    other: ScoreGrid,
+    votes: Sequence[Vote],
+    config: RankingConfig,
+    margin: float | None = None,
+) -> Interval | None:
+    """How much more often `grid` than `other` says what the votes say; None without votes.
+
+    On votes that both speak about. `margin` is that of `grid`, where its scale is another.
+    """
+    own_margin = config.tie_margin if margin is None else margin
+    ballots = find_paired_votes(grid, votes)
+    ours = hits(ballots, grid.scores, own_margin)
+    theirs = hits(ballots, laid_out_like(grid, other), config.tie_margin)
+    found = vote_differences(
+        ballots, ours, {"": theirs}, bootstrap=config.bootstrap, seed=config.seed
+    )[""].with_ties
+    return None if found is None else found.value
 
 
 def laid_out_like(first: ScoreGrid, grid: ScoreGrid) -> Floats:

@@ -1,8 +1,4 @@
-"""`rocketeval audit`
-
-How far the scores agree with people, as the command line prints it: made for 80 columns.
-What moves scores beside quality, as the command line prints it.
-"""
+"""`rocketeval audit`: how far the scores agree with people, made for 80 columns."""
 
 from __future__ import annotations
 
@@ -17,12 +13,21 @@ from rich.table import Table
 from rich.text import Text
 
 from rocketeval.audit.audit import Audit
-from rocketeval.audit.bias import FEWEST_RESPONSES, Bias, LengthBias, SelfPreference
+from rocketeval.audit.bias import Bias
 from rocketeval.audit.figures import Agreement
 from rocketeval.audit.item_gold import ItemGold
-from rocketeval.audit.labels import CANDIDATES, PER_QUERY, RESPONSES, LabelCorrelation
+from rocketeval.audit.labels import LEVELS, RESPONSES, LabelCorrelation
 from rocketeval.audit.methods import MethodComparison
-from rocketeval.audit.votes import FEWEST_VOTES, JUDGE, CategoryAgreement, MarginAgreement
+from rocketeval.audit.votes import JUDGE, CategoryAgreement, MarginAgreement
+from rocketeval.audit.wording import (
+    ANOTHER_VOTER,
+    BIAS,
+    bias_figures,
+    bias_notes,
+    level_note,
+    level_rows,
+    pooled_note,
+)
 from rocketeval.cli.audit_compare import show_item_gold, show_methods, show_reliability
 from rocketeval.cli.options import with_settings
 from rocketeval.cli.output import Output, with_output
@@ -35,106 +40,35 @@ from rocketeval.evolve.apply_setup import as_graded
 from rocketeval.grading.methods import KINDS
 from rocketeval.judges.reliability import JudgeReliability
 from rocketeval.pipeline import Run
-from rocketeval.records import Interval
 from rocketeval.scoring.split import RefusedGold
 from rocketeval.stats.correlation import Coefficient, Correlation
-from rocketeval.text import count_of, join_words
+from rocketeval.text import count_of
 
 
-def show_bias(console: Console, bias: Bias) -> None:
-    """Print how far scores follow length and family, and what the figures rest on."""
-    table = make_table("Beside quality: length and family, within a query")
-    for column in ("", "figure", "on"):
-        table.add_column(column, justify="right" if column == "figure" else "left", no_wrap=True)
-    _add_length(table, bias.length)
-    if bias.own_family is not None:
-        _add_family(table, bias.own_family)
-    if table.row_count:
-        console.print(table)
-        for note in _notes(bias):
-            console.print(note, style="dim", markup=False, highlight=False)
-
-
-def _add_length(table: Table, found: LengthBias) -> None:
-    queries, labelled = (
-        count_of(count, "query", "queries") for count in (found.queries, found.gold_queries)
-    )
-    if found.scores is not None:
-        table.add_row("score follows length, Spearman", figure(found.scores, ".2f"), queries)
-    if found.excess is not None:
-        beside = figure(found.scores_with_gold, ".2f")
-        table.add_row("label follows length, Spearman", figure(found.gold, ".2f"), labelled)
-        table.add_row("score of labelled responses", beside, labelled)
-        table.add_row("score beyond label", figure(found.excess, ".2f"), labelled)
-    if found.lost_to_longer is not None:
-        lost = count_of(found.lost, "vote", "votes")
-        table.add_row("lost votes that the longer won, %", share(found.lost_to_longer), lost)
-
-
-def _add_family(table: Table, found: SelfPreference) -> None:
-    if found.preference is None:
-        return
-    queries = count_of(found.queries, "query", "queries")
-    table.add_row("own family, score beyond label", figure(found.preference, ".2f"), queries)
-    if found.at_equal_gold is not None:
-        table.add_row("own family at equal labels", figure(found.at_equal_gold, ".2f"), queries)
-
-
-def _notes(bias: Bias) -> list[str]:
-    notes = []
-    if bias.queries_skipped:
-        whole = bias.queries + bias.queries_skipped
-        notes.append(f"Lengths were looked at on {bias.queries:,} of {whole:,} queries.")
-    if bias.length.left_out:
-        some = count_of(bias.length.left_out, "query has", "queries have")
-        notes.append(
-            f"{some} fewer than {FEWEST_RESPONSES} scores, or all scores or lengths the same."
-        )
-    if bias.own_family is not None:
-        names = printable(join_words(bias.own_family.family, most=5))
-        notes.append(
-            f"Own family, by name: {names}. In standard deviations of a query's scores."
-            if bias.own_family.preference
-            else f"Own family, by name: {names}. No figure: {bias.own_family.reason}."
-        )
-    return notes
-
-
-LEVELS = (RESPONSES, PER_QUERY, CANDIDATES)
-
-
-def show_audit(audit: Audit, *, brief: bool = False) -> None:
-    """Print how far people agree with the scores, and last what it means.
-
-    `brief` leaves out what the sentences at the end rest on: categories, tie margins, bias.
-    """
+def show_audit(audit: Audit) -> None:
+    """Print how far people agree with the scores, and last what it means."""
     console = make_console()
     if audit.agreement:
-        _show_votes(console, audit, brief)
+        _show_votes(console, audit)
     for part, methods in audit.labels.items():
         _show_labels(console, part, methods)
-    if audit.bias and not brief:
-        show_bias(console, audit.bias)
+    if audit.bias:
+        _show_bias(console, audit.bias)
     _show_refused(audit.refused)
     if audit.ratings:
         console.print(f"Reference ratings: {_correlation(audit.ratings)}", highlight=False)
     show_advice(console, "How far to trust this judge", audit.advice)
 
 
-def _show_votes(console: Console, audit: Audit, brief: bool) -> None:
+def _show_votes(console: Console, audit: Audit) -> None:
     votes = audit.agreement[JUDGE]
     console.print(_vote_table(audit, votes))
     if votes.unusable:
         unusable = count_of(votes.unusable, "vote", "votes")
         console.print(f"{unusable} could not be used: a score is missing, or a name unknown.")
-    if brief:
-        return
     if len(audit.categories) > 1:
         console.print(_category_table(audit.categories))
-        pooled = audit.categories[-1].pooled
-        if pooled:
-            names = printable(join_words(pooled, most=10))
-            _note(console, f"other: fewer than {FEWEST_VOTES} votes each: {names}.")
+        _note(console, pooled_note(audit))
     if votes.used:
         console.print(_margin_table(audit.margins, audit.tie_margin))
 
@@ -150,9 +84,8 @@ def _vote_table(audit: Audit, votes: Agreement) -> Table:
         fewer = f" ({count_of(found.used, 'vote', 'votes')})" if found.used < votes.used else ""
         table.add_row(f"{method}{fewer}", share(found.with_ties), share(found.without_ties))
     if audit.voters:
-        table.add_row(
-            "another voter", share(audit.voters.with_ties), share(audit.voters.without_ties)
-        )
+        shown = share(audit.voters.with_ties), share(audit.voters.without_ties)
+        table.add_row(ANOTHER_VOTER, *shown)
     return table
 
 
@@ -163,14 +96,10 @@ def _category_table(categories: Sequence[CategoryAgreement]) -> Table:
         table.add_column(column, justify="right", no_wrap=True)
     for part in categories:
         judge, voters = part.agreement, part.voters
-        table.add_row(
-            Text(printable(part.category)),
-            f"{judge.used:,}",
-            _whole(judge.with_ties),
-            _whole(voters.with_ties if voters else None),
-            _whole(judge.without_ties),
-            _whole(voters.without_ties if voters else None),
-        )
+        one, other = (voters.with_ties, voters.without_ties) if voters else (None, None)
+        # Votes of a category give no more digits than whole percent.
+        shown = (share(f, ".0f") for f in (judge.with_ties, one, judge.without_ties, other))
+        table.add_row(Text(printable(part.category)), f"{judge.used:,}", *shown)
     return table
 
 
@@ -180,9 +109,23 @@ def _margin_table(margins: Sequence[MarginAgreement], used: float) -> Table:
         table.add_column(column, justify="left" if not column else "right", no_wrap=True)
     for row in margins:
         called = "-" if row.ties is None else f"{100 * row.ties:.1f}"
-        mark = "used" if row.margin == used else ""
-        table.add_row(f"{row.margin:g}", share(row.with_ties), called, mark)
+        table.add_row(f"{row.margin:g}", share(row.with_ties), called, row.mark(used))
     return table
+
+
+def _show_bias(console: Console, bias: Bias) -> None:
+    table = make_table(BIAS)
+    for column in ("", "figure", "on"):
+        table.add_column(column, justify="right" if column == "figure" else "left", no_wrap=True)
+    for found in bias_figures(bias):
+        if found.unit == "share":
+            table.add_row(f"{found.measure}, %", share(found.value), found.rests_on)
+        else:
+            table.add_row(found.measure, figure(found.value, ".2f"), found.rests_on)
+    if table.row_count:
+        console.print(table)
+        for note in bias_notes(bias):
+            _note(console, note)
 
 
 def _show_labels(console: Console, part: str, methods: Mapping[str, LabelCorrelation]) -> None:
@@ -193,10 +136,7 @@ def _show_labels(console: Console, part: str, methods: Mapping[str, LabelCorrela
     ]
     if distances:
         _note(console, f"Distance from the label (RMSE): {', '.join(distances)}.")
-    left_out = judge.levels[PER_QUERY].left_out
-    if left_out:
-        some = count_of(left_out, "query is", "queries are")
-        _note(console, f"Per query: {some} left out, scores or labels there are all the same.")
+    _note(console, level_note(judge))
     reasons = {judge.levels[level].reason: level for level in LEVELS}
     for reason, level in reasons.items():
         if reason is not None:
@@ -210,47 +150,31 @@ def _label_table(part: str, methods: Mapping[str, LabelCorrelation]) -> Table:
     for level in LEVELS:
         size = "" if level == RESPONSES else f" ({judge.levels[level].n})"
         table.add_column(level + size)
-    for name in ("pearson", "spearman", "kendall"):
-        table.add_row(f"{JUDGE}, {name.capitalize()}", *_at_levels(judge, name))
-    for method, found in methods.items():
-        if method != JUDGE:
-            table.add_row(method, *_at_levels(found, "spearman"))
+    for method, name, cells in level_rows(methods):
+        # Three figures that all reach below zero still fit 80 columns with the shorter joint.
+        shown = (figure(cell, ".2f").replace(" to ", "..") for cell in cells)
+        table.add_row(f"{method}, {name}" if method == JUDGE else method, *shown)
     if len(methods) > 1:
         table.caption = "Below the judge: Spearman of simpler scores."
         table.caption_justify = "left"
     return table
 
 
-def _at_levels(found: LabelCorrelation, name: str) -> list[str]:
-    # Three figures that all reach below zero still fit 80 columns with the shorter joint.
-    shown = (figure(getattr(found.levels[level], name), ".2f") for level in LEVELS)
-    return [text.replace(" to ", "..") for text in shown]
-
-
-def _whole(interval: Interval | None) -> str:
-    """Return a share in whole percent: votes of a category give no more digits."""
-    if interval is None:
-        return "-"
-    return figure(
-        Interval(*(100 * x for x in (interval.value, interval.low, interval.high))), ".0f"
-    )
-
-
 def _show_refused(refused: RefusedGold) -> None:
     """Say loudly what the scores were not held against."""
-    for count, what in ((refused.labels, "labels"), (refused.votes, "votes")):
-        if count:
-            make_console(stderr=True).print(
-                f"Refused: {count} {what} were learned from by the fit that made these scores. "
-                "Holding the scores against them would flatter the scorer. Audit it on other "
-                f"{what}, or fit one here: what it learns from is then scored out of fold.",
-                style="red",
-                highlight=False,
-            )
+    for count, what in refused.counts:
+        make_console(stderr=True).print(
+            f"Refused: {count} {what} were learned from by the fit that made these scores. "
+            "Holding the scores against them would flatter the scorer. Audit it on other "
+            f"{what}, or fit one here: what it learns from is then scored out of fold.",
+            style="red",
+            highlight=False,
+        )
 
 
 def _note(console: Console, sentence: str) -> None:
-    console.print(sentence, style="dim", markup=False, highlight=False)
+    if sentence:
+        console.print(printable(sentence), style="dim", markup=False, highlight=False)
 
 
 def _correlation(found: Correlation) -> str:

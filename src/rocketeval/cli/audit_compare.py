@@ -14,16 +14,15 @@ from rich.text import Text
 
 from rocketeval.audit.calibration import Calibration
 from rocketeval.audit.item_gold import ItemGold
-from rocketeval.audit.labels import CANDIDATES, PER_QUERY, RESPONSES, LabelCorrelation
+from rocketeval.audit.labels import LEVELS, RESPONSES, LabelCorrelation
 from rocketeval.audit.methods import MethodComparison, MethodFigures
+from rocketeval.audit.wording import ANOTHER_VOTER
 from rocketeval.cli.tables import figure, make_console, make_table, share, show_advice
 from rocketeval.cli.text import printable
 from rocketeval.judges.reliability import JudgeReliability
 from rocketeval.records import Interval
 from rocketeval.stats.agreement import Reliability, Statistic
 from rocketeval.text import count_of
-
-LEVELS = (RESPONSES, PER_QUERY, CANDIDATES)
 
 
 def show_methods(comparison: MethodComparison) -> None:
@@ -80,7 +79,7 @@ def _show_votes(console: Console, comparison: MethodComparison) -> None:
         table.add_row(_name(row.name), *map(share, shown))
     if comparison.voters:
         voters = comparison.voters
-        table.add_row("another voter", share(voters.with_ties), share(voters.without_ties), "-")
+        table.add_row(ANOTHER_VOTER, share(voters.with_ties), share(voters.without_ties), "-")
     console.print(table)
     if agreement.unusable:
         more = count_of(agreement.unusable, "more vote is", "more votes are")

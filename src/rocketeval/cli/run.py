@@ -1,9 +1,4 @@
-"""`rocketeval run`
-
-What a finished run comes down to: who is best, how far to trust it, what it took, what next.
-How far the judge can be trusted, in two or three lines: `rocketeval audit` says more.
-The command to type next, chosen by what a run found.
-"""
+"""`rocketeval run`: who is best, how far to trust it, what it took, and what to type next."""
 
 from __future__ import annotations
 
@@ -17,11 +12,8 @@ from typing import Any
 
 import click
 
-from rocketeval.audit.advice import on_bias
+from rocketeval.audit.advice import in_brief
 from rocketeval.audit.audit import Audit
-from rocketeval.audit.figures import KNOW_NOTHING, Agreement
-from rocketeval.audit.labels import PER_QUERY, RESPONSES, LabelCorrelation
-from rocketeval.audit.votes import JUDGE
 from rocketeval.cli.missing import Missing, find_missing, missing_in_words
 from rocketeval.cli.options import (
     DEFAULT_CONFIG,
@@ -38,104 +30,13 @@ from rocketeval.cli.progress_text import duration
 from rocketeval.cli.rank import show_ranking
 from rocketeval.cli.run_with_signals import INCOMPLETE, run_with_signals
 from rocketeval.cli.score import show_learned
-from rocketeval.cli.tables import figure, show_pairs, show_whole
+from rocketeval.cli.tables import show_pairs, show_whole
 from rocketeval.cli.text import as_argument, near
 from rocketeval.config import RunConfig, load_config
 from rocketeval.pipeline import Outcome, Run
 from rocketeval.prices import shown_money
 from rocketeval.ranking.rank import RankedCandidate, Ranking
-from rocketeval.records import Interval
 from rocketeval.text import count_of
-
-NO_GOLD = "not known: there are no votes, labels or reference ratings"
-NOTHING_LEFT = "not known from this run: no gold is left to test its scores on"
-
-
-def trust_in_words(audit: Audit) -> Iterator[str]:
-    """Yield a line for each kind of gold, then one for what the judge leans on."""
-    votes = audit.agreement.get(JUDGE)
-    if votes is not None:
-        yield _votes(audit, votes)
-    for part, methods in audit.labels.items():
-        yield _labels(part, methods[JUDGE])
-    if audit.ratings is not None:
-        told = audit.ratings.spearman
-        n = count_of(audit.ratings.n, "candidate", "candidates")
-        yield (
-            f"no coefficient with reference ratings: {audit.ratings.reason}"
-            if told is None
-            else f"Spearman {told.value:.2f} with the reference ratings of {n}"
-        )
-    refused = list(_refused(audit))
-    yield from refused
-    if not is_audited(audit):
-        yield NOTHING_LEFT if refused else NO_GOLD
-    leanings = [sentence.split(": ")[0].split("; ")[0] for sentence in on_bias(audit.bias)]
-    if leanings:
-        yield "beware: " + "; ".join(each[0].lower() + each[1:].rstrip(".") for each in leanings)
-
-
-def is_audited(audit: Audit) -> bool:
-    """Whether anything says how far the judge can be trusted."""
-    return bool(audit.agreement or audit.labels or audit.ratings)
-
-
-def _votes(audit: Audit, votes: Agreement) -> str:
-    ours = votes.with_ties
-    if ours is None:
-        return f"no figure from {count_of(votes.votes, 'vote', 'votes')}: none could be used"
-    told = f"agrees with {_percent(ours)} of {count_of(votes.used, 'vote', 'votes')}, ties included"
-    rivals = {
-        name: found.with_ties
-        for name in reversed(KNOW_NOTHING)
-        if (found := audit.agreement.get(name)) and found.with_ties
-    }
-    if rivals:
-        best = max(rivals, key=lambda name: rivals[name].value)
-        told += f"; {_verdict(audit, ours, rivals[best], best)} {best} ({_whole(rivals[best])})"
-    if audit.voters and audit.voters.with_ties:
-        told += f"; another voter {_whole(audit.voters.with_ties)}"
-    return told
-
-
-def _verdict(audit: Audit, ours: Interval, theirs: Interval, rival: str) -> str:
-    measured = audit.vote_differences.get(rival)
-    known = measured.with_ties if measured else None
-    # A rule that is right by chance has no votes of its own to be held against one by one.
-    low, high = (
-        (known.value.low, known.value.high)
-        if known
-        else (ours.low - theirs.value, ours.high - theirs.value)
-    )
-    if low > 0.0:
-        return "beats"
-    return "worse than" if high < 0.0 else "not told apart from"
-
-
-def _labels(part: str, found: LabelCorrelation) -> str:
-    whole, within = found.levels[RESPONSES].spearman, found.levels[PER_QUERY].spearman
-    some = f"{part} of {count_of(found.responses, 'response', 'responses')}"
-    if whole is None:
-        return f"no coefficient with {some}"
-    told = f"Spearman {figure(whole, '.2f')} with {some}"
-    return told if within is None else f"{told}, {within.value:.2f} within a query"
-
-
-def _refused(audit: Audit) -> Iterator[str]:
-    for count, what in ((audit.refused.labels, "labels"), (audit.refused.votes, "votes")):
-        if count:
-            yield f"{count:,} {what} not used: the scorer learned from them"
-
-
-def _whole(share: Interval) -> str:
-    return f"{100 * share.value:.0f} %"
-
-
-def _percent(share: Interval) -> str:
-    shown = figure(Interval(100 * share.value, 100 * share.low, 100 * share.high), ".0f")
-    value, _, bounds = shown.partition(" ")
-    return f"{value} % {bounds}".rstrip()
-
 
 PROGRAM = "rocketeval"
 WANTED = "labels_wanted.jsonl"
@@ -218,7 +119,7 @@ def next_step(outcome: Outcome, missing: Missing, typed: Typed) -> NextStep:
         return NextStep(
             typed.of_judge("doctor"), "many answers are missing: says what is wrong with the judge"
         )
-    if not is_audited(outcome.audit) and rows:
+    if not outcome.audit.has_gold and rows:
         top = str(min(2, len(rows)))
         return NextStep(
             typed.of_run("advise", "--top", top, "--out", WANTED),
@@ -297,7 +198,7 @@ def show_summary(summary: Summary) -> None:
 def _pairs(summary: Summary) -> Iterator[tuple[str, str]]:
     stages = summary.stages
     for title, lines in (
-        ("Trust", trust_in_words(summary.audit)),
+        ("Trust", in_brief(summary.audit)),
         ("Cost", _costs(stages)),
         ("Time", iter([_time(stages)])),
         ("Missing", missing_in_words(summary.missing, stages)),

@@ -6,7 +6,6 @@ Sentences that say what figures mean, as the command line prints them.
 from __future__ import annotations
 
 import errno
-import math
 import os
 import sys
 from collections.abc import Iterable, Sequence
@@ -17,7 +16,8 @@ from rich.table import Table
 from rich.text import Text
 
 from rocketeval.cli.text import printable
-from rocketeval.records import Interval
+from rocketeval.text import figure as figure
+from rocketeval.text import share as share
 
 PIPE_WIDTH = 1000
 
@@ -63,34 +63,6 @@ def show_pairs(pairs: Iterable[tuple[str, str]], indent: int) -> None:
 def show_whole(title: str, text: str, indent: int) -> None:
     """Print a word and a command or a path beside it, which is never broken: it will be copied."""
     click.echo(f"{title:<{indent}}{printable(text)}")
-
-
-def figure(interval: Interval | None, digits: str) -> str:
-    """Return `value (low to high)`, or a dash."""
-    if interval is None:
-        return "-"
-    value, low, high = (_number(x, digits) for x in (interval.value, interval.low, interval.high))
-    if not (math.isfinite(interval.low) and math.isfinite(interval.high)):
-        return f"{value} (unknown)"
-    if low == high:
-        return value
-    joint = " to " if interval.low < 0 else "-"
-    return f"{value} ({low}{joint}{high})"
-
-
-def _number(value: float, digits: str) -> str:
-    """Return a number; what rounds to zero has no sign."""
-    shown = format(value, digits)
-    return shown.lstrip("-") if math.isfinite(value) and float(shown) == 0.0 else shown
-
-
-def share(interval: Interval | None) -> str:
-    """Return a share in percent, with its interval."""
-    if interval is None:
-        return "-"
-    return figure(
-        Interval(*(100 * x for x in (interval.value, interval.low, interval.high))), ".1f"
-    )
 
 
 def show_advice(console: Console, title: str, sentences: Sequence[str]) -> None:

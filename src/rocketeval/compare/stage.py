@@ -14,6 +14,7 @@ from rocketeval.compare.pair import Comparison, compare
 from rocketeval.config import RunConfig
 from rocketeval.errors import BenchmarkError, ConfigError, EvaluatedOnTraining
 from rocketeval.grid import ScoreGrid
+from rocketeval.ranking.rank import Ranking
 from rocketeval.records import Basis
 from rocketeval.scoring.learning import label_cells
 from rocketeval.scoring.stage import read_grid
@@ -138,8 +139,7 @@ def _names(store: RunStore, choice: LabelScope) -> tuple[str, ...]:
             "Candidates are named, and the best of the ranking asked for.",
             hint="Give names or --top, not both.",
         )
-    rows = store.load_json("ranking", "rank")["rows"]
-    return tuple(row["candidate"] for row in rows[: choice.top])
+    return tuple(row.candidate for row in store.read(Ranking).rows[: choice.top])
 
 
 def _labelled(grid: ScoreGrid, labels: Floats, choice: LabelScope) -> tuple[str, ...]:

@@ -8,23 +8,18 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
+from rocketeval.audit.audit import Audit
+from rocketeval.audit.wording import SPEARMAN, label_figures, rating_figures, vote_figures
 from rocketeval.errors import ExportError
 from rocketeval.ranking.rank import Ranking
 from rocketeval.records import Interval
-from rocketeval.text import count_of, join_words
+from rocketeval.text import count_of, figure, join_words
 
 MOST_COLUMNS = 30
 """Candidates of a win matrix that still fits a page."""
-_RESTING = {
-    "responses": ("response", "responses"),
-    "per query": ("query", "queries"),
-    "candidates": ("candidate", "candidates"),
-}
-"""What a correlation with labels rests on, by its level: one, many."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,9 +104,14 @@ def show_wins(ranking: Ranking, judge: str) -> TextTable:
     )
 
 
-def show_audit(audit: Mapping[str, Any], judge: str) -> TextTable:
+def show_audit(audit: Audit, judge: str) -> TextTable:
     """Return the agreement with votes, and the correlations with ratings and labels."""
-    rows = tuple(_audit_rows(audit))
+    found = (*vote_figures(audit), *rating_figures(audit), *label_figures(audit, SPEARMAN))
+    rows = tuple(
+        (each.measure, each.method, _audit_value(each.value, each.p_value), each.rests_on)
+        for each in found
+        if each.value is not None
+    )
     if not rows:
         raise ExportError(
             "The audit has no figures to show: the run has neither votes, labels nor ratings.",
@@ -125,74 +125,19 @@ def show_audit(audit: Mapping[str, Any], judge: str) -> TextTable:
         rows=rows,
         notes=(
             "In parentheses: intervals. Shares are of votes; a tie is a difference below "
-            f"{audit['tie_margin']:g}.",
+            f"{audit.tie_margin:g}.",
         ),
     )
 
 
-def _audit_rows(audit: Mapping[str, Any]) -> Iterator[tuple[str, str, str, str]]:
-    voters = audit["voters"]
-    for shown, name, count, pairs in (
-        ("Votes agreed with", "with_ties", "used", "pairs"),
-        ("Votes agreed with, ties left out", "without_ties", "decisive", "decisive_pairs"),
-    ):
-        for method, found in audit["agreement"].items():
-            if found[name] is not None:
-                some = count_of(found[count], "vote", "votes")
-                yield shown, method, _read(found[name]), some
-        if voters and voters[name] is not None:
-            some = count_of(voters[pairs], "pair of votes", "pairs of votes")
-            yield shown, "another voter", _read(voters[name]), some
-    ratings = audit["ratings"] or {}
-    for coefficient in ("spearman", "kendall"):
-        found = ratings.get(coefficient)
-        if found is not None:
-            yield (
-                f"Reference ratings, {coefficient.capitalize()}",
-                "judge",
-                _coefficient(found),
-                count_of(ratings["n"], "candidate", "candidates"),
-            )
-    for part, methods in audit["labels"].items():
-        yield from _label_rows(part, methods)
-
-
-def _label_rows(
-    part: str, methods: Mapping[str, Mapping[str, Any]]
-) -> Iterator[tuple[str, str, str, str]]:
-    for method, found in methods.items():
-        for level, own in found["levels"].items():
-            if own["spearman"] is not None:
-                name = f"{part.capitalize()}, Spearman, {level}"
-                resting = count_of(own["n"], *_RESTING[level])
-                yield name, method, _read(own["spearman"]), resting
-
-
-def _coefficient(found: Mapping[str, Any]) -> str:
-    own = found["interval"]
-    return _read(own) if own else f"{found['value']:.2f} (p {found['p_value']:.2g})"
-
-
-def _read(found: Mapping[str, float | None]) -> str:
-    values = (found[name] for name in ("value", "low", "high"))
-    return _figure(Interval(*(math.nan if value is None else value for value in values)), ".2f")
+def _audit_value(value: Interval, p_value: float | None) -> str:
+    if p_value is not None and math.isnan(value.low):
+        return f"{value.value:.2f} (p {p_value:.2g})"
+    return _figure(value, ".2f")
 
 
 def _figure(interval: Interval, digits: str) -> str:
-    """Return `value (low-high)`, with a word between bounds that have signs."""
-    value, low, high = (
-        _unsigned_zero(format(x, digits)) for x in (interval.value, interval.low, interval.high)
-    )
-    if not (math.isfinite(interval.low) and math.isfinite(interval.high)):
-        return f"{value} (unknown)"
-    if low == high:
-        return value
-    joint = " to " if "-" in low + high else "\N{EN DASH}"
-    return f"{value} ({low}{joint}{high})"
-
-
-def _unsigned_zero(shown: str) -> str:
-    return shown.removeprefix("-") if not shown.strip("-0.") else shown
+    return figure(interval, digits, "\N{EN DASH}")
 
 
 def _percent(share: float | None) -> str:

@@ -11,6 +11,7 @@ import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from rocketeval.audit.audit import Audit
 from rocketeval.config import RunConfig
 from rocketeval.csv_text import BOM, csv_text
 from rocketeval.errors import ExportError
@@ -108,7 +109,7 @@ def _write_page(store: RunStore, request: ExportRequest, stream: BinaryIO) -> Ex
 def _display(store: RunStore, what: str) -> TextTable:
     judge = store.judge().model
     if what == "audit":
-        return show_audit(store.load_json("audit", "audit"), judge)
+        return show_audit(store.read(Audit), judge)
     if what == "groups":
         return show_groups(*_groups(store), judge)
     ranking = read_ranking(store)
@@ -166,7 +167,7 @@ class _Tables:
 
     def _whole(self, store: RunStore, request: ExportRequest) -> pa.Table:
         if request.what == "audit":
-            return audit_table(store.load_json("audit", "audit"))
+            return audit_table(store.read(Audit))
         if request.what == "groups":
             found, self.left_out["groups that are too many to sum up"] = _groups(store)
             return groups_table(found)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
 import numpy as np
@@ -16,11 +16,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from rocketeval.audit.audit import Audit
+from rocketeval.audit.votes import CategoryAgreement, MarginAgreement
 from rocketeval.errors import ExportError
 from rocketeval.exports.display import TextTable
 from rocketeval.ranking.rank import WinMatrix
 from rocketeval.ranking.summary import table_of_rows
-from rocketeval.records import Checklist, Query
+from rocketeval.records import Checklist, Interval, Query
 from rocketeval.text import count_of
 
 AUDIT = pa.schema(
@@ -55,42 +57,41 @@ def wins_pairs(wins: WinMatrix) -> pa.Table:
     return table_of_rows(rows, PAIRS)
 
 
-def audit_table(audit: Mapping[str, Any]) -> pa.Table:
-    """Return one row a number in an audit, named by the way to it, intervals beside it."""
-    rows = [
-        (section, " > ".join(way), *figure)
-        for section, found in audit.items()
-        for way, figure in _numbers(found, ())
-    ]
+def audit_table(audit: Audit) -> pa.Table:
+    """Return one row per number of an audit, named by the fields that lead to it."""
+    rows = [(way[0], " > ".join(way[1:]), *figure) for way, figure in _numbers(audit, ()) if way]
     return table_of_rows(rows, AUDIT)
 
 
 _Figure = tuple[float | None, float | None, float | None]
 
 
-def _numbers(found: Any, way: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], _Figure]]:
-    if isinstance(found, bool) or found is None or isinstance(found, str):
-        return
-    if isinstance(found, (int, float)):
-        yield way, (float(found), None, None)
+def _numbers(found: object, way: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], _Figure]]:
+    if isinstance(found, Interval):
+        yield way, (_known(found.value), _known(found.low), _known(found.high))
+    elif isinstance(found, int | float) and not isinstance(found, bool):
+        if _known(found) is not None:
+            yield way, (float(found), None, None)
     elif isinstance(found, Mapping):
-        if found.keys() == {"value", "low", "high"}:
-            yield way, (found["value"], found["low"], found["high"])
-            return
         for name, each in found.items():
             yield from _numbers(each, (*way, str(name)))
-    else:
+    elif isinstance(found, tuple):
         for place, each in enumerate(found, start=1):
             yield from _numbers(each, (*way, _label(each, place)))
+    elif is_dataclass(found):
+        for field in fields(found):
+            yield from _numbers(getattr(found, field.name), (*way, field.name))
 
 
-def _label(entry: Any, place: int) -> str:
+def _known(value: float) -> float | None:
+    return float(value) if math.isfinite(value) else None
+
+
+def _label(entry: object, place: int) -> str:
     """Return what an entry of a list is about: its category or margin, or else its place."""
-    if isinstance(entry, Mapping):
-        for name in ("category", "margin", "tie_margin"):
-            if name in entry:
-                return str(entry[name])
-    return str(place)
+    if isinstance(entry, CategoryAgreement):
+        return entry.category
+    return str(entry.margin if isinstance(entry, MarginAgreement) else place)
 
 
 _ANSWERS = ("p_yes", "p_low", "p_high", "mass", "logp_yes", "logp_no")

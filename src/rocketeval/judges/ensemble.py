@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 from rocketeval.audit.figures import Agreement, agreement_with_votes
 from rocketeval.audit.votes import majority_agreement
@@ -27,6 +28,7 @@ from rocketeval.records import Basis, Gold
 from rocketeval.scoring.split import RefusedGold, honest_gold
 from rocketeval.scoring.stage import read_grid
 from rocketeval.stats.correlation import Correlation, correlate
+from rocketeval.store.codec import encode_finding
 from rocketeval.store.files import write_bytes, write_json
 
 MEAN, POOLED = "mean of judges", "pooled matches"
@@ -35,6 +37,10 @@ MEAN, POOLED = "mean of judges", "pooled matches"
 @dataclass(frozen=True, slots=True)
 class Ensemble:
     """Several judges, combined."""
+
+    FILE: ClassVar[str] = "ensemble"
+    STAGE: ClassVar[str] = "ensemble"
+    SCHEMA: ClassVar[int] = 1
 
     judges: tuple[str, ...]
     """One a run, by model, or by model and run where two runs have the same."""
@@ -102,9 +108,10 @@ def save_ensemble(found: Ensemble, folder: Path) -> None:
         raise ConfigError(
             f"{folder} is a run directory.", hint="Give the ensemble a folder of its own."
         )
-    facts = asdict(found)
+    facts = encode_finding(found)
     for name, ranking in (("mean", found.mean), ("pooled", found.pooled)):
-        write_json(folder / name / "ranking.json", facts.pop(name))
+        del facts[name]
+        write_json(folder / name / "ranking.json", encode_finding(ranking))
         write_bytes(folder / name / "ranking.csv", ranking_csv(ranking).encode())
     write_json(folder / "ensemble.json", facts)
 

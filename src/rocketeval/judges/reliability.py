@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -160,6 +161,10 @@ class JudgePair:
 @dataclass(frozen=True, slots=True)
 class JudgeReliability:
     """How far judges agree with each other; says nothing about whether they are right."""
+
+    FILE: ClassVar[str] = "reliability"
+    STAGE: ClassVar[str] = "audit --beside"
+    SCHEMA: ClassVar[int] = 1
 
     judges: tuple[str, ...]
     yes_no: bool

@@ -1,207 +1,129 @@
-"""The audit for the report: figures beside baselines, and tables.
-
-What gold says of low, middling and high scores, for the report.
-"""
+"""The audit for the report: figures beside baselines, tables, and curves against gold."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rocketeval.arrays import Floats, Ints
+from rocketeval.audit.audit import Audit
+from rocketeval.audit.item_gold import ItemGold
+from rocketeval.audit.labels import LEVELS, RESPONSES, LabelCorrelation
+from rocketeval.audit.votes import JUDGE
+from rocketeval.audit.wording import (
+    ANOTHER_VOTER,
+    BIAS,
+    AuditFigure,
+    bias_figures,
+    bias_notes,
+    label_figures,
+    level_note,
+    level_rows,
+    pooled_note,
+    rating_figures,
+    vote_figures,
+)
 from rocketeval.config import RunConfig
 from rocketeval.grid import vote_outcomes
 from rocketeval.records import Interval, Vote
 from rocketeval.report.cells import ResponseGrid
 from rocketeval.report.model import CurveBin, FigureRow, FigureTable, ReportCurve, ReportFigure
 from rocketeval.stats.bootstrap import Resampling, renumbered
-from rocketeval.text import join_words
 
 
-def read_interval(found: Mapping[str, float | None] | None) -> Interval | None:
-    """Return an interval as JSON kept it; None if there is none."""
-    value = None if found is None else found.get("value")
-    if found is None or value is None:
-        return None
-    # JSON has no NaN: a figure that rests on too little has no bounds, so it may be anything.
-    low, high = found.get("low"), found.get("high")
-    return Interval(value, -math.inf if low is None else low, math.inf if high is None else high)
-
-
-def figures(audit: Mapping[str, Any]) -> tuple[ReportFigure, ...]:
+def figures(audit: Audit) -> tuple[ReportFigure, ...]:
     """Return agreement and correlations, each beside its baselines."""
-    figures = []
-    voters = audit.get("voters") or {}
-    for ties, name in (("with_ties", "votes, ties included"), ("without_ties", "decided votes")):
-        for method, found in audit.get("agreement", {}).items():
-            figures.append(
-                ReportFigure(
-                    name=f"Agreement with {name}" if method == "judge" else method,
-                    value=read_interval(found.get(ties)),
-                    note=f"{found.get('used' if ties == 'with_ties' else 'decisive', 0)} votes",
-                    unit="share",
-                    baseline=method not in ("judge", "labeler"),
-                )
-            )
-        if voters:
-            figures.append(
-                ReportFigure(
-                    name="another voter",
-                    value=read_interval(voters.get(ties)),
-                    note="how often two voters agree: the ceiling",
-                    unit="share",
-                )
-            )
-    for part, methods in audit.get("labels", {}).items():
-        for method, found in methods.items():
-            note = found.get("reason") or f"{found.get('responses', 0)} labelled responses"
-            judge = method == "judge"
-            name = f"Pearson with {part}" if judge else method
-            value = read_interval(found.get("pearson"))
-            figures.append(ReportFigure(name, value, note, baseline=not judge))
-    if audit.get("ratings"):
-        figures.append(_rating_figure(audit["ratings"]))
-    return tuple(figures)
+    by_votes_and_labels = (
+        ReportFigure(
+            name=found.measure if found.method == JUDGE else found.method,
+            value=found.value,
+            note=found.note or found.rests_on,
+            unit=found.unit,
+            baseline=found.baseline,
+        )
+        for found in (*vote_figures(audit), *label_figures(audit, "Pearson", [RESPONSES]))
+    )
+    spearman = [_rating_figure(found) for found in rating_figures(audit)][:1]
+    return (*by_votes_and_labels, *spearman)
 
 
-def tables(audit: Mapping[str, Any]) -> tuple[FigureTable, ...]:
-    """Return agreement by category and tie margin, correlations by level, and biases.
+def _rating_figure(found: AuditFigure) -> ReportFigure:
+    value, p = found.value, found.p_value
+    if value is None or p is None:
+        return ReportFigure(found.measure, None, found.note)
+    note = f"{found.rests_on}, {'p < 0.001' if p < 0.001 else f'p = {p:.3f}'}"
+    if math.isnan(value.low):
+        exact = Interval(value.value, value.value, value.value)
+        return ReportFigure(found.measure, exact, f"{note}; no interval")
+    return ReportFigure(found.measure, value, note)
 
-    Audits made before these were measured have none.
-    """
-    found = [_categories(audit.get("categories", ())), _margins(audit)]
-    found += [_levels(part, methods) for part, methods in audit.get("labels", {}).items()]
-    found.append(_bias(audit.get("bias")))
-    return tuple(table for table in found if table is not None)
+
+def tables(audit: Audit) -> tuple[FigureTable, ...]:
+    """Return agreement by category and tie margin, correlations by level, and biases."""
+    found = [_categories(audit), _margins(audit)]
+    found += [_levels(part, methods) for part, methods in audit.labels.items()]
+    found.append(_bias(audit))
+    return tuple(table for table in found if table.rows)
 
 
-def _categories(parts: Sequence[Mapping[str, Any]]) -> FigureTable | None:
-    if len(parts) < 2:
-        return None
-    pooled = parts[-1].get("pooled")
+def _categories(audit: Audit) -> FigureTable:
+    parts = audit.categories if len(audit.categories) > 1 else ()
     return FigureTable(
         title="Agreement with decided votes, by category",
-        columns=("judge", "another voter"),
+        columns=(JUDGE, ANOTHER_VOTER),
         rows=tuple(
             FigureRow(
-                part["category"],
-                (
-                    read_interval(part["agreement"].get("without_ties")),
-                    read_interval((part.get("voters") or {}).get("without_ties")),
-                ),
-                f"{part['agreement'].get('decisive', 0):,} votes",
+                part.category,
+                (part.agreement.without_ties, part.voters.without_ties if part.voters else None),
+                f"{part.agreement.decisive:,} votes",
             )
             for part in parts
         ),
         unit="share",
-        note=f"In other, too few votes each: {join_words(pooled, most=10)}." if pooled else "",
+        note=pooled_note(audit),
     )
 
 
-def _margins(audit: Mapping[str, Any]) -> FigureTable | None:
-    margins = [row for row in audit.get("margins", ()) if row.get("with_ties")]
-    if not margins:
-        return None
+def _margins(audit: Audit) -> FigureTable:
     return FigureTable(
         title="Agreement with votes, ties included, by tie margin",
-        columns=("judge",),
+        columns=(JUDGE,),
         rows=tuple(
-            FigureRow(
-                f"{row['margin']:g}",
-                (read_interval(row["with_ties"]),),
-                "used" if row["margin"] == audit.get("tie_margin") else "",
-            )
-            for row in margins
+            FigureRow(f"{row.margin:g}", (row.with_ties,), row.mark(audit.tie_margin))
+            for row in audit.margins
+            if row.with_ties
         ),
         unit="share",
     )
 
 
-def _levels(part: str, methods: Mapping[str, Any]) -> FigureTable | None:
-    judge = methods.get("judge", {}).get("levels")
-    if not judge:
-        return None
-    rows = [("judge", name) for name in ("pearson", "spearman", "kendall")]
-    rows += [(method, "spearman") for method in methods if method != "judge"]
-    left_out = judge.get("per query", {}).get("left_out")
+def _levels(part: str, methods: Mapping[str, LabelCorrelation]) -> FigureTable:
     return FigureTable(
         title=f"Correlation with {part}, at three levels",
-        columns=tuple(judge),
+        columns=LEVELS,
+        rows=tuple(FigureRow(method, cells, name) for method, name, cells in level_rows(methods)),
+        note=level_note(methods[JUDGE]),
+    )
+
+
+def _bias(audit: Audit) -> FigureTable:
+    figures = bias_figures(audit.bias) if audit.bias else ()
+    return FigureTable(
+        title=BIAS,
+        columns=(JUDGE,),
         rows=tuple(
             FigureRow(
-                method,
-                tuple(_at_level(methods[method], level, name) for level in judge),
-                name.capitalize(),
+                f"{found.measure}, share" if found.unit == "share" else found.measure,
+                (found.value,),
+                found.rests_on,
             )
-            for method, name in rows
+            for found in figures
         ),
-        note=f"Queries left out, scores or labels all the same: {left_out}." if left_out else "",
+        note=" ".join(filter(None, bias_notes(audit.bias)[::2])) if audit.bias else "",
     )
-
-
-def _at_level(found: Mapping[str, Any], level: str, name: str) -> Interval | None:
-    return read_interval((found.get("levels") or {}).get(level, {}).get(name))
-
-
-def _rating_figure(found: Mapping[str, Any]) -> ReportFigure:
-    name = "Spearman with reference ratings"
-    spearman = found.get("spearman")
-    if spearman is None:
-        return ReportFigure(name, None, found.get("reason") or "")
-    value, bounds, p_value = (spearman.get(part) for part in ("value", "interval", "p_value"))
-    note = f"{found.get('n', 0)} candidates"
-    if p_value is not None:
-        note += ", p < 0.001" if p_value < 0.001 else f", p = {p_value:.3f}"
-    if bounds is None:
-        return ReportFigure(name, Interval(value, value, value), f"{note}; no interval")
-    return ReportFigure(name, read_interval(bounds), note)
-
-
-def _bias(bias: Mapping[str, Any] | None) -> FigureTable | None:
-    if bias is None:
-        return None
-    length, family = bias.get("length") or {}, bias.get("own_family") or {}
-    queries, labelled = (f"{length.get(name, 0):,} queries" for name in ("queries", "gold_queries"))
-    of_family = f"{family.get('queries', 0):,} queries"
-    found = (
-        ("score follows length, Spearman", length.get("scores"), queries),
-        ("label follows length, Spearman", length.get("gold"), labelled),
-        ("score of labelled responses follows length", length.get("scores_with_gold"), labelled),
-        ("score follows length beyond label", length.get("excess"), labelled),
-        ("share of lost votes that the longer won", length.get("lost_to_longer"), _lost(length)),
-        ("own family, score beyond label", family.get("preference"), of_family),
-        ("own family at equal labels", family.get("at_equal_gold"), of_family),
-    )
-    rows = tuple(
-        FigureRow(name, (read_interval(value),), note) for name, value, note in found if value
-    )
-    if not rows:
-        return None
-    return FigureTable(
-        title="Beside quality: length and family, within a query",
-        columns=("judge",),
-        rows=rows,
-        note=_bias_note(bias),
-    )
-
-
-def _lost(length: Mapping[str, Any]) -> str:
-    return f"{length.get('lost', 0):,} votes"
-
-
-def _bias_note(bias: Mapping[str, Any]) -> str:
-    notes = []
-    seen, skipped = bias.get("queries", 0), bias.get("queries_skipped", 0)
-    if skipped:
-        notes.append(f"Lengths were looked at on {seen:,} of {seen + skipped:,} queries.")
-    if bias.get("own_family"):
-        names = join_words(bias["own_family"].get("family", ()), most=5)
-        notes.append(f"Own family, by name, in standard deviations of a query's scores: {names}.")
-    return " ".join(notes)
 
 
 Places = NDArray[np.intp]
@@ -219,7 +141,7 @@ def curves(
     config: RunConfig,
     labels: Floats,
     votes: Sequence[Vote],
-    item_gold: Mapping[str, Any] | None,
+    item_gold: ItemGold | None,
 ) -> tuple[ReportCurve, ...]:
     """Return a curve for each kind of gold that the run has."""
     ranking = config.ranking
@@ -231,15 +153,11 @@ def curves(
     )
 
 
-def _items(item_gold: Mapping[str, Any] | None) -> Iterator[ReportCurve]:
+def _items(item_gold: ItemGold | None) -> Iterator[ReportCurve]:
     if item_gold is None:
         return
-    found = item_gold["calibration"]
-    bins = [
-        CurveBin(each["mean_p"], gold, each["items"])
-        for each in found["by_width"]["bins"]
-        if (gold := read_interval(each["gold"])) is not None
-    ]
+    found = item_gold.calibration
+    bins = [CurveBin(each.mean_p, each.gold, each.items) for each in found.by_width.bins]
     if bins:
         yield ReportCurve(
             title="Answers against gold answers to the same items",
@@ -247,7 +165,7 @@ def _items(item_gold: Mapping[str, Any] | None) -> Iterator[ReportCurve]:
             y_label="Share that gold says yes to",
             diagonal=True,
             bins=tuple(bins),
-            how=f"{found['items']:,} answers in bins of equal width. Of answers with 0.8, four in "
+            how=f"{found.items:,} answers in bins of equal width. Of answers with 0.8, four in "
             f"five should be a yes: the diagonal. {_INTERVALS}",
         )
 

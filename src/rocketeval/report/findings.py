@@ -11,6 +11,9 @@ from typing import Any
 
 import pyarrow as pa
 
+from rocketeval.audit.audit import Audit
+from rocketeval.audit.item_gold import ItemGold
+from rocketeval.audit.votes import JUDGE
 from rocketeval.benchmarks.load import absent_responses, all_responses
 from rocketeval.evolve.describe import Described
 from rocketeval.explain.stage import item_weights
@@ -32,9 +35,9 @@ class Findings:
     scores: pa.Table
     """With at least `SCORE_COLUMNS`, one row a response, queries together."""
     ranking: Ranking
-    audit: Json | None = None
+    audit: Audit | None = None
     explain: Json | None = None
-    item_gold: Json | None = None
+    item_gold: ItemGold | None = None
     weights: Mapping[str, list[float]] = field(default_factory=dict)
     """Of items, by query, where a scorer learned them."""
     manifest: Json = field(default_factory=dict)
@@ -53,9 +56,9 @@ def read_findings(store: RunStore) -> Findings:
     return Findings(
         scores=store.scores(SCORE_COLUMNS),
         ranking=read_ranking(store),
-        audit=store.json_if_made("audit"),
+        audit=store.read_if_made(Audit),
         explain=store.json_if_made("explain"),
-        item_gold=store.json_if_made("item_gold"),
+        item_gold=store.read_if_made(ItemGold),
         weights=item_weights(store),
         manifest=store.manifest(),
         evaluator=store.json_if_made("evaluator"),
@@ -134,21 +137,20 @@ def _lost_answers(score: Mapping[str, Any], status_text: Mapping[str, str]) -> l
     ]
 
 
-def _lost_gold(audit: Mapping[str, Any] | None, load: Mapping[str, Any]) -> list[MissingNote]:
+def _lost_gold(audit: Audit | None, load: Mapping[str, Any]) -> list[MissingNote]:
     if audit is None:
         return []
-    votes: Mapping[str, int] = next(iter(audit.get("agreement", {}).values()), {})
-    refused: Mapping[str, int] = audit.get("refused") or {}
+    refused = audit.refused
     learned = "refused: the scorer was fitted to them"
     found = []
     if load.get("votes"):
-        found.append(MissingNote("unusable votes", votes.get("unusable", 0), load["votes"]))
-        found.append(MissingNote(f"votes {learned}", refused.get("votes", 0), load["votes"]))
+        unusable = audit.agreement[JUDGE].unusable if audit.agreement else 0
+        found.append(MissingNote("unusable votes", unusable, load["votes"]))
+        found.append(MissingNote(f"votes {learned}", refused.votes, load["votes"]))
     if load.get("labels"):
-        judge = [methods.get("judge", {}) for methods in audit.get("labels", {}).values()]
-        unusable = sum(part.get("unusable", 0) for part in judge)
+        unusable = sum(methods[JUDGE].unusable for methods in audit.labels.values())
         found.append(MissingNote("labels of responses without a score", unusable, load["labels"]))
-        found.append(MissingNote(f"labels {learned}", refused.get("labels", 0), load["labels"]))
+        found.append(MissingNote(f"labels {learned}", refused.labels, load["labels"]))
     return found
 
 

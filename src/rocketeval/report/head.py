@@ -24,7 +24,7 @@ from rocketeval.records import Checklist, Interval
 from rocketeval.report.blocks import json_bytes, packed, plain
 from rocketeval.report.cells import ResponseGrid, category_means, quantiles, weighing
 from rocketeval.report.content import label_grid
-from rocketeval.report.figures import curves, figures, read_interval, tables
+from rocketeval.report.figures import curves, figures, tables
 from rocketeval.report.findings import Findings, losses, sizes
 from rocketeval.report.model import (
     GRADE,
@@ -41,6 +41,7 @@ from rocketeval.report.model import (
 from rocketeval.report.trust import number, share, trust
 from rocketeval.scoring.learning import mean_by_candidate
 from rocketeval.scoring.read_answers import answers_yes_or_no
+from rocketeval.store.codec import decode
 from rocketeval.store.run import RunStore
 
 
@@ -247,9 +248,9 @@ def _means(found: Mapping[str, Any], shown: Sequence[str]) -> GroupMeans:
 
 
 def _short(found: Mapping[str, Any] | None) -> Interval | None:
-    known = read_interval(found)
-    if known is None:
+    if found is None:
         return None
+    known = decode(Interval, found)
     return Interval(*(round(end, _DIGITS) for end in (known.value, known.low, known.high)))
 
 
@@ -379,7 +380,7 @@ def make_head(
         candidates=tuple(candidates(ranking, store, mean_by_candidate(given), cells)),
         separation=tuple(separation_in_words(ranking.rows)),
         trust=trust(findings),
-        advice=() if audit is None else tuple(audit.get("advice", ())),
+        advice=() if audit is None else audit.advice,
         figures=() if audit is None else figures(audit),
         tables=() if audit is None else tables(audit),
         calibration=curves(cells, config, gold, store.inputs.votes(), findings.item_gold),
@@ -449,7 +450,7 @@ def _explained(found: Mapping[str, Any] | None, cells: ResponseGrid) -> Iterator
             continue
         yield Explained(
             candidate=candidates[one["candidate"]],
-            points=read_interval((one.get("overall") or {}).get("points")),
+            points=decode(Interval, one["overall"]["points"]) if one.get("overall") else None,
             losses=tuple(
                 LostItem(
                     query=queries[loss["query_id"]],

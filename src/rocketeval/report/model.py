@@ -113,18 +113,18 @@ class FigureBaseline:
     """A trivial rule, or people among themselves."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TrustNumber:
     """One of the three numbers on the first screen that say how far to trust the judge."""
 
     title: str
     value: Interval | None
     """None when it could not be measured; `verdict` says why."""
-    unit: Unit
+    unit: Unit = "share"
     mood: Mood
     verdict: str
-    beside: tuple[FigureBaseline, ...]
-    range: tuple[float, float]
+    beside: tuple[FigureBaseline, ...] = ()
+    range: tuple[float, float] = (0.0, 1.0)
     """Of the scale it is drawn on."""
     how: str
     """What it is, for a stranger."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from rocketeval.audit.audit import Audit
 from rocketeval.config import RunConfig
 from rocketeval.report.blocks import ReportSource, served_detail
 from rocketeval.report.cells import make_cells
@@ -18,7 +19,7 @@ __all__ = ["Findings", "gather", "read_findings", "write_report"]
 
 def write_report(store: RunStore, config: RunConfig) -> Path:
     """Write report.html and return its path; StageMissing before the audit."""
-    store.load_json("audit", "audit")
+    store.read(Audit)
     source = gather(store, config, read_findings(store))
     return store.save_text("report.html", embedded_page(source))
 

@@ -2,11 +2,6 @@
 
 Taken in this order, as far as there are any: agreement with votes, correlation with labels, with
 reference ratings; then what every run has: pairs that can be told apart, usable answers, length.
-
-
-Numbers about trust from votes, labels and reference ratings that came with the benchmark.
-Numbers about trust that every run has, with or without gold.
-Moods and words that several numbers about trust share.
 """
 
 from __future__ import annotations
@@ -18,9 +13,12 @@ from typing import Any
 
 import numpy as np
 
+from rocketeval.audit.audit import Audit
+from rocketeval.audit.figures import LONGER
+from rocketeval.audit.votes import JUDGE
+from rocketeval.audit.wording import rating_figures, strictest_labels, trivial_rules
 from rocketeval.ranking.rank import Ranking
 from rocketeval.records import Interval
-from rocketeval.report.figures import read_interval
 from rocketeval.report.findings import Findings
 from rocketeval.report.model import FigureBaseline, Mood, TrustNumber
 
@@ -52,54 +50,45 @@ GOOD_CORRELATION = 0.7
 GOOD_ORDER, FAIR_ORDER = 0.8, 0.5
 """Spearman with reference ratings, by the low end of its interval and by its value."""
 
-_LONGER, _SHORTER = "longer response", "shorter response"
-_RULES = frozenset({_LONGER, "always a tie", "random guess"})
+_SHORTER = "shorter response"
 _UNRELATED = "cannot be told from no relation at all"
 _NO_RELATION = FigureBaseline("no relation", 0.0, "floor")
-_COEFFICIENTS = {
-    "spearman": "Spearman's correlation of scores and labels over {n:,} labelled responses: 1 when "
-    "they put the responses in the same order, 0 for no relation.",
-    "pearson": "Pearson's correlation of scores and labels over {n:,} labelled responses: 1 when "
-    "the score rises with the label on a straight line, 0 when it says nothing about it.",
-}
 _LABELS_AS_SHOWN = {"all labels": "labels", "labels out of fold": "labels"}
-_TESTS_MOST = ("held-out labels", "all labels", "labels out of fold")
 
 
-def from_votes(audit: Mapping[str, Any]) -> Iterator[TrustNumber]:
+def from_votes(audit: Audit) -> Iterator[TrustNumber]:
     """Yield agreement with votes, if there are any."""
-    agreement = audit.get("agreement") or {}
-    found = agreement.get("judge")
-    if not found:
+    judge = audit.agreement.get(JUDGE)
+    if judge is None:
         return
-    value = read_interval(found.get("with_ties"))
-    floors = [
-        FigureBaseline(name, rule["with_ties"]["value"], "floor")
-        for name, rule in agreement.items()
-        if name in _RULES and rule.get("with_ties")
-    ]
-    voters = read_interval((audit.get("voters") or {}).get("with_ties"))
-    ceiling = (
-        []
-        if voters is None
-        else [FigureBaseline("people among themselves", voters.value, "ceiling")]
-    )
+    value, voters = judge.with_ties, audit.voters
+    floors = [FigureBaseline(name, own, "floor") for name, own in trivial_rules(audit).items()]
     if voters is None:
+        ceiling = []
         mood, verdict = _against(value, floors, share, good_from=0.0, short="")
     else:
-        mood, verdict = _beside_people(value, floors, voters.value)
+        people = voters.with_ties.value
+        ceiling = [FigureBaseline("people among themselves", people, "ceiling")]
+        mood, verdict = _beside_people(value, floors, people)
     yield TrustNumber(
         title="Agreement with votes, ties included",
         value=value,
-        unit="share",
         mood=mood,
         verdict=verdict,
         beside=(*floors, *ceiling),
-        range=(0.0, 1.0),
         how="Votes came with the benchmark: each says which of two responses to a query is better, "
-        f"or that they tie. This is the share of {found.get('used', 0):,} votes on which the "
+        f"or that they tie. This is the share of {judge.used:,} votes on which the "
         "judge's scores say the same. Intervals resample the queries.",
     )
+
+
+def _above(value: Interval, best: FigureBaseline) -> Mood:
+    """Return good where a figure is surely above a rule, fair where it may be, poor below it."""
+    if math.isnan(value.low):
+        return "unknown"
+    if value.low > best.value:
+        return "good"
+    return "fair" if value.value > best.value else "poor"
 
 
 def _beside_people(
@@ -108,31 +97,33 @@ def _beside_people(
     """How agreement stands to that of people, which comes first, and to the best trivial rule."""
     best = max(floors, key=lambda floor: floor.value, default=None)
     told = f"People agree with each other {share(people)} of the time"
-    if value is None:
+    if value is None or best is None:
         return "unknown", f"{told}; for the judge it could not be computed"
-    if best is None:
-        return "unknown", f"{told}; there is no trivial rule to hold it against"
     told += f"; the best trivial rule, \u201c{best.name}\u201d, reaches {share(best.value)}"
-    if math.isinf(value.low):
-        return "unknown", f"{told}; too few queries to tell"
-    if value.low > best.value:
-        near = value.value >= (best.value + people) / 2
-        return ("good", told) if near else ("fair", f"{told}; the judge is nearer to the rule")
-    if value.value > best.value:
-        return "fair", f"{told}; the judge may do no better"
-    return "poor", f"{told}; the judge does no better"
+    mood = _above(value, best)
+    if mood == "good" and value.value < (best.value + people) / 2:
+        return "fair", f"{told}; the judge is nearer to the rule"
+    ends = {
+        "good": "",
+        "fair": "; the judge may do no better",
+        "poor": "; the judge does no better",
+        "unknown": "; too few queries to tell",
+    }
+    return mood, told + ends[mood]
 
 
-def from_labels(audit: Mapping[str, Any]) -> Iterator[TrustNumber]:
+def from_labels(audit: Audit) -> Iterator[TrustNumber]:
     """Yield the correlation with labels, if there are any."""
-    labels = audit.get("labels")
-    if not labels:
+    part = strictest_labels(audit)
+    if part is None:
         return
-    part = next((name for name in _TESTS_MOST if name in labels), None) or next(iter(labels))
-    judge = labels[part].get("judge", {})
-    name = "spearman" if _coefficient(judge, "spearman") else "pearson"
-    value = read_interval(_coefficient(judge, name))
-    floors = [_NO_RELATION, *_by_length(labels[part], name)]
+    judge, by_length = audit.labels[part][JUDGE], audit.labels[part].get(LONGER)
+    value, floors = judge.spearman, [_NO_RELATION]
+    if by_length is not None and by_length.spearman is not None:
+        # To prefer the shorter is as trivial as to prefer the longer.
+        length = by_length.spearman.value
+        name = LONGER if length >= 0.0 else _SHORTER
+        floors.append(FigureBaseline(name, abs(length), "floor"))
     mood, verdict = _against(
         value,
         floors,
@@ -140,39 +131,25 @@ def from_labels(audit: Mapping[str, Any]) -> Iterator[TrustNumber]:
         good_from=GOOD_CORRELATION,
         short="yet single scores often differ from their labels",
     )
-    if value is not None and math.isfinite(value.low) and value.low <= 0.0:
-        related = value.high < 0.0
+    if value is None:
+        verdict = judge.reason or verdict
+    elif value.low <= 0.0:
         mood = "poor"
-        verdict = "scores fall where labels rise" if related else _UNRELATED
+        verdict = "scores fall where labels rise" if value.high < 0.0 else _UNRELATED
     unseen = " No score was made by a fit that saw its own label." if "fold" in part else ""
     yield TrustNumber(
-        title=f"Correlation with {_LABELS_AS_SHOWN.get(part, part)} ({name.capitalize()})",
+        title=f"Correlation with {_LABELS_AS_SHOWN.get(part, part)} (Spearman)",
         value=value,
         unit="number",
         mood=mood,
-        verdict=judge.get("reason") or verdict if value is None else verdict,
+        verdict=verdict,
         beside=tuple(floors),
         range=(-1.0, 1.0),
         how="Labels came with the benchmark: scores of single responses by people or a strong "
-        f"model. {_COEFFICIENTS[name].format(n=judge.get('responses', 0))}{unseen} "
-        "Intervals resample the queries.",
+        f"model. Spearman's correlation of scores and labels over {judge.responses:,} labelled "
+        "responses: 1 when they put the responses in the same order, 0 for no relation."
+        f"{unseen} Intervals resample the queries.",
     )
-
-
-def _coefficient(found: Mapping[str, Any], name: str) -> Mapping[str, float | None] | None:
-    """Over labelled responses; older audits have no levels."""
-    levels = found.get("levels") or {}
-    chosen: Mapping[str, float | None] | None = levels.get("responses", {}).get(name)
-    return chosen or found.get(name)
-
-
-def _by_length(methods: Mapping[str, Any], name: str) -> Iterator[FigureBaseline]:
-    """What length alone achieves: to prefer the shorter is as trivial as the longer."""
-    length = read_interval(_coefficient(methods.get(_LONGER, {}), name))
-    if length is not None:
-        yield FigureBaseline(
-            _LONGER if length.value >= 0.0 else _SHORTER, abs(length.value), "floor"
-        )
 
 
 def _against(
@@ -184,38 +161,31 @@ def _against(
     short: str,
 ) -> tuple[Mood, str]:
     """How a figure stands to the best rule that reads nothing."""
-    if value is None:
-        return "unknown", "could not be computed"
     best = max(floors, key=lambda floor: floor.value, default=None)
-    if best is None:
-        return "unknown", "nothing to hold it against"
+    if value is None or best is None:
+        return "unknown", "could not be computed"
     rule = f"\u201c{best.name}\u201d ({shown(best.value)})"
-    if math.isinf(value.low):
-        return "unknown", f"too few queries to tell it from {rule}"
-    if value.low > best.value:
-        words = f"beats every trivial rule, the best of which is {rule}"
-        return ("good", words) if value.value >= good_from else ("fair", f"{words}, {short}")
-    if value.value > best.value:
-        return "fair", f"not surely better than {rule}"
-    return "poor", f"no better than {rule}"
+    mood = _above(value, best)
+    verdict = {
+        "good": f"beats every trivial rule, the best of which is {rule}",
+        "fair": f"not surely better than {rule}",
+        "poor": f"no better than {rule}",
+        "unknown": f"too few queries to tell it from {rule}",
+    }[mood]
+    if mood == "good" and value.value < good_from:
+        return "fair", f"{verdict}, {short}"
+    return mood, verdict
 
 
-def from_ratings(audit: Mapping[str, Any]) -> Iterator[TrustNumber]:
+def from_ratings(audit: Audit) -> Iterator[TrustNumber]:
     """Yield how far the order is that of reference ratings, if there are any."""
-    found = audit.get("ratings")
-    if not found:
+    if audit.ratings is None:
         return
-    spearman = found.get("spearman")
-    value: Interval | None = None
-    mood: Mood = "unknown"
-    verdict = found.get("reason") or "could not be computed"
-    if spearman is not None:
-        unsure = Interval(spearman["value"], -math.inf, math.inf)
-        value = read_interval(spearman.get("interval")) or unsure
-        mood, verdict = _order(value)
+    spearman, _ = rating_figures(audit)
+    mood, verdict = _order(spearman.value, spearman.note)
     yield TrustNumber(
         title="Same order as the reference ratings",
-        value=value,
+        value=spearman.value,
         unit="number",
         mood=mood,
         verdict=verdict,
@@ -223,21 +193,21 @@ def from_ratings(audit: Mapping[str, Any]) -> Iterator[TrustNumber]:
         range=(-1.0, 1.0),
         how="Reference ratings came with the benchmark: a rating of each candidate from elsewhere, "
         "such as an arena's Elo. This is Spearman's correlation of the ranking with them, over "
-        f"{found.get('n', 0)} candidates: 1 for the same order, 0 for no relation. It tests the "
+        f"{audit.ratings.n} candidates: 1 for the same order, 0 for no relation. It tests the "
         "order of candidates, not the score of a response.",
     )
 
 
-def _order(value: Interval) -> tuple[Mood, str]:
-    if not math.isfinite(value.low):
+def _order(value: Interval | None, reason: str) -> tuple[Mood, str]:
+    if value is None:
+        return "unknown", reason
+    if math.isnan(value.low):
         return "unknown", "too few candidates to tell"
     if value.low >= FAIR_ORDER and value.value >= GOOD_ORDER:
         return "good", "nearly the same order"
     if value.low > 0.0 and value.value >= FAIR_ORDER:
         return "fair", "about the same order, with exceptions"
-    if value.low > 0.0:
-        return "poor", "a weak relation"
-    return "poor", _UNRELATED
+    return "poor", "a weak relation" if value.low > 0.0 else _UNRELATED
 
 
 GOOD_SEPARATION, FAIR_SEPARATION = 0.8, 0.5
@@ -265,11 +235,8 @@ def separation(ranking: Ranking) -> TrustNumber:
     return TrustNumber(
         title="Pairs of candidates told apart",
         value=value,
-        unit="share",
         mood=mood,
         verdict=verdict,
-        beside=(),
-        range=(0.0, 1.0),
         how="The share of all pairs of candidates whose intervals of rank "
         f"({ranking.level:.0%}) do not overlap. It says how sure the order is, not whether the "
         "judge is right.",
@@ -289,20 +256,17 @@ def usable(score: Mapping[str, Any]) -> TrustNumber:
     return TrustNumber(
         title="Usable answers",
         value=value,
-        unit="share",
         mood=mood,
         verdict=verdict,
-        beside=(),
-        range=(0.0, 1.0),
         how="The share of the judge's answers to items that could be used. Missing ones are left "
         "out of the score, never counted as yes or no.",
     )
 
 
-def length(audit: Mapping[str, Any] | None) -> TrustNumber:
+def length(audit: Audit | None) -> TrustNumber:
     """Return how far scores follow length."""
-    length = ((audit or {}).get("bias") or {}).get("length") or {}
-    excess, plain = read_interval(length.get("excess")), read_interval(length.get("scores"))
+    found = audit.bias.length if audit and audit.bias else None
+    excess, plain = (found.excess, found.scores) if found else (None, None)
     mood: Mood = "unknown"
     if excess is not None:
         verdict = "longer responses get no more than labels give them"
@@ -348,11 +312,8 @@ def _no_gold(findings: Findings) -> TrustNumber:
     return TrustNumber(
         title="Agreement with people",
         value=None,
-        unit="share",
         mood="unknown",
         verdict=_why_unknown(findings),
-        beside=(),
-        range=(0.0, 1.0),
         how="How often the judge and people prefer the same response. Without votes or labels "
         "nobody knows: collect some, or hold the scores against another judge.",
     )
@@ -360,9 +321,8 @@ def _no_gold(findings: Findings) -> TrustNumber:
 
 def _why_unknown(findings: Findings) -> str:
     load = findings.stages.get("load", {})
-    refused = (findings.audit or {}).get("refused") or {}
     if not any(load.get(kind) for kind in ("labels", "votes", "ratings")):
         return "not audited: the run has neither labels nor votes"
-    if any(refused.values()):
+    if findings.audit and findings.audit.refused.counts:
         return "nothing left to audit on: what made the scores learned from all gold of this run"
     return "not audited yet: `rocketeval audit` holds the scores against the gold of this run"

@@ -162,6 +162,12 @@ class RefusedGold:
     labels: int = 0
     votes: int = 0
 
+    @property
+    def counts(self) -> tuple[tuple[int, str], ...]:
+        """How much was refused of each kind, where any was."""
+        both = ((self.labels, "labels"), (self.votes, "votes"))
+        return tuple((count, kind) for count, kind in both if count)
+
 
 def honest_gold(gold: Gold, basis: Mapping[Cell, Basis]) -> tuple[Gold, RefusedGold]:
     """Return the gold to evaluate on, and how much of it is refused.

@@ -16,6 +16,7 @@ from typing import Any, Literal, TypeVar
 import pyarrow as pa
 import yaml
 
+from rocketeval.audit.audit import Audit
 from rocketeval.config import load_config
 from rocketeval.errors import RocketEvalError, StageMissing
 from rocketeval.grading.schedule import cells
@@ -344,7 +345,7 @@ def _spent(stages: Mapping[str, Any]) -> tuple[int, float | None, str]:
 
 def _trust(store: RunStore, ranking: Ranking, manifest: Mapping[str, Any]) -> TrustNumber | None:
     """Return the first of the numbers on trust that the run's page shows; None before the audit."""
-    audit = store.json_if_made("audit")
+    audit = store.read_if_made(Audit)
     if audit is None:
         return None
     return trust(Findings(pa.table({}), ranking, audit=audit, manifest=manifest))[0]
