@@ -1,0 +1,125 @@
+"""Rename a field of a finding everywhere, as an editor would: does anything notice?
+
+    python studies/robustness/rename_fields.py [--only Class.field ...]
+
+Ten fields that the report, the command line or an export shows are renamed one after the other in a
+copy of the source: where they are declared, and wherever an identifier of that name is an attribute or a
+keyword. Strings stay as they are. What still goes by the old name (a key in a file, a column, a name on
+the page) is then out of step, and mypy or a test must fail. mypy is asked first, then the tests.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import tokenize
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+FIELDS = (
+    ("audit/audit.py", "Audit", "agreement"),
+    ("audit/audit.py", "Audit", "vote_differences"),
+    ("audit/bias.py", "LengthBias", "partial"),
+    ("audit/labels.py", "LabelCorrelation", "responses"),
+    ("ranking/rank.py", "RankedCandidate", "mean_score"),
+    ("ranking/rank.py", "Ranking", "unranked"),
+    ("explain/candidate.py", "ItemGap", "others"),
+    ("explain/items.py", "ItemFigure", "discrimination"),
+    ("judges/reliability.py", "JudgeReliability", "krippendorff"),
+    ("store/manifest.py", "ScoreFacts", "missing_answers"),
+)
+TESTS = ("tests/reference", "tests/report", "tests/exports")
+
+
+def main() -> None:
+    """Print a row per field; exit code 1 if a rename goes unnoticed."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--only", nargs="*", default=[], metavar="CLASS.FIELD")
+    given = parser.parse_args()
+    unnoticed = 0
+    for file, owner, field in FIELDS:
+        if given.only and f"{owner}.{field}" not in given.only:
+            continue
+        with tempfile.TemporaryDirectory() as scratch:
+            copy = copied(Path(scratch))
+            declared, renamed = rename(copy / "src", file, owner, field)
+            noticed = noticed_by(copy) if declared else "NOT DECLARED THERE"
+        unnoticed += noticed is None or not declared
+        told = noticed or "NOTHING"
+        print(f"{owner + '.' + field:<36}{renamed:>4} places   noticed by {told}", flush=True)
+    sys.exit(bool(unnoticed))
+
+
+def copied(folder: Path) -> Path:
+    """Copy what mypy and the tests need."""
+    for name in ("src", "tests", "studies", "perf", "docs", "web/src"):
+        unwanted = shutil.ignore_patterns("__pycache__", "node_modules")
+        shutil.copytree(ROOT / name, folder / name, ignore=unwanted)
+    for name in ("pyproject.toml", "README.md", "CHANGELOG.md"):
+        shutil.copy(ROOT / name, folder / name)
+    return folder
+
+
+def rename(source: Path, file: str, owner: str, field: str) -> tuple[bool, int]:
+    """Rename the field in the package; return whether it is declared there, and in how many places."""
+    text = (source / "rocketeval" / file).read_text()
+    body = text.partition(f"class {owner}")[2].partition("\nclass ")[0]
+    declared = f"\n    {field}: " in body
+    places = 0
+    for path in sorted((source / "rocketeval").rglob("*.py")):
+        old = path.read_text()
+        new, count = renamed_text(old, field, f"{field}_renamed")
+        if path == source / "rocketeval" / file:
+            start = new.index(f"class {owner}")
+            line = f"\n    {field}: "
+            new = new[:start] + new[start:].replace(line, f"\n    {field}_renamed: ", 1)
+            count += 1
+        if new != old:
+            path.write_text(new)
+            places += count
+    return declared, places
+
+
+def renamed_text(text: str, old: str, new: str) -> tuple[str, int]:
+    """Rename attributes and keywords of that name; leave strings, comments and variables alone."""
+    tokens = list(tokenize.generate_tokens(io.StringIO(text).readline))
+    lines = text.splitlines(keepends=True)
+    found = []
+    depth = 0
+    for place, token in enumerate(tokens):
+        if token.string in "([{" and token.type == tokenize.OP:
+            depth += 1
+        elif token.string in ")]}" and token.type == tokenize.OP:
+            depth -= 1
+        if token.type != tokenize.NAME or token.string != old:
+            continue
+        before, after = tokens[place - 1], tokens[place + 1]
+        keyword = depth > 0 and after.string == "=" and before.string in "(,\n"
+        if before.string == "." or keyword:
+            found.append(token.start)
+    for row, column in reversed(found):
+        line = lines[row - 1]
+        lines[row - 1] = line[:column] + new + line[column + len(old) :]
+    return "".join(lines), len(found)
+
+
+def noticed_by(folder: Path) -> str | None:
+    """Return what fails in the copy; None if nothing does."""
+    environment = {**os.environ, "PYTHONPATH": str(folder / "src")}
+    mypy = [sys.executable, "-m", "mypy", "--no-error-summary"]
+    done = subprocess.run(mypy, cwd=folder, env=environment, capture_output=True, text=True)
+    if done.returncode:
+        return f"mypy ({len(done.stdout.splitlines())} errors)"
+    tests = [sys.executable, "-m", "pytest", "-q", "-x", "--no-header", *TESTS]
+    done = subprocess.run(tests, cwd=folder, env=environment, capture_output=True, text=True)
+    failed = [line for line in done.stdout.splitlines() if line.startswith("FAILED")]
+    return failed[0].partition(" - ")[0].removeprefix("FAILED ") if done.returncode else None
+
+
+if __name__ == "__main__":
+    main()
