@@ -2,10 +2,11 @@
 
     python studies/robustness/rename_fields.py [--only Class.field ...]
 
-Ten fields that the report, the command line or an export shows are renamed one after the other in a
-copy of the source: where they are declared, and wherever an identifier of that name is an attribute or a
-keyword. Strings stay as they are. What still goes by the old name (a key in a file, a column, a name on
-the page) is then out of step, and mypy or a test must fail. mypy is asked first, then the tests.
+Ten fields that the report, the command line or an export shows are renamed one after the other in
+a copy of the source: where they are declared, and wherever an identifier of that name is an
+attribute or a keyword. Strings stay as they are. What still goes by the old name (a key in a file,
+a column, a name on the page) is then out of step, and mypy or a test must fail. mypy is asked
+first, then the tests.
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ def copied(folder: Path) -> Path:
 
 
 def rename(source: Path, file: str, owner: str, field: str) -> tuple[bool, int]:
-    """Rename the field in the package; return whether it is declared there, and in how many places."""
+    """Rename the field; return whether it is declared there, and in how many places it was."""
     text = (source / "rocketeval" / file).read_text()
     body = text.partition(f"class {owner}")[2].partition("\nclass ")[0]
     declared = f"\n    {field}: " in body
