@@ -1,8 +1,7 @@
 """The blocks of a report: made from a run's columns when somebody asks for them.
 
-Scores rounded for the page, so that they take less room and tie exactly where they tied.
-What of a report goes into one file: all queries' lines, and of the rest what fits.
-Records as JSON for the page: what is no number is refused, with the name of its owner.
+Scores are rounded so that they tie exactly where they tied; a file holds all queries' lines, and of
+the rest what fits.
 """
 
 from __future__ import annotations
@@ -22,7 +21,19 @@ from rocketeval.arrays import Floats, Ints
 from rocketeval.errors import RocketEvalError
 from rocketeval.grid import win_threshold
 from rocketeval.records import Interval
-from rocketeval.report.model import ANSWER_STEPS, NO_ANSWER, MissingNote, ReportHead
+from rocketeval.report.model import (
+    ANSWER_STEPS,
+    NO_ANSWER,
+    CellsBlock,
+    ItemsBlock,
+    LabelsBlock,
+    MissingNote,
+    PairsBlock,
+    QueriesBlock,
+    QueryBlock,
+    ReportHead,
+    ResponseTexts,
+)
 
 _BITS = (16, 22)
 """Of the scale: noise beyond the first does not compress; the second is for rows that need it."""
@@ -194,25 +205,25 @@ class Content(Protocol):
     def hold(self, places: Sequence[int]) -> None:
         """Read the answers of many queries at once, since they will be asked for one by one."""
 
-    def queries(self) -> dict[str, list[Any]]:
-        """The block of queries, but for `detail`."""
+    def queries(self, detail: list[int]) -> QueriesBlock:
+        """The block of queries, of which the blocks hold so much."""
 
     def answers(self, places: Sequence[int]) -> Iterator[Floats]:
         """For each query a table of candidates by items; NaN is missing."""
 
-    def figures(self, places: Sequence[int]) -> Iterator[dict[str, Any]]:
+    def figures(self, places: Sequence[int]) -> Iterator[ItemsBlock]:
         """For each query the texts and figures of its items."""
 
-    def query(self, place: int) -> dict[str, Any]:
-        """One query's block, without texts and cells."""
+    def query(self, place: int) -> QueryBlock:
+        """One query's block, its texts and cells still empty."""
 
-    def texts(self, places: Sequence[int]) -> Iterator[dict[str, Any]]:
+    def texts(self, places: Sequence[int]) -> Iterator[ResponseTexts]:
         """For each query `texts` and `histories` of its responses."""
 
-    def labels(self) -> dict[str, Any] | None:
+    def labels(self) -> LabelsBlock | None:
         """The block of labels; None without any."""
 
-    def pairs(self) -> dict[str, Any] | None:
+    def pairs(self) -> PairsBlock | None:
         """The block of comparisons; None for fewer than two candidates."""
 
 
@@ -239,48 +250,37 @@ class ReportSource:
     def _whole_block(self, name: str) -> bytes | None:
         match name:
             case "queries":
-                return self._queries()
+                return _packed_json(self.content.queries(self.detail.tolist()))
             case "scores":
-                return self._scores()
+                return packed(self._coarse(self.places(SCORES)).astype("<f4").tobytes())
             case "answers":
                 return self._answers()
             case "items":
-                return self._items()
+                return _packed_json(list(self.content.figures(self.places(ANSWERS))))
             case "labels":
-                return _json_or_none(self.content.labels())
+                return _packed_json(self.content.labels())
             case "pairs":
-                return _json_or_none(self.content.pairs())
+                return _packed_json(self.content.pairs())
         return None
 
     def places(self, detail: int) -> list[int]:
         """Return the queries that have at least so much detail, in order."""
         return [int(place) for place in np.flatnonzero(self.detail >= detail)]
 
-    def query_block(
-        self, place: int, *, texts: bool, found: Mapping[str, Any] | None = None
-    ) -> bytes:
+    def query_block(self, place: int, *, texts: bool, found: ResponseTexts | None = None) -> bytes:
         """Return the block of one query; `found` are its texts where they are at hand."""
-        block = {**self.content.query(place), "texts": None, "histories": [], "cells": None}
+        block = self.content.query(place)
         if texts:
-            block |= found or next(self.content.texts([place]))
+            block["texts"], block["histories"] = found or next(self.content.texts([place]))
         if self.detail[place] < ANSWERS:
             block["cells"] = self._cells(place)
         return packed(json_bytes(block))
-
-    def _queries(self) -> bytes:
-        return packed(json_bytes({**self.content.queries(), "detail": self.detail.tolist()}))
-
-    def _scores(self) -> bytes:
-        return packed(self._coarse(self.places(SCORES)).astype("<f4").tobytes())
 
     def _answers(self) -> bytes:
         tables = [encoded(table).ravel() for table in self.content.answers(self.places(ANSWERS))]
         return packed(np.concatenate([np.empty(0, "<u2"), *tables]).astype("<u2").tobytes())
 
-    def _items(self) -> bytes:
-        return packed(json_bytes(list(self.content.figures(self.places(ANSWERS)))))
-
-    def _cells(self, place: int) -> dict[str, Any]:
+    def _cells(self, place: int) -> CellsBlock:
         (answers,) = self.content.answers([place])
         (scores,) = self._coarse([place])
         return {
@@ -347,7 +347,7 @@ def served_detail(scores: Floats, items: Ints) -> Ints:
     return detail
 
 
-def _json_or_none(block: dict[str, Any] | None) -> bytes | None:
+def _packed_json(block: object) -> bytes | None:
     return None if block is None else packed(json_bytes(block))
 
 

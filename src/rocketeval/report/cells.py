@@ -221,7 +221,7 @@ class ScorerWeights:
     else_equal: bool
     """Whether items weigh the same on queries without learned weights."""
 
-    def of_items(self, items: int, learned: list[float] | None) -> Floats | None:
+    def of_items(self, items: int, learned: Sequence[float] | None) -> Floats | None:
         """Return the weight of each item of a query; None where there is none per item."""
         if learned is not None:
             return np.array(learned)

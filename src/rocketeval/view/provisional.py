@@ -1,36 +1,33 @@
 """The figures of a run: those its stages left, or provisional ones from what is judged so far.
 
 Provisional figures are made in memory from the ledger; nothing is written to the run.
-
-
-The page of a run that has no judgment yet: what is to be judged, and no figure.
 """
 
 from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from rocketeval._version import __version__
 from rocketeval.config import RunConfig, ScorerConfig, load_config, with_tie_margin
 from rocketeval.errors import RocketEvalError, StageMissing
 from rocketeval.explain.groups import score_groups
+from rocketeval.explain.stage import Explanation
 from rocketeval.grid import ScoreGrid
 from rocketeval.prices import usage_facts
 from rocketeval.ranking.rank import Ranking, rank
 from rocketeval.records import Checklist, Gold
 from rocketeval.report.blocks import ReportSource, served_detail
-from rocketeval.report.cells import make_cells, weighing
+from rocketeval.report.cells import make_cells
 from rocketeval.report.content import RunContent
-from rocketeval.report.findings import Findings, losses, read_findings, sizes
-from rocketeval.report.head import author_names, benchmark_name, unranked
-from rocketeval.report.model import GRADE, GRADE_STATUS_TEXT, PROBABILITY, STATUS_TEXT, ReportHead
+from rocketeval.report.findings import Findings, read_findings
+from rocketeval.report.head import bare_head
+from rocketeval.report.model import GRADE_STATUS_TEXT, STATUS_TEXT
 from rocketeval.report.stage import gather
 from rocketeval.scoring.answers import AnswerTable
 from rocketeval.scoring.base import Learner, create_scorer
@@ -39,8 +36,6 @@ from rocketeval.scoring.read_answers import answers_yes_or_no, read_answers, sco
 from rocketeval.store.inputs import Inputs
 from rocketeval.store.run import RunStore
 from rocketeval.store.watch import made_by
-
-_JUDGE_LATER = ("judge", "not known in full before its first answer")
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,55 +62,10 @@ def empty_report(run: RunStore, config: RunConfig) -> EmptyReport:
     cells = make_cells(findings.scores, queries, candidates)
     content = RunContent(store, config, findings, cells)
     source = ReportSource(
-        _head(config, findings, checklists), content, served_detail(cells.scores, content.items)
+        bare_head(config, findings, checklists), content, served_detail(cells.scores, content.items)
     )
     known = [head for head in heads if head.query_id in checklists] if checklists else heads
     return EmptyReport(source, len(known))
-
-
-def _head(config: RunConfig, findings: Findings, checklists: dict[str, Checklist]) -> ReportHead:
-    ranking = findings.ranking
-    yes_no = answers_yes_or_no(config)
-    lost, nothing_lost = losses(findings, yes_no=yes_no)
-    weighed = weighing(findings, config)
-    return ReportHead(
-        run=config.name,
-        benchmark=benchmark_name(config),
-        created=str(findings.manifest.get("created", "")),
-        finished="",
-        made_with=f"RocketEval {__version__}",
-        provisional="",
-        conclusion="",
-        islands=ranking.islands,
-        weights=weighed.weights,
-        learned_from=weighed.learned_from,
-        judge=config.judge.model,
-        judge_details=(_JUDGE_LATER,),
-        author=author_names(checklists),
-        method=config.method.kind,
-        scorer=config.scorer.kind,
-        scale=config.scorer.scale,
-        answers_are=PROBABILITY if yes_no else GRADE,
-        yes_no=yes_no,
-        level=ranking.level,
-        tie_margin=ranking.tie_margin,
-        sizes=sizes(findings),
-        losses=lost,
-        nothing_lost=nothing_lost,
-        candidates=tuple(unranked(name, ranking.queries) for name in ranking.unranked),
-        separation=(),
-        trust=(),
-        advice=(),
-        figures=(),
-        tables=(),
-        calibration=(),
-        costs=(),
-        cost_notes=(),
-        wins=(),
-        explained=(),
-        notes=(),
-        files=(),
-    )
 
 
 def nobody_ranked(candidates: Iterable[str], queries: int, config: RunConfig) -> Ranking:
@@ -349,16 +299,16 @@ def _has_groups(store: RunStore) -> bool:
 
 def _groups(
     store: RunStore, answers: AnswerTable, ranking: Ranking, config: RunConfig
-) -> dict[str, Any]:
+) -> Explanation:
     """Return the one part of an explanation that a page has before its stage: means by group."""
-    found, left_out = score_groups(
+    found = score_groups(
         answers,
         store.inputs.checklists(),
         [row.candidate for row in ranking.rows],
         bootstrap=min(RESAMPLES, config.ranking.bootstrap),
         seed=ranking.seed,
     )
-    return {"groups": [asdict(group) for group in found], "groups_left_out": left_out}
+    return Explanation((), 0, 0, 0, 0, 0, {}, (), *found)
 
 
 def _go_on(store: RunStore, config: RunConfig, command: str | None) -> str:
