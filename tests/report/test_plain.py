@@ -41,7 +41,7 @@ def test_open_ends_are_null() -> None:
     [
         ({"candidates": (replace(HEAD.candidates[0], score=BROKEN),)}, "candidate 'run'"),
         ({"candidates": (replace(HEAD.candidates[0], label=inf),)}, "candidate 'run'"),
-        ({"figures": (ReportFigure("Pearson", BROKEN),)}, "figure 'Pearson'"),
+        ({"figures": (ReportFigure("Pearson", BROKEN),)}, "report figure 'Pearson'"),
         (
             {"tables": (FigureTable("By", ("a",), (FigureRow("math", (BROKEN,)),)),)},
             "figure row 'math'",
