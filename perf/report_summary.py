@@ -25,6 +25,7 @@ from report_page import Prose, measure
 
 from rocketeval.records import Interval
 from rocketeval.report.blocks import ReportSource, fit, served_detail
+from rocketeval.report.content import RunContent
 from rocketeval.report.model import (
     Candidate,
     ItemFigure,
@@ -37,7 +38,7 @@ from rocketeval.report.model import (
 from rocketeval.report.page import embedded_page
 
 
-class MadeUp:
+class MadeUp(RunContent):
     """A run's columns, drawn at random when somebody looks."""
 
     def __init__(self, candidates: int, queries: int, items: int) -> None:

@@ -10,6 +10,7 @@ import pytest
 from rocketeval.arrays import Floats, Ints
 from rocketeval.records import Interval
 from rocketeval.report.blocks import ReportSource, served_detail
+from rocketeval.report.content import RunContent
 from rocketeval.report.model import (
     Candidate,
     CurveBin,
@@ -49,7 +50,7 @@ def made_up(word: str = "harmless", queries: int = 3, length: int = 10) -> Repor
     return ReportSource(made_up_head(word), content, detail)
 
 
-class MadeUp:
+class MadeUp(RunContent):
     """Blocks in which every text is one word; it counts how often texts were read."""
 
     def __init__(self, word: str, queries: int, length: int) -> None:

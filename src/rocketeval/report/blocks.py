@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from math import ceil, floor, isfinite, log2
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,16 +21,13 @@ from rocketeval.arrays import Floats, Ints
 from rocketeval.errors import RocketEvalError
 from rocketeval.grid import win_threshold
 from rocketeval.records import Interval
+from rocketeval.report.cells import known, spread
+from rocketeval.report.content import RunContent
 from rocketeval.report.model import (
     ANSWER_STEPS,
     NO_ANSWER,
     CellsBlock,
-    ItemsBlock,
-    LabelsBlock,
     MissingNote,
-    PairsBlock,
-    QueriesBlock,
-    QueryBlock,
     ReportHead,
     ResponseTexts,
 )
@@ -191,48 +188,12 @@ _LEVEL = 6
 _QUERY = "query-"
 
 
-class Content(Protocol):
-    """What a run's blocks are made from; queries are known by their place."""
-
-    @property
-    def scores(self) -> Floats:
-        """Queries by candidates, in the head's order; NaN where there is none."""
-
-    @property
-    def items(self) -> Ints:
-        """How many items each query has."""
-
-    def hold(self, places: Sequence[int]) -> None:
-        """Read the answers of many queries at once, since they will be asked for one by one."""
-
-    def queries(self, detail: list[int]) -> QueriesBlock:
-        """The block of queries, of which the blocks hold so much."""
-
-    def answers(self, places: Sequence[int]) -> Iterator[Floats]:
-        """For each query a table of candidates by items; NaN is missing."""
-
-    def figures(self, places: Sequence[int]) -> Iterator[ItemsBlock]:
-        """For each query the texts and figures of its items."""
-
-    def query(self, place: int) -> QueryBlock:
-        """One query's block, its texts and cells still empty."""
-
-    def texts(self, places: Sequence[int]) -> Iterator[ResponseTexts]:
-        """For each query `texts` and `histories` of its responses."""
-
-    def labels(self) -> LabelsBlock | None:
-        """The block of labels; None without any."""
-
-    def pairs(self) -> PairsBlock | None:
-        """The block of comparisons; None for fewer than two candidates."""
-
-
 @dataclass(frozen=True, eq=False)
 class ReportSource:
     """A report's head and blocks."""
 
     head: ReportHead
-    content: Content
+    content: RunContent
     detail: Ints
     """How much of each query the blocks hold."""
     made: Mapping[str, bytes] = field(default_factory=dict)
@@ -312,11 +273,6 @@ def encoded(answers: Floats) -> NDArray[np.uint16]:
     return steps.astype("<u2")
 
 
-def known(row: Floats) -> list[float | None]:
-    """Return numbers for JSON, to four digits; None for NaN."""
-    return [None if number != number else number for number in row.round(4).tolist()]
-
-
 def most_divisive(scores: Floats) -> Ints:
     """Return the queries' places, those first that divide the candidates most.
 
@@ -324,16 +280,6 @@ def most_divisive(scores: Floats) -> Ints:
     [2, 0, 1]
     """
     return np.argsort(-np.nan_to_num(spread(scores), nan=-1.0), kind="stable")
-
-
-def spread(scores: Floats) -> Floats:
-    """Return the standard deviation of each query's scores; NaN where it has none."""
-    present = ~np.isnan(scores)
-    counts = present.sum(axis=1)
-    least = np.maximum(counts, 1)
-    means = np.where(present, scores, 0.0).sum(axis=1) / least
-    apart = np.where(present, scores - means[:, None], 0.0)
-    return np.where(counts > 0, np.sqrt((apart**2).sum(axis=1) / least), np.nan)
 
 
 def served_detail(scores: Floats, items: Ints) -> Ints:

@@ -17,13 +17,14 @@ from rocketeval.explain.items import item_verdicts
 from rocketeval.grid import ScoreGrid
 from rocketeval.ranking.rank import Ranking
 from rocketeval.records import Checklist, Label, Query, Status, Turn
-from rocketeval.report.blocks import known, spread
 from rocketeval.report.cells import (
     ANSWER_COLUMNS,
     JudgedColumns,
     ResponseGrid,
     ScorerWeights,
+    known,
     read_judged,
+    spread,
     weighing,
 )
 from rocketeval.report.findings import Findings
@@ -160,13 +161,10 @@ class RunContent:
         self.config = config
         self.findings = findings
         self.cells = cells
+        self.scores = cells.scores
+        """Queries by candidates, in the head's order; NaN where there is none."""
         self._held: JudgedColumns | None = None
         self._made: dict[int, ItemsBlock] = {}
-
-    @property
-    def scores(self) -> Floats:
-        """Queries by candidates, in the head's order; NaN where there is none."""
-        return self.cells.scores
 
     @cached_property
     def items(self) -> Ints:

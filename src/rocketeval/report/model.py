@@ -247,16 +247,19 @@ class RunFile:
 
 @dataclass(frozen=True, slots=True)
 class LiveProgress:
-    """How far a run is that is looked at while it goes."""
+    """How far a run is."""
 
     state: Literal["finished", "going", "paused"]
     stage: str
+    """The stage it is in; empty when it is finished."""
     done: int
+    """Responses that are judged."""
     total: int
-    rate: float | None
+    """Responses that can be."""
+    rate: float | None = None
     """Responses judged a second; None before it is known."""
-    seconds_left: float | None
-    version: str
+    seconds_left: float | None = None
+    version: str = ""
     """Changes whenever the page should be loaded again."""
 
 

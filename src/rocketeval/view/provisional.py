@@ -8,7 +8,6 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -36,36 +35,6 @@ from rocketeval.scoring.read_answers import answers_yes_or_no, read_answers, sco
 from rocketeval.store.inputs import Inputs
 from rocketeval.store.run import RunStore
 from rocketeval.store.watch import made_by
-
-
-@dataclass(frozen=True, eq=False)
-class EmptyReport:
-    """A run before its first judgment."""
-
-    source: ReportSource
-    total: int
-    """Responses that are to be judged, as far as is known."""
-
-
-def empty_report(run: RunStore, config: RunConfig) -> EmptyReport:
-    """Return a report without figures: candidates, queries, and checklists if there are any."""
-    store = RunStore(run.path)
-    store.inputs = _SomeChecklists(store.path / "inputs")
-    heads = list(store.inputs.heads())
-    candidates = sorted({head.candidate for head in heads})
-    queries, checklists = list(store.inputs.queries), store.inputs.checklists()
-    findings = Findings(
-        _no_scores([(head.query_id, head.candidate) for head in heads]),
-        nobody_ranked(candidates, len(queries), config),
-        manifest=_before_grading(store.manifest(), len(heads)),
-    )
-    cells = make_cells(findings.scores, queries, candidates)
-    content = RunContent(store, config, findings, cells)
-    source = ReportSource(
-        bare_head(config, findings, checklists), content, served_detail(cells.scores, content.items)
-    )
-    known = [head for head in heads if head.query_id in checklists] if checklists else heads
-    return EmptyReport(source, len(known))
 
 
 def nobody_ranked(candidates: Iterable[str], queries: int, config: RunConfig) -> Ranking:
@@ -190,10 +159,27 @@ def _not_audited(store: RunStore, config: RunConfig, command: str | None) -> Pag
     return PageFigures(source, _UNAUDITED, f"{_UNAUDITED} {_go_on(store, config, command)}")
 
 
-def _nothing_yet(store: RunStore, config: RunConfig, command: str | None) -> PageFigures:
-    """Return a page without figures: no response is judged."""
-    found = empty_report(store, config)
-    return PageFigures(found.source, *_words(0, found.total, "", _go_on(store, config, command)))
+def _nothing_yet(run: RunStore, config: RunConfig, command: str | None) -> PageFigures:
+    """Return a page without figures: candidates, queries, and checklists if there are any."""
+    store = RunStore(run.path)
+    store.inputs = _SomeChecklists(store.path / "inputs")
+    heads = list(store.inputs.heads())
+    candidates = sorted({head.candidate for head in heads})
+    queries, checklists = list(store.inputs.queries), store.inputs.checklists()
+    findings = Findings(
+        _no_scores([(head.query_id, head.candidate) for head in heads]),
+        nobody_ranked(candidates, len(queries), config),
+        manifest=_before_grading(store.manifest(), len(heads)),
+    )
+    cells = make_cells(findings.scores, queries, candidates)
+    content = RunContent(store, config, findings, cells)
+    page, detail = (
+        bare_head(config, findings, checklists),
+        served_detail(cells.scores, content.items),
+    )
+    total = sum(head.query_id in checklists for head in heads) if checklists else len(heads)
+    words = _words(0, total, "", _go_on(store, config, command))
+    return PageFigures(ReportSource(page, content, detail), *words)
 
 
 def _why_no_score(score: Mapping[str, Any], config: RunConfig) -> str:
@@ -312,10 +298,6 @@ def _groups(
 
 
 def _go_on(store: RunStore, config: RunConfig, command: str | None) -> str:
-    if command is None and _same(config.run_path, store.path):
+    if command is None and config.run_path.resolve() == store.path.resolve():
         command = shlex.join(["rocketeval", "run", str(store.path / "run.yaml")])
     return f"Go on with `{command}`." if command else "Run the same command again to go on."
-
-
-def _same(one: Path, other: Path) -> bool:
-    return one.resolve() == other.resolve()
