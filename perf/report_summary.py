@@ -25,11 +25,20 @@ from report_page import Prose, measure
 
 from rocketeval.records import Interval
 from rocketeval.report.blocks import ReportSource, fit, served_detail
-from rocketeval.report.model import Candidate, ReportHead
+from rocketeval.report.content import RunContent
+from rocketeval.report.model import (
+    Candidate,
+    ItemFigure,
+    ItemsBlock,
+    QueriesBlock,
+    QueryBlock,
+    ReportHead,
+    ResponseTexts,
+)
 from rocketeval.report.page import embedded_page
 
 
-class MadeUp:
+class MadeUp(RunContent):
     """A run's columns, drawn at random when somebody looks."""
 
     def __init__(self, candidates: int, queries: int, items: int) -> None:
@@ -43,7 +52,7 @@ class MadeUp:
     def hold(self, places: Sequence[int]) -> None:
         """Nothing is read."""
 
-    def queries(self) -> dict[str, list[Any]]:
+    def queries(self, detail: list[int]) -> QueriesBlock:
         count = len(self.scores)
         return {
             "id": [f"q{place:05d}" for place in range(count)],
@@ -53,6 +62,7 @@ class MadeUp:
             "spread": self.scores.std(axis=1).round(4).tolist(),
             "missing": [0] * count,
             "items": self.items.tolist(),
+            "detail": detail,
         }
 
     def answers(self, places: Sequence[int]) -> Iterator[np.ndarray[Any, Any]]:
@@ -60,27 +70,30 @@ class MadeUp:
             random = np.random.default_rng(place)
             yield random.random((self.scores.shape[1], int(self.items[place])))
 
-    def figures(self, places: Sequence[int]) -> Iterator[dict[str, Any]]:
+    def figures(self, places: Sequence[int]) -> Iterator[ItemsBlock]:
         for place in places:
             yield self._checklist(int(self.items[place]))
 
-    def query(self, place: int) -> dict[str, Any]:
+    def query(self, place: int) -> QueryBlock:
         listed = self._checklist(int(self.items[place]))
         return {
             "text": self.prose.text(300),
             "history": [],
             "reference": None,
             "items": listed["texts"],
+            "groups": None,
             "figures": listed["figures"],
             "odd": [],
             "disarmed": [],
             "labels": [],
+            "texts": None,
+            "histories": [],
+            "cells": None,
         }
 
-    def texts(self, places: Sequence[int]) -> Iterator[dict[str, Any]]:
+    def texts(self, places: Sequence[int]) -> Iterator[ResponseTexts]:
         for _ in places:
-            texts = [self.prose.text(1000) for _ in range(self.scores.shape[1])]
-            yield {"texts": texts, "histories": []}
+            yield [self.prose.text(1000) for _ in range(self.scores.shape[1])], []
 
     def labels(self) -> None:
         """There are none."""
@@ -88,8 +101,8 @@ class MadeUp:
     def pairs(self) -> None:
         """They were not compared."""
 
-    def _checklist(self, items: int) -> dict[str, Any]:
-        figure = {
+    def _checklist(self, items: int) -> ItemsBlock:
+        figure: ItemFigure = {
             "weight": 1 / items,
             "learned": False,
             "mean": 0.5,
@@ -99,7 +112,8 @@ class MadeUp:
             "verdict": "",
             "why": "",
         }
-        return {"texts": [self.prose.text(80) for _ in range(items)], "figures": [figure] * items}
+        texts = [self.prose.text(80) for _ in range(items)]
+        return {"texts": texts, "groups": None, "figures": [figure] * items}
 
 
 def head(content: MadeUp) -> ReportHead:

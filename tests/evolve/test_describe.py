@@ -14,9 +14,11 @@ from rocketeval.evolve.describe import MOST_TRAITS, describe_evaluator, distingu
 from rocketeval.evolve.evaluator import Evaluator, fit_mixture
 from rocketeval.evolve.forest import ForestSettings
 from rocketeval.evolve.perspective import PerspectiveKind
+from rocketeval.evolve.result import Described, DescribedProvenance, DescribedTrait
 from rocketeval.evolve.select import Router
 from rocketeval.evolve.validate import SINGLE, WITH, WITHOUT
 from rocketeval.records import JudgeFingerprint
+from rocketeval.store.codec import decode, encode
 
 SURE = {"value": 0.7, "low": -0.6, "high": None}
 JUDGE = JudgeFingerprint("scripted", "tiny", "chat", "1", "top20", "t", "r")
@@ -41,7 +43,7 @@ def evaluator() -> Evaluator:
 
 
 def arm(name: str, **more: Any) -> dict[str, Any]:
-    return {"name": name, "figures": {"accuracy": SURE}, "gain": SURE, **more}
+    return {"name": name, "figures": {"accuracy": SURE}, "gain": SURE, "lead": SURE, **more}
 
 
 def figures(*arms: dict[str, Any]) -> dict[str, Any]:
@@ -49,6 +51,7 @@ def figures(*arms: dict[str, Any]) -> dict[str, Any]:
         "measure": "accuracy",
         "cases": 1200,
         "queries": 300,
+        "experts": [1],
         "overall": "Is it good?",
         "arms": list(arms),
     }
@@ -57,46 +60,42 @@ def figures(*arms: dict[str, Any]) -> dict[str, Any]:
 def test_it_is_told_whole_and_as_json(evaluator: Evaluator) -> None:
     """Perspectives in the order of columns, with what each is worth, and who judged."""
     told = describe_evaluator(evaluator)
-    assert json.loads(json.dumps(told)) == told
-    assert (told["decides"], told["asking"], told["measure"]) == ("pairs", "each", "accuracy")
-    kinds = [each["kind"] for each in told["perspectives"]]
+    assert decode(Described, json.loads(json.dumps(encode(told)))) == told
+    assert (told.decides, told.asking, told.measure) == ("pairs", "each", "accuracy")
+    kinds = [each.kind for each in told.perspectives]
     assert kinds == sorted(kinds, reverse=True)
     own = evaluator.about_responses
-    assert [each["id"] for each in told["perspectives"][: len(own)]] == [each.id for each in own]
-    worth = [(each["importance"], each["stability"]) for each in told["perspectives"]]
+    assert [each.id for each in told.perspectives[: len(own)]] == [each.id for each in own]
+    worth = [(each.importance, each.stability) for each in told.perspectives]
     assert worth[: len(own)] == [(0.4, 0.8)] * len(own)
     assert set(worth[len(own) :]) == {(None, None)}
-    assert told["provenance"] == {
-        "created": "",
-        "benchmark": "planted",
-        "cases": 160,
-        "rounds": None,
-        "judge": "tiny",
-    }
+    assert told.provenance == DescribedProvenance(
+        created="", benchmark="planted", cases=160, rounds=None, judge="tiny"
+    )
 
 
 def test_experts_are_told_apart_by_the_type_that_was_planted(evaluator: Evaluator) -> None:
     """The first trait of each is a type of query, and each has its own."""
     told = describe_evaluator(evaluator)
     types = {each.id for each in WHICH_TYPE}
-    first = [expert["traits"][0] for expert in told["experts"]]
-    assert {trait["perspective"] for trait in first} <= types
-    for expert, trait in zip(told["experts"], first, strict=True):
-        assert sum(expert["attention"]) == pytest.approx(1.0, abs=1e-4)
-        assert trait["share"] is not None
-        assert trait["usual"] is not None
-        assert (trait["apart"] > 0) == (trait["share"] > trait["usual"])
-        assert len(expert["traits"]) <= MOST_TRAITS
-    assert [expert["size"] for expert in told["experts"]] == [None, None]
+    first = [expert.traits[0] for expert in told.experts]
+    assert {trait.perspective for trait in first} <= types
+    for expert, trait in zip(told.experts, first, strict=True):
+        assert sum(expert.attention) == pytest.approx(1.0, abs=1e-4)
+        assert trait.share is not None
+        assert trait.usual is not None
+        assert (trait.apart > 0) == (trait.share > trait.usual)
+        assert len(expert.traits) <= MOST_TRAITS
+    assert [expert.size for expert in told.experts] == [None, None]
 
 
 def test_weights_of_the_router_are_those_about_queries(evaluator: Evaluator) -> None:
     """The heaviest first, all of them."""
-    told = describe_evaluator(evaluator)["router"]
-    weights = [each["weight"] for each in told]
+    told = describe_evaluator(evaluator).router
+    weights = [each.weight for each in told]
     assert weights == sorted(weights, reverse=True)
     about_queries = {each.id for each in evaluator.about_queries}
-    assert {each["perspective"] for each in told} == about_queries
+    assert {each.perspective for each in told} == about_queries
     assert all(each.kind is PerspectiveKind.QUERY for each in evaluator.about_queries)
 
 
@@ -105,32 +104,32 @@ def test_a_trait_counts_by_its_weight_and_the_experts_sizes() -> None:
     weights = np.array([1.0, 0.1, 0.0, 0.5])
     shares = np.array([[0.8, 1.0, 0.0, 0.5], [0.4, 0.0, 0.0, 0.5]])
     router = Router(("a", "b", "c", "d"), weights, weights * shares, 0.3)
-    assert distinguishing(router, 0) == [
-        {"perspective": "a", "apart": 0.2, "share": 0.8, "usual": 0.6},
-        {"perspective": "b", "apart": 0.05, "share": 1.0, "usual": 0.5},
-    ]
+    assert distinguishing(router, 0) == (
+        DescribedTrait(perspective="a", apart=0.2, share=0.8, usual=0.6),
+        DescribedTrait(perspective="b", apart=0.05, share=1.0, usual=0.5),
+    )
     [first, _] = distinguishing(router, 1, [30, 10])
-    assert first == {"perspective": "a", "apart": -0.3, "share": 0.4, "usual": 0.7}
+    assert first == DescribedTrait(perspective="a", apart=-0.3, share=0.4, usual=0.7)
 
 
 def test_one_expert_is_told_apart_from_nobody() -> None:
     """Its queries are all there are."""
     router = Router(("a",), np.array([1.0]), np.array([[0.3]]), 0.0)
-    assert distinguishing(router, 0) == []
+    assert distinguishing(router, 0) == ()
 
 
 def test_figures_begin_with_its_own(evaluator: Evaluator) -> None:
     """Each arm with the gain over no experts, a single prompt with its question."""
     found = figures(arm(SINGLE), arm(WITHOUT), arm(WITH))
-    told = describe_evaluator(evaluator.documented({}, {"figures": found}))["figures"]
-    assert [(each["name"], each["own"]) for each in told] == [
+    told = describe_evaluator(evaluator.documented({}, {"figures": found})).figures
+    assert [(each.name, each.own) for each in told] == [
         ("this evaluator", True),
         (SINGLE, False),
         (WITHOUT, False),
     ]
-    assert told[0]["value"] == SURE
+    assert encode(told[0].value) == SURE
     gain = "+70.0 points over no experts (\N{MINUS SIGN}60.0 to ?)"
-    assert [each["note"] for each in told] == [
+    assert [each.note for each in told] == [
         f"1,200 cases of 300 queries; {gain}",
         f"Is it good?; {gain}",
         "",
@@ -141,8 +140,8 @@ def test_a_figure_that_is_no_number_is_told_as_missing(evaluator: Evaluator) -> 
     """As JSON keeps NaN."""
     nothing = {"value": None, "low": None, "high": None}
     found = figures(arm(WITH, figures={"accuracy": nothing}, gain=nothing))
-    [told] = describe_evaluator(evaluator.documented({}, {"figures": found}))["figures"]
-    assert (told["value"], told["note"]) == (None, "1,200 cases of 300 queries")
+    [told] = describe_evaluator(evaluator.documented({}, {"figures": found})).figures
+    assert (told.value, told.note) == (None, "1,200 cases of 300 queries")
 
 
 def test_confidence_and_cost_are_taken_over(evaluator: Evaluator) -> None:
@@ -153,6 +152,8 @@ def test_confidence_and_cost_are_taken_over(evaluator: Evaluator) -> None:
         "confidence": [row, {**row, "threshold": 0.0, "accuracy": None}],
         "cost": {
             "case": "pair",
+            "about_responses": 12,
+            "about_queries": 0,
             "alone": load,
             "here": {**load, "calls": 7.25, "money": None},
             "single": {"calls": 1.0, "prompt_tokens": None, "money": None},
@@ -160,13 +161,13 @@ def test_confidence_and_cost_are_taken_over(evaluator: Evaluator) -> None:
         },
     }
     told = describe_evaluator(evaluator.documented({}, notes))
-    assert told["confidence"] == [{**row, "threshold": 0.0, "accuracy": None}, row]
-    assert [words for _, words in told["cost"]] == [
+    assert encode(told.confidence) == [{**row, "threshold": 0.0, "accuracy": None}, row]
+    assert [words for _, words in told.cost] == [
         "12 questions to the judge, 3,456 prompt tokens, 0.0012 USD",
         "7.2 questions to the judge, 3,456 prompt tokens",
         "1 question to the judge",
     ]
-    assert told["cost"][0][0] == "a pair that comes alone"
+    assert told.cost[0][0] == "a pair that comes alone"
 
 
 def test_ancestors_are_those_it_does_not_use(evaluator: Evaluator) -> None:
@@ -179,9 +180,9 @@ def test_ancestors_are_those_it_does_not_use(evaluator: Evaluator) -> None:
         "rounds": [{}, {}],
     }
     told = describe_evaluator(evaluator.documented({}, notes))
-    assert [each["id"] for each in told["ancestors"]] == ["old"]
-    assert [expert["size"] for expert in told["experts"]] == [7, 5]
-    assert told["provenance"]["rounds"] == 2
+    assert [each.id for each in told.ancestors] == ["old"]
+    assert [expert.size for expert in told.experts] == [7, 5]
+    assert told.provenance.rounds == 2
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,8 @@ import pytest
 from rocketeval.errors import RunMismatch, StoreError
 from rocketeval.evolve.history import (
     History,
+    JudgeUse,
+    OptimizerUse,
     OutOfFoldFigure,
     Round,
     Spending,
@@ -33,8 +35,8 @@ def a_round(number: int, before: float, after: float, people: int = 0) -> Round:
         kept=("a", "b"),
         before=OutOfFoldFigure(before, 0.1),
         after=OutOfFoldFigure(after, 0.1),
-        judge={"questions": 12, "requests": 3},
-        optimizer={"requests": 1},
+        judge=JudgeUse(questions=12, requests=3),
+        optimizer=OptimizerUse(requests=1),
         seconds=1.0,
     )
 

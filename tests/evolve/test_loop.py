@@ -33,9 +33,10 @@ from rocketeval.evolve.forest import SPACES, ForestSettings
 from rocketeval.evolve.history import Spending
 from rocketeval.evolve.perspective import PerspectiveKind, PerspectiveOrigin
 from rocketeval.evolve.pool import read_pool
-from rocketeval.evolve.result import Evolution, as_json
+from rocketeval.evolve.result import Evolution
 from rocketeval.pipeline import Run
 from rocketeval.records import Answer, GradingTask
+from rocketeval.store.codec import encode
 from rocketeval.store.files import write_jsonl
 from rocketeval.store.run import RunStore
 from support.planted_run import Engines, planted_config
@@ -74,7 +75,7 @@ def run_folder(tmp_path: Path, finished: tuple[Path, Evolution, Engines]) -> Pat
 
 def timeless(found: Evolution) -> Any:
     """What an evolution found, but when and how long it took."""
-    told = as_json(found)
+    told = encode(found)
     for name in ("created", "path", "pool_path", "benchmark", "spent"):
         del told[name]
     del told["evaluator"]["provenance"]["created"]
@@ -131,10 +132,10 @@ def test_what_is_left_in_the_run(finished: tuple[Path, Evolution, Engines]) -> N
     assert len(pool) == found.pool.size
     assert all(each.importance is not None for each in pool)
     (row,) = (run / "evolve" / "rounds.jsonl").read_text().strip().splitlines()
-    assert json.loads(row) == as_json(found.rounds[0])
-    assert json.loads((run / "evolve" / "evolution.json").read_text()) == as_json(found)
-    assert found.spent["judge"]["requests"] == engines.asked.total()
-    assert found.spent["optimizer"]["requests"] == engines.written.total()
+    assert json.loads(row) == encode(found.rounds[0])
+    assert encode(RunStore(run).read(Evolution)) == encode(found)
+    assert found.spent.judge.requests == engines.asked.total()
+    assert found.spent.optimizer.requests == engines.written.total()
 
 
 def test_the_figures_rest_on_cases_the_optimizer_never_saw(
@@ -233,7 +234,7 @@ async def test_money_is_limited_and_what_was_paid_is_kept(
     found = await evolve(config, engines)
     assert engines.asked == finished[2].asked
     assert engines.written == finished[2].written
-    assert found.spent["judge"]["cost"] > 0.35
+    assert found.spent.judge.cost > 0.35
     assert found.cost.alone.money is not None
 
 
@@ -312,12 +313,12 @@ async def test_questions_are_limited_however_many_a_request_holds(
     """Questions are on the bill beside requests, and the limit is on them."""
     engines = SeveralAtOnce()
     found = await evolve(planted_config(tmp_path), engines)
-    judge = found.spent["judge"]
-    assert judge["questions"] == engines.asked.total() == finished[1].spent["judge"]["questions"]
-    assert judge["requests"] < judge["questions"] / 2
+    judge = found.spent.judge
+    assert judge.questions == engines.asked.total() == finished[1].spent.judge.questions
+    assert judge.requests < judge.questions / 2
     (done,) = found.rounds
-    assert done.judge["questions"] == finished[1].rounds[0].judge["requests"]
-    assert done.judge["requests"] < done.judge["questions"]
+    assert done.judge.questions == finished[1].rounds[0].judge.requests
+    assert done.judge.requests < done.judge.questions
     engines = SeveralAtOnce()
     found = await evolve(planted_config(tmp_path, max_calls=450, name="limited"), engines)
     assert "`evolve.max_calls` allows" in found.stopped
@@ -348,8 +349,8 @@ async def test_what_a_judge_used_before_it_failed_is_on_the_bill(
     assert spending.calls == spending.total("judge").requests == ledgers(config.run_path) > 50
     engines.hears = None
     found = await evolve(config, engines)
-    assert found.spent["judge"]["requests"] == ledgers(config.run_path)
-    assert found.spent["judge"]["questions"] == finished[1].spent["judge"]["questions"]
+    assert found.spent.judge.requests == ledgers(config.run_path)
+    assert found.spent.judge.questions == finished[1].spent.judge.questions
 
 
 async def test_what_an_optimizer_used_for_nothing_is_on_the_bill(
@@ -603,4 +604,4 @@ async def test_the_price_of_the_optimizer_comes_from_the_table(tmp_path: Path) -
     config = planted_config(tmp_path, rounds=0, max_cost=5.0)
     config = config.model_copy(update={"prices": tmp_path / "prices.yaml"})
     found = await evolve(config, Engines())
-    assert found.spent["judge"]["currency"] == "EUR"
+    assert found.spent.judge.currency == "EUR"

@@ -9,7 +9,6 @@ import json
 import re
 from base64 import b64decode
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +22,7 @@ from rocketeval.csv_text import disarm
 from rocketeval.engines.scripted import ScriptedEngine
 from rocketeval.errors import ExportError
 from rocketeval.explain.groups import GroupMean, GroupScore
-from rocketeval.explain.stage import explain_query, explain_run
+from rocketeval.explain.stage import Explanation, explain_query, explain_run
 from rocketeval.exports.formats import make_request
 from rocketeval.exports.stage import export_stream
 from rocketeval.exports.tables import show_groups as show_page
@@ -213,10 +212,10 @@ def test_who_is_not_ranked_has_no_row(tmp_path: Path) -> None:
 
 
 def test_nobody_ranked_means_no_table(capsys: pytest.CaptureFixture[str]) -> None:
-    found = {"groups": [{"group": "x", "dimension": None, "whole": False, "queries": 1,
-                         "candidates": []}]}  # fmt: skip
+    group = GroupScore("x", None, False, 1, ())
+    found = Explanation((), 4, 5, 1, 0, 1, {}, (), (group,))
     assert group_means(found, []) == ()
-    show_groups([GroupScore("x", None, False, 1, ())])
+    show_groups([group])
     assert capsys.readouterr().out == ""
 
 
@@ -230,7 +229,7 @@ def test_a_group_called_like_its_dimension_has_a_row_of_its_own(
         GroupScore("tone", "tone", False, 8, means),
         GroupScore("tone: warm", "tone", False, 8, means),
     ]
-    page = show_page([asdict(group) for group in found], 0, "judge")
+    page = show_page(found, 0, "judge")
     assert [row[0] for row in page.rows] == ["tone (all)", "tone", "tone: warm"]
     show_groups(found)
     told = [line.split("0.50")[0] for line in capsys.readouterr().out.splitlines()]

@@ -13,6 +13,7 @@ from rocketeval.errors import ConfigError, StageMissing
 from rocketeval.explain import stage as module
 from rocketeval.explain.stage import explain_candidate, explain_query, explain_run
 from rocketeval.pipeline import Run
+from rocketeval.scoring.stage import ItemWeights
 from support.make import make_config
 
 
@@ -49,7 +50,7 @@ def test_the_report_survives_an_explanation_that_says_the_same(run: Run) -> None
     report = run.store.path / "report.html"
     explain_run(run.store, run.config)
     assert report.exists()
-    run.store.save_json("item_weights", {"sea": [0.9, 0.1]})
+    run.store.save(ItemWeights({"sea": (0.9, 0.1)}))
     explain_run(run.store, run.config)
     assert not report.exists()
 
@@ -62,7 +63,7 @@ def test_ranking_again_removes_the_explanation(run: Run) -> None:
 
 def test_learned_weights_are_read_from_the_run(run: Run) -> None:
     """item_weights.json, where the score stage wrote one, weighs the losses and the items."""
-    run.store.save_json("item_weights", {"sea": [0.9, 0.1]})
+    run.store.save(ItemWeights({"sea": (0.9, 0.1)}))
     found = explain_candidate(run.store, run.config, "right", 1)
     assert [(one.query_id, one.weight) for one in found.losses] == [("sea", 0.9)]
     items = explain_query(run.store, run.config, "sea").items

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
 
 import numpy as np
 import pytest
@@ -11,6 +10,7 @@ import pytest
 from rocketeval.arrays import Floats, Ints
 from rocketeval.records import Interval
 from rocketeval.report.blocks import ReportSource, served_detail
+from rocketeval.report.content import RunContent
 from rocketeval.report.model import (
     Candidate,
     CurveBin,
@@ -18,11 +18,17 @@ from rocketeval.report.model import (
     FigureBaseline,
     FigureRow,
     FigureTable,
+    ItemsBlock,
+    LabelsBlock,
     LostItem,
     MissingNote,
+    PairsBlock,
+    QueriesBlock,
+    QueryBlock,
     ReportCurve,
     ReportFigure,
     ReportHead,
+    ResponseTexts,
     RunFile,
     StageCost,
     TrustNumber,
@@ -44,7 +50,7 @@ def made_up(word: str = "harmless", queries: int = 3, length: int = 10) -> Repor
     return ReportSource(made_up_head(word), content, detail)
 
 
-class MadeUp:
+class MadeUp(RunContent):
     """Blocks in which every text is one word; it counts how often texts were read."""
 
     def __init__(self, word: str, queries: int, length: int) -> None:
@@ -58,31 +64,64 @@ class MadeUp:
     def hold(self, places: Sequence[int]) -> None:
         """Nothing is read."""
 
-    def queries(self) -> dict[str, list[Any]]:
-        return {"id": [self.word] * len(self.items), "items": self.items.tolist()}
+    def queries(self, detail: list[int]) -> QueriesBlock:
+        count = len(self.items)
+        return {
+            "id": [self.word] * count,
+            "category": [None] * count,
+            "snippet": [self.word] * count,
+            "mean": [5.0] * count,
+            "spread": [0.5] * count,
+            "missing": [0] * count,
+            "items": self.items.tolist(),
+            "detail": detail,
+        }
 
     def answers(self, places: Sequence[int]) -> Iterator[Floats]:
         for _ in places:
             yield np.array([[0.25, np.nan], [1.0, 0.0]])
 
-    def figures(self, places: Sequence[int]) -> Iterator[dict[str, Any]]:
+    def figures(self, places: Sequence[int]) -> Iterator[ItemsBlock]:
         for _ in places:
-            yield {"texts": [self.word] * 2, "figures": []}
+            yield {"texts": [self.word] * 2, "groups": None, "figures": []}
 
-    def query(self, place: int) -> dict[str, Any]:
-        return {"text": self.word + noise(place, self.query_lengths[place]), "place": place}
+    def query(self, place: int) -> QueryBlock:
+        return {
+            "text": self.word + noise(place, self.query_lengths[place]),
+            "history": [],
+            "reference": None,
+            "items": [self.word] * 2,
+            "groups": None,
+            "figures": [],
+            "odd": [],
+            "disarmed": [],
+            "labels": [],
+            "texts": None,
+            "histories": [],
+            "cells": None,
+        }
 
-    def texts(self, places: Sequence[int]) -> Iterator[dict[str, Any]]:
+    def texts(self, places: Sequence[int]) -> Iterator[ResponseTexts]:
         self.readings += 1
         for place in places:
-            text = self.word + noise(place, self.lengths[place])
-            yield {"texts": [text, None], "histories": []}
+            yield [self.word + noise(place, self.lengths[place]), None], []
 
-    def labels(self) -> dict[str, Any] | None:
+    def labels(self) -> LabelsBlock | None:
         return None
 
-    def pairs(self) -> dict[str, Any] | None:
-        return {"first": 2}
+    def pairs(self) -> PairsBlock | None:
+        return {
+            "first": 2,
+            "effect": [1.0],
+            "low": [0.5],
+            "high": [1.5],
+            "p_value": [0.01],
+            "wins": [2],
+            "ties": [1],
+            "losses": [0],
+            "verdict": ["worse"],
+            "how": self.word,
+        }
 
 
 def noise(seed: int, length: int) -> str:

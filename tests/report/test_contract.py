@@ -7,7 +7,7 @@ from dataclasses import fields
 
 import pytest
 
-from rocketeval.evolve import describe as described
+from rocketeval.evolve import result as described
 from rocketeval.records import Interval
 from rocketeval.report import model as data
 from support.contract import CONTRACT, contract_names
@@ -37,10 +37,11 @@ SAME = {
 }
 
 DESCRIBED = {
-    "EvaluatorBlock": described.Described,
+    "EvaluatorBlock": described.EvaluatorInRun,
     **{name: getattr(described, name) for name in dir(described) if name.startswith("Described")},
 }
-del DESCRIBED["Described"], DESCRIBED["DescribedInterval"]
+del DESCRIBED["Described"]
+BLOCKS = ["QueriesBlock", "ItemFigure", "QueryBlock", "LabelsBlock", "PairsBlock"]
 
 
 @pytest.mark.parametrize("name", SAME)
@@ -51,8 +52,14 @@ def test_records_have_the_names_of_the_contract(name: str) -> None:
 
 @pytest.mark.parametrize("name", DESCRIBED)
 def test_evaluators_have_the_names_of_the_contract(name: str) -> None:
-    """Key by key, in order: evaluator.json is handed to the page as it is."""
-    assert list(DESCRIBED[name].__annotations__) == contract_names()[name]
+    """Field by field, in order: evaluator.json is handed to the page as it is."""
+    assert [field.name for field in fields(DESCRIBED[name])] == contract_names()[name]
+
+
+@pytest.mark.parametrize("name", BLOCKS)
+def test_blocks_have_the_names_of_the_contract(name: str) -> None:
+    """Key by key: the page reads them by these names."""
+    assert sorted(getattr(data, name).__annotations__) == sorted(contract_names()[name])
 
 
 @pytest.mark.parametrize("name", ["ANSWER_STEPS", "NO_ANSWER"])

@@ -6,6 +6,7 @@ import gzip
 import json
 import math
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from rocketeval.report.findings import read_findings
 from rocketeval.report.head import evaluator_blocks, evaluator_in_words
 from rocketeval.report.page import embedded_page
 from rocketeval.report.stage import gather
+from rocketeval.store.codec import encode
 from rocketeval.store.run import RunStore
 from support.contract import contract_names
 from support.described_evaluator import HOSTILE, described, interval
@@ -45,14 +47,21 @@ def test_the_sentence_says_what_judged_and_how_right_it_is() -> None:
 def test_the_sentence_leaves_out_what_nobody_measured() -> None:
     """An evaluator of labels, without figures and bounds, of one expert."""
     found = described()
-    found["decides"], found["unit"], found["measure"] = "responses", "number", "rank correlation"
-    found["experts"] = found["experts"][:1]
-    found["figures"][0]["value"] = interval(-0.5) | {"low": None}
+    own, *others = found.figures
+    unsure = replace(interval(-0.5), low=math.nan)
+    found = replace(
+        found,
+        decides="responses",
+        unit="number",
+        measure="rank correlation",
+        experts=found.experts[:1],
+        figures=(replace(own, value=unsure), *others),
+    )
     assert evaluator_in_words(found).endswith(
         "1 expert, learned from 100 responses of duels. "
         "Cross-validated rank correlation: \N{MINUS SIGN}0.50."
     )
-    found["figures"], found["provenance"]["cases"] = [], None
+    found = replace(found, figures=(), provenance=replace(found.provenance, cases=None))
     assert evaluator_in_words(found).endswith("1 about the query, 1 expert.")
 
 
@@ -63,18 +72,18 @@ def test_without_an_evaluator_there_is_no_sentence_and_no_block() -> None:
 
 def test_the_block_has_the_names_of_the_contract() -> None:
     """What is not there is null: a page that asks for it finds it."""
-    found = described()
-    del found["run"]
+    found = replace(described(), run=None)
     block = block_of(found)
     assert sorted(block) == sorted(contract_names()["EvaluatorBlock"])
     assert block["run"] is None
-    assert block["perspectives"] == found["perspectives"]
+    assert block["perspectives"] == encode(found.perspectives)
 
 
 def test_what_is_no_number_is_refused_by_name() -> None:
     """A page with NaN in it could not be read at all."""
     found = described()
-    found["experts"][1]["attention"][0] = math.nan
+    one, other = found.experts
+    found = replace(found, experts=(one, replace(other, attention=(math.nan, 0.75, 0.0))))
     with pytest.raises(RocketEvalError, match="nan for the evaluator's experts, attention"):
         evaluator_blocks(found)
 
@@ -86,7 +95,7 @@ def test_a_run_with_an_evaluator_carries_it_on_its_page(tmp_path: Path) -> None:
     bare = gather(store, config, read_findings(store))
     assert (bare.head.evaluator, bare.block("evaluator")) == ("", None)
     assert 'id="block-evaluator"' not in embedded_page(bare)
-    store.save_json("evaluator", described())
+    store.save(described())
     source = gather(store, config, read_findings(store))
     page = embedded_page(source)
     assert source.head.evaluator.startswith("An evolved evaluator decided here: 3 perspectives")
@@ -103,11 +112,11 @@ def test_the_block_takes_its_room_from_the_texts(tmp_path: Path) -> None:
     config = make_config(tmp_path)
     store = RunStore(rocketeval.run(config, judge=ScriptedEngine(p_yes)).path)
     found = described()
-    found["perspectives"] += [
-        {**found["perspectives"][0], "id": f"x{place}", "text": f"Is it {place**7:x}?"}
+    more = [
+        replace(found.perspectives[0], id=f"x{place}", text=f"Is it {place**7:x}?")
         for place in range(600)
     ]
-    store.save_json("evaluator", found)
+    store.save(replace(found, perspectives=(*found.perspectives, *more)))
     source = gather(store, config, read_findings(store))
     whole = embedded_page(source)
     limit = len(whole.encode()) - 1

@@ -19,7 +19,7 @@ NOBODY = Ranking((), (), 0.1, 50, 0, 0.95, 9, 1)
 
 
 def found(
-    tmp_path: Path, kind: str, learned: dict[str, Any], weights: dict[str, list[float]]
+    tmp_path: Path, kind: str, learned: dict[str, Any], weights: dict[str, tuple[float, ...]]
 ) -> ScorerWeights:
     manifest = {"stages": {"score": {"scorer": kind, "learned": learned}}}
     findings = Findings(pa.table({}), NOBODY, weights=weights, manifest=manifest)
@@ -32,8 +32,8 @@ def found(
         ("mean", {}, {}, ("equal", "", True)),
         ("hard", {}, {}, ("equal", "", True)),
         ("isotonic", {"labels": 80}, {}, ("equal", "labels", True)),
-        ("extra_trees", {"labels": 80}, {"q": [0.7, 0.3]}, ("learned", "labels", True)),
-        ("pooled_ridge", {"labels": 80}, {"q": [0.7, -0.3]}, ("learned", "labels", False)),
+        ("extra_trees", {"labels": 80}, {"q": (0.7, 0.3)}, ("learned", "labels", True)),
+        ("pooled_ridge", {"labels": 80}, {"q": (0.7, -0.3)}, ("learned", "labels", False)),
         ("pooled_ridge", {"labels": 3, "queries_by_mean": 9}, {}, ("equal", "", True)),
         ("pooled_logistic", {"votes": 60}, {}, ("none", "votes", False)),
         ("pooled_logistic", {"queries_by_mean": 0}, {}, ("none", "votes", False)),
@@ -46,7 +46,7 @@ def test_what_is_known_of_weights(
     tmp_path: Path,
     kind: str,
     learned: dict[str, Any],
-    weights: dict[str, list[float]],
+    weights: dict[str, tuple[float, ...]],
     expected: tuple[str, str, bool],
 ) -> None:
     """Equal only for scorers that weigh alike; a scorer over features has none per item."""
@@ -56,8 +56,8 @@ def test_what_is_known_of_weights(
 
 def test_a_query_without_weights_has_none_unless_all_items_weigh_the_same(tmp_path: Path) -> None:
     """Forests leave such a query to the mean; a pooled regression does not."""
-    trees = found(tmp_path, "extra_trees", {"labels": 80}, {"q": [0.7, 0.3]})
-    ridge = found(tmp_path, "pooled_ridge", {"labels": 80}, {"q": [0.7, 0.3]})
+    trees = found(tmp_path, "extra_trees", {"labels": 80}, {"q": (0.7, 0.3)})
+    ridge = found(tmp_path, "pooled_ridge", {"labels": 80}, {"q": (0.7, 0.3)})
     equal = trees.of_items(2, None)
     assert equal is not None
     assert equal.tolist() == [0.5, 0.5]

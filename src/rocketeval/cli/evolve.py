@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import click
 from rich.console import Console
@@ -24,11 +23,12 @@ from rocketeval.cli.run_with_signals import INCOMPLETE, run_with_signals
 from rocketeval.cli.tables import figure, make_console, make_table, share, show_pairs, show_whole
 from rocketeval.cli.text import clock, near, printable
 from rocketeval.config import RunConfig
-from rocketeval.evolve.describe import DescribedExpert, DescribedPerspective
-from rocketeval.evolve.history import OutOfFoldFigure, Round
+from rocketeval.evolve.history import JudgeUse, OutOfFoldFigure, Round, Spent
 from rocketeval.evolve.perspective import PerspectiveKind, PerspectiveOrigin
 from rocketeval.evolve.result import (
     CaseCost,
+    DescribedExpert,
+    DescribedPerspective,
     EvaluatorCost,
     Evolution,
     HeldOutFigures,
@@ -85,14 +85,12 @@ def _show_figures(console: Console, found: HeldOutFigures) -> None:
 
 
 def _show_experts(console: Console, found: Evolution) -> None:
-    experts = found.evaluator["experts"]
+    experts = found.evaluator.experts
     chosen = ", ".join(map(str, found.figures.experts))
     many = count_of(len(experts), "expert", "experts")
     say(console, f"{many}; folds of the held-out cases chose {chosen}.")
-    texts = {each["id"]: each["text"] for each in found.evaluator["perspectives"]}
-    about = [
-        each for each in found.evaluator["perspectives"] if each["kind"] == PerspectiveKind.RESPONSE
-    ]
+    texts = {each.id: each.text for each in found.evaluator.perspectives}
+    about = [each for each in found.evaluator.perspectives if each.kind == PerspectiveKind.RESPONSE]
     if len(experts) > 1:
         for expert in experts:
             say(console, _expert(expert, about, texts))
@@ -102,21 +100,21 @@ def _expert(
     expert: DescribedExpert, about: Sequence[DescribedPerspective], texts: Mapping[str, str]
 ) -> str:
     traits = [
-        f"{texts[each['perspective']]} yes of {each['share']:.0%} ({each['usual']:.0%} of all)"
-        for each in expert["traits"]
-        if each["share"] is not None and each["usual"] is not None
+        f"{texts[each.perspective]} yes of {each.share:.0%} ({each.usual:.0%} of all)"
+        for each in expert.traits
+        if each.share is not None and each.usual is not None
     ]
-    order = sorted(range(len(about)), key=lambda place: -expert["attention"][place])
-    looks = [f"{about[place]['text']} {expert['attention'][place]:.0%}" for place in order]
-    cases = "" if expert["size"] is None else f" ({expert['size']:,.0f} cases)"
-    told = f"  expert {expert['index'] + 1}{cases} judges queries by: {'; '.join(traits) or 'any'}"
+    order = sorted(range(len(about)), key=lambda place: -expert.attention[place])
+    looks = [f"{about[place].text} {expert.attention[place]:.0%}" for place in order]
+    cases = "" if expert.size is None else f" ({expert.size:,.0f} cases)"
+    told = f"  expert {expert.index + 1}{cases} judges queries by: {'; '.join(traits) or 'any'}"
     return f"{told}. It looks at: {'; '.join(looks[:WATCHED])}."
 
 
 def _show_perspectives(console: Console, found: Evolution) -> None:
-    every = sorted(found.evaluator["perspectives"], key=lambda each: -(each["importance"] or 0.0))
-    mixed = len({each["form"] for each in every if each["kind"] == PerspectiveKind.RESPONSE}) > 1
-    by_kind = {kind: [each for each in every if each["kind"] == kind] for kind in PerspectiveKind}
+    every = sorted(found.evaluator.perspectives, key=lambda each: -(each.importance or 0.0))
+    mixed = len({each.form for each in every if each.kind == PerspectiveKind.RESPONSE}) > 1
+    by_kind = {kind: [each for each in every if each.kind == kind] for kind in PerspectiveKind}
     for kind, title in (
         (PerspectiveKind.RESPONSE, "about responses"),
         (PerspectiveKind.QUERY, "about queries"),
@@ -133,12 +131,12 @@ def _show_perspectives(console: Console, found: Evolution) -> None:
         table.add_column("question", overflow="fold")
         for each in own[:TOP]:
             table.add_row(
-                _percent(each["importance"]),
-                _percent(each["stability"]),
-                each["origin"],
-                *((each["form"],) if told else ()),
-                str(each["round"]),
-                _text(each["text"]),
+                _percent(each.importance),
+                _percent(each.stability),
+                each.origin,
+                *((each.form,) if told else ()),
+                str(each.round),
+                _text(each.text),
             )
         console.print(table)
         if len(own) > TOP:
@@ -254,9 +252,7 @@ def _show_split(console: Console, found: Evolution) -> None:
     if pool.people:
         new = f", {pool.new_people:,} of them since the last command" if pool.new_people else ""
         say(console, f"People added {pool.people:,}{new}.")
-        used = sum(
-            each["origin"] == PerspectiveOrigin.PERSON for each in found.evaluator["perspectives"]
-        )
+        used = sum(each.origin == PerspectiveOrigin.PERSON for each in found.evaluator.perspectives)
         say(console, f"Of what people added, {used:,} earned a place in the evaluator.")
         _show_late_people(console, pool)
     if pool.waiting:
@@ -307,21 +303,23 @@ def _round_cells(done: Round) -> list[str]:
         f"{sum(done.dropped.values()):,}",
         f"{len(done.kept):,} of {done.pool:,}",
         _measured(done.after),
-        f"{done.judge.get('questions', done.judge['requests']):,} + {done.optimizer['requests']:,}",
+        f"{_questions(done.judge):,} + {done.optimizer.requests:,}",
         clock(done.seconds),
     ]
 
 
-def _show_spent(console: Console, spent: Mapping[str, Mapping[str, Any]]) -> None:
+def _questions(used: JudgeUse) -> int:
+    return used.requests if used.questions is None else used.questions
+
+
+def _show_spent(console: Console, spent: Spent) -> None:
     parts = []
-    for who, used in spent.items():
-        if not used["requests"]:
-            continue
-        cost = used["cost"]
-        money = "" if cost is None else f", {shown_money(cost, used['currency'])}"
-        tokens = used["prompt_tokens"] + used["completion_tokens"]
-        asked = f"{used['questions']:,} questions in " if "questions" in used else ""
-        parts.append(f"{who} {asked}{used['requests']:,} requests, {tokens:,} tokens{money}")
+    asked = f"{_questions(spent.judge):,} questions in "
+    for who, used in ((f"judge {asked}", spent.judge), ("optimizer ", spent.optimizer)):
+        if used.requests:
+            money = "" if used.cost is None else f", {shown_money(used.cost, used.currency)}"
+            tokens = used.prompt_tokens + used.completion_tokens
+            parts.append(f"{who}{used.requests:,} requests, {tokens:,} tokens{money}")
     say(console, f"Over all commands: {'; '.join(parts) or 'nothing was asked'}.")
 
 

@@ -20,14 +20,15 @@ from rocketeval.errors import StageMissing
 from rocketeval.evolve.apply_setup import FOLDER, EvaluatorCases, GivenEvaluator, open_evaluator
 from rocketeval.evolve.ask import AnswersTable, QuestionSetAnswers
 from rocketeval.evolve.cases import Case, CaseTable, Task
-from rocketeval.evolve.describe import DescribedRun, describe_evaluator
+from rocketeval.evolve.describe import describe_evaluator
 from rocketeval.evolve.perspective import Perspective
 from rocketeval.evolve.predictions import Predictions
+from rocketeval.evolve.result import DescribedRun, EvaluatorInRun, Histogram
 from rocketeval.records import Basis, Query
 from rocketeval.scoring.answers import AnswerTable
 from rocketeval.scoring.crossfit import Scored
 from rocketeval.scoring.read_answers import AnswerReader
-from rocketeval.scoring.stage import ScoreCounts
+from rocketeval.scoring.stage import ItemWeights, ScoreCounts
 from rocketeval.store.run import RunStore
 
 AT_ONCE = 20_000
@@ -142,13 +143,13 @@ class DecisionCounts:
 
     def run(self) -> DescribedRun:
         """Return what the evaluator did in this run."""
-        return {
-            "cases": self.cases,
-            "by_expert": self._experts.tolist(),
-            "confidence": {"edges": self._edges.tolist(), "counts": self._bins.tolist()},
-            "threshold": self.threshold,
-            "to_person": self.to_person,
-        }
+        return DescribedRun(
+            cases=self.cases,
+            by_expert=tuple(self._experts.tolist()),
+            confidence=Histogram(tuple(self._edges.tolist()), tuple(self._bins.tolist())),
+            threshold=self.threshold,
+            to_person=self.to_person,
+        )
 
 
 def _credits(part: DecidedCases) -> list[tuple[float, ...]]:
@@ -186,10 +187,10 @@ def evaluate_responses(store: RunStore, config: RunConfig, answers: AnswerTable)
         store.save_rows("preferences", (row for part in parts for row in _preferences(part)))
     else:
         store.save_rows("evaluated", (row for part in parts for row in _values(part)))
-    store.save_json("evaluator", {**describe_evaluator(evaluator), "run": tally.run()})
-    attention = [expert.attention.tolist() for expert in evaluator.experts]
+    store.save(EvaluatorInRun(**vars(describe_evaluator(evaluator)), run=tally.run()))
+    attention = [tuple(expert.attention.tolist()) for expert in evaluator.experts]
     weights = {query_id: attention[expert] for query_id, expert in tally.experts.items()}
-    store.save_json("item_weights", weights)
+    store.save(ItemWeights(weights))
     rows = list(zip(answers.query_ids, answers.candidates, strict=True))
     scores, clipped = _on_scale(tally.means(rows), evaluator.task, config.scorer.scale)
     basis = _basis(store.inputs.queries, given, answers.query_ids)

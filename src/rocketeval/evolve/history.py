@@ -9,7 +9,7 @@ Which cases an evaluator may learn its questions from, and which ones its figure
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -28,6 +28,7 @@ from rocketeval.evolve.pool import read_pool, write_pool
 from rocketeval.hashing import content_hash
 from rocketeval.prices import usage_facts
 from rocketeval.records import Query, Usage
+from rocketeval.store.codec import decode, encode
 from rocketeval.store.inputs import Inputs
 from rocketeval.store.journal import append_line, read_lines
 from rocketeval.text import count_of
@@ -41,6 +42,40 @@ class OutOfFoldFigure:
     """The accuracy of pairs, or the rank correlation of labels."""
     error: float
     """Its standard error over queries."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OptimizerUse:
+    """What the optimizer used, and the money; None without a price."""
+
+    requests: int
+    prompt_tokens: int = 0
+    cached_tokens: int = 0
+    completion_tokens: int = 0
+    cost: float | None = None
+    currency: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeUse:
+    """What the judge used, and the money; None without a price."""
+
+    questions: int | None = None
+    """A request may hold several; None of a judge that got one question per request."""
+    requests: int
+    prompt_tokens: int = 0
+    cached_tokens: int = 0
+    completion_tokens: int = 0
+    cost: float | None = None
+    currency: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """What judge and optimizer used over all commands."""
+
+    judge: JudgeUse
+    optimizer: OptimizerUse
 
 
 @dataclass(frozen=True)
@@ -68,9 +103,9 @@ class Round:
     """Ids of the perspectives worth keeping after it."""
     before: OutOfFoldFigure
     after: OutOfFoldFigure
-    judge: Mapping[str, Any]
-    """What the judge used for it, in the command that finished it, and for how many `questions`."""
-    optimizer: Mapping[str, Any]
+    judge: JudgeUse
+    """In the command that finished it."""
+    optimizer: OptimizerUse
     seconds: float
 
 
@@ -96,7 +131,7 @@ class History:
 
     def append(self, done: Round) -> None:
         """Write down a finished round, durably."""
-        append_line(self.path, asdict(done))
+        append_line(self.path, encode(done))
 
     def announce(self, round: int, news: Iterable[str]) -> None:
         """Write down the ids of what a round proposed, before any of it is in the pool's file."""
@@ -133,16 +168,8 @@ def rounds_without_gain(rounds: Sequence[Round], people: int) -> int:
 
 def _round(path: Path, row: Mapping[str, Any]) -> Round:
     try:
-        return Round(
-            **{
-                **row,
-                "analyses": tuple(row["analyses"]),
-                "kept": tuple(row["kept"]),
-                "before": OutOfFoldFigure(**row["before"]),
-                "after": OutOfFoldFigure(**row["after"]),
-            }
-        )
-    except (KeyError, TypeError):
+        return decode(Round, row)
+    except (KeyError, TypeError, ValueError):
         raise StoreError(
             f"{path} is damaged, or was written by another version.",
             hint="Give this run another `name`, or delete the file to begin evolution anew.",
@@ -191,14 +218,12 @@ class Spending:
         """Questions to the judge and requests to the optimizer, over all commands."""
         return self.questions + self.total("optimizer").requests
 
-    def facts(
-        self, judge: PriceConfig | None, optimizer: PriceConfig | None
-    ) -> dict[str, Mapping[str, Any]]:
+    def facts(self, judge: PriceConfig | None, optimizer: PriceConfig | None) -> Spent:
         """Return what both used, with the money."""
-        return {
-            "judge": {QUESTIONS: self.questions, **usage_facts(self.total("judge"), judge)},
-            "optimizer": usage_facts(self.total("optimizer"), optimizer),
-        }
+        return Spent(
+            JudgeUse(questions=self.questions, **usage_facts(self.total("judge"), judge)),
+            OptimizerUse(**usage_facts(self.total("optimizer"), optimizer)),
+        )
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,6 @@
 """What an evolution found: everything that is printed, and kept as evolution.json.
 
+What a reader is told about an evaluator: the shape of evaluator.json, and of the report's block.
 What a verdict costs: calls and prompt tokens, for a case that comes alone and on a benchmark.
 Whether an evaluator is worth using, in words: is it better than what is simpler?
 """
@@ -7,16 +8,15 @@ Whether an evaluator is worth using, in words: is it better than what is simpler
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import ClassVar, Literal
 
 from rocketeval.config import PriceConfig
 from rocketeval.evolve.ask import shown
 from rocketeval.evolve.cases import Case
-from rocketeval.evolve.describe import Described
-from rocketeval.evolve.history import OutOfFoldFigure, Round
+from rocketeval.evolve.history import OutOfFoldFigure, Round, Spent
 from rocketeval.evolve.perspective import Perspective
 from rocketeval.evolve.predictions import ConfidenceRow
 from rocketeval.evolve.question_sets import QUERIES, Asking, question_set_of
@@ -161,7 +161,7 @@ class ArmFigures:
     """That of the evaluator less its own."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class HeldOutFigures:
     """Ways to judge, side by side on held-out cases, each by a fit that never saw its query."""
 
@@ -174,6 +174,13 @@ class HeldOutFigures:
     overall: str
     """The question of the arms of a single prompt."""
     arms: tuple[ArmFigures, ...]
+
+
+@dataclass(frozen=True)
+class NotedFigures(HeldOutFigures):
+    """The same as an evaluator's file keeps them, with their verdict in words."""
+
+    worth: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,6 +203,153 @@ class VerdictConfidence:
     """Cases with less confidence go to a person."""
     to_person: tuple[str, ...]
     """The held-out cases below it, the least sure first."""
+
+
+@dataclass(frozen=True, slots=True)
+class DescribedPerspective:
+    """A question that the judge answers."""
+
+    id: str
+    text: str
+    kind: str
+    """`Kind`: what it is about."""
+    origin: str
+    """`Origin`: how it came into the pool."""
+    parents: tuple[str, ...]
+    """Ids of those it was made from; the evaluator need not use them itself."""
+    round: int
+    types: tuple[str, ...]
+    form: str
+    """`Form`: how it is answered."""
+    importance: float | None = None
+    """Its share in the surrogate's decisions, among those of its kind."""
+    stability: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DescribedTrait:
+    """What tells an expert's queries from others."""
+
+    perspective: str
+    """Id of a perspective about queries."""
+    apart: float
+    """From the mean of all to the expert's centroid, in the router's weighted space."""
+    share: float | None
+    """Share of the expert's queries that have the trait; None where the trait weighs nothing."""
+    usual: float | None
+    """The same over all experts."""
+
+
+@dataclass(frozen=True, slots=True)
+class DescribedExpert:
+    """One expert: which queries it judges, and what it looks at."""
+
+    index: int
+    size: int | None
+    """Cases in training that it is the nearest expert of; None when that is not kept."""
+    attention: tuple[float, ...]
+    """One a perspective about responses, in order; they sum to one, or all are zero."""
+    traits: tuple[DescribedTrait, ...]
+    """Those that lie farthest from the mean, farthest first."""
+
+
+@dataclass(frozen=True, slots=True)
+class DescribedWeight:
+    """How much a trait counts when a query is sent to an expert."""
+
+    perspective: str
+    weight: float
+
+
+@dataclass(frozen=True, slots=True)
+class DescribedFigure:
+    """What one arm reached in validation."""
+
+    name: str
+    value: Interval | None
+    note: str
+    own: bool
+    """Whether it is the evaluator itself; the others are what it must be seen beside."""
+
+
+@dataclass(frozen=True, slots=True)
+class DescribedConfidence:
+    """What is right among the cases that an evaluator is so sure of."""
+
+    threshold: float
+    coverage: float
+    """Share of the cases with at least this confidence."""
+    accuracy: Interval | None
+    cases: int
+
+
+@dataclass(frozen=True, slots=True)
+class DescribedProvenance:
+    """Where an evaluator comes from."""
+
+    created: str
+    benchmark: str
+    cases: int | None
+    """Those with gold that it learned from."""
+    rounds: int | None
+    judge: str
+    """The model whose answers it learned to weigh."""
+
+
+@dataclass(frozen=True, slots=True)
+class Histogram:
+    """Counts between edges, of which there is one more."""
+
+    edges: tuple[float, ...]
+    counts: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DescribedRun:
+    """What an evaluator did in the run it is applied to."""
+
+    cases: int
+    by_expert: tuple[int, ...]
+    confidence: Histogram
+    threshold: float | None
+    """Cases below it should go to a person; None when none is recommended."""
+    to_person: int
+
+
+@dataclass(frozen=True)
+class Described:
+    """An evaluator in words and figures."""
+
+    decides: Literal["pairs", "responses"]
+    """Who wins between two responses, or the score of one."""
+    asking: str
+    """`Asking`: whether the judge saw two responses at once, or one at a time."""
+    perspectives: tuple[DescribedPerspective, ...]
+    """What is asked about responses first, in the order of columns; then about queries."""
+    ancestors: tuple[DescribedPerspective, ...]
+    """Those that perspectives above were made from and that it does not use."""
+    experts: tuple[DescribedExpert, ...]
+    router: tuple[DescribedWeight, ...]
+    """The heaviest first."""
+    measure: str
+    """What the figures measure."""
+    unit: Literal["share", "number"]
+    figures: tuple[DescribedFigure, ...]
+    confidence: tuple[DescribedConfidence, ...]
+    """The lowest threshold first."""
+    cost: tuple[tuple[str, str], ...]
+    provenance: DescribedProvenance
+
+
+@dataclass(frozen=True)
+class EvaluatorInRun(Described):
+    """The evaluator that judged a run, and what it did there."""
+
+    FILE: ClassVar[str] = "evaluator"
+    STAGE: ClassVar[str] = "score"
+    SCHEMA: ClassVar[int] = 1
+
+    run: DescribedRun | None = None
 
 
 @dataclass(frozen=True)
@@ -224,6 +378,10 @@ class PoolFacts:
 class Evolution:
     """What an evolution found."""
 
+    FILE: ClassVar[str] = "evolve/evolution"
+    STAGE: ClassVar[str] = "evolve"
+    SCHEMA: ClassVar[int] = 1
+
     created: str
     benchmark: str
     gold: str
@@ -246,8 +404,7 @@ class Evolution:
     evaluator: Described
     confidence: VerdictConfidence | None
     cost: EvaluatorCost
-    spent: Mapping[str, Mapping[str, Any]]
-    """What judge and optimizer used over all commands."""
+    spent: Spent
     failed: int
     """Prompts that the judge could not answer; another command tries them again."""
     missing: int
@@ -270,21 +427,6 @@ def figures_of(validation: Validation, overall: str) -> HeldOutFigures:
             for arm in validation.arms.values()
         ),
     )
-
-
-def as_json(found: Any) -> Any:
-    """Return dataclasses as plain data: what is no number (NaN, infinity) is None."""
-    if isinstance(found, float):
-        return found if math.isfinite(found) else None
-    if isinstance(found, Mapping):
-        return {str(name): as_json(value) for name, value in found.items()}
-    if isinstance(found, Path):
-        return str(found)
-    if isinstance(found, Sequence) and not isinstance(found, str):
-        return [as_json(value) for value in found]
-    if hasattr(found, "__dataclass_fields__"):
-        return {name: as_json(getattr(found, name)) for name in found.__dataclass_fields__}
-    return found
 
 
 def evaluator_verdict(figures: HeldOutFigures) -> EvaluatorVerdict:

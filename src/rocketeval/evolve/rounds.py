@@ -15,7 +15,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,10 +35,11 @@ from rocketeval.evolve.ask import (
 from rocketeval.evolve.cases import Case, CaseTable, error_of_mean
 from rocketeval.evolve.evaluator import credit_of
 from rocketeval.evolve.history import (
-    QUESTIONS,
     CallLimit,
     CaseSplit,
     History,
+    JudgeUse,
+    OptimizerUse,
     OutOfFoldFigure,
     Round,
     SharedPool,
@@ -327,7 +327,7 @@ class Rounds:
             before=before.measured,
             after=after.measured,
             judge=self._judge_use(before_it),
-            optimizer=usage_facts(proposals.usage, self._settings.price),
+            optimizer=OptimizerUse(**usage_facts(proposals.usage, self._settings.price)),
             seconds=round(time.monotonic() - started, 3),
         )
 
@@ -363,11 +363,12 @@ class Rounds:
         spending = self._workshop.spending
         return spending.questions, spending.total("judge")
 
-    def _judge_use(self, before: tuple[int, Usage]) -> Mapping[str, Any]:
+    def _judge_use(self, before: tuple[int, Usage]) -> JudgeUse:
         """Return what the judge did since then."""
         questions, used = self._judge_so_far()
         price = self._workshop.config.judge.price
-        return {QUESTIONS: questions - before[0], **usage_facts(used - before[1], price)}
+        facts = usage_facts(used - before[1], price)
+        return JudgeUse(questions=questions - before[0], **facts)
 
     def _responses(self) -> dict[tuple[str, str], Response]:
         """Return the responses to the queries that are seen."""

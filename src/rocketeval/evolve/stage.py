@@ -56,7 +56,6 @@ from rocketeval.evolve.result import (
     PoolFacts,
     SplitPart,
     VerdictConfidence,
-    as_json,
     count_cost,
     evaluator_verdict,
     figures_of,
@@ -75,6 +74,7 @@ from rocketeval.evolve.select import weigh_perspectives
 from rocketeval.evolve.validate import WITH, Validation, cross_validate
 from rocketeval.observer import Observer
 from rocketeval.prices import load_prices
+from rocketeval.store.codec import encode
 from rocketeval.store.run import RunStore
 
 
@@ -264,10 +264,10 @@ def _measure(
     )
     notes = {
         **_notes(workshop, split, evolved, evaluator, whole),
-        "figures": {**as_json(figures), "worth": worth.words},
-        "confidence": as_json(confidence.rows) if confidence else [],
+        "figures": {**encode(figures), "worth": worth.words},
+        "confidence": encode(confidence.rows) if confidence else [],
         "threshold": confidence.threshold if confidence else None,
-        "cost": as_json(cost),
+        "cost": encode(cost),
     }
     judges = {**seen.judges, **held_out.judges}
     counts = evaluator.provenance["counts"]
@@ -317,7 +317,7 @@ def _notes(
         "benchmark": str(workshop.config.benchmark.path.name),
         "cases": len(whole),
         "learned_from": learned_from(workshop.store.inputs.queries, split.cases),
-        "rounds": [as_json(_brief(done)) for done in evolved.rounds],
+        "rounds": [encode(_brief(done)) for done in evolved.rounds],
         "cases by expert": np.bincount(expert, minlength=len(evaluator.experts)).tolist(),
         "ancestors": [_named(each) for each in _ancestors(evolved.view.pool, used)],
     }
@@ -353,9 +353,6 @@ def _named(each: Perspective) -> dict[str, Any]:
         "round": each.round,
         "types": list(each.types),
     }
-
-
-RESULT = "evolve/evolution"
 
 
 async def evolve_run(
@@ -396,7 +393,7 @@ async def evolve_run(
     path = path or store.evaluator_path
     save_evaluator(finished.evaluator, path)
     found = _evolution(workshop, split, beginning, evolved, finished, path)
-    store.save_json(RESULT, as_json(found))
+    store.save(found)
     return found
 
 
@@ -450,11 +447,8 @@ def _evolution(
 
 def _people_before_figures(store: RunStore, people: int) -> int:
     """Return how many perspectives people had added at the end of the first command."""
-    earlier = store.json_if_made(RESULT)
-    if earlier is None:
-        return people
-    pool = earlier["pool"]
-    return int(pool.get("people_before_figures", pool["people"]))
+    earlier = store.read_if_made(Evolution)
+    return people if earlier is None else earlier.pool.people_before_figures
 
 
 def _part(cases: Sequence[Case]) -> SplitPart:

@@ -7,11 +7,6 @@ a learned scorer is not a weighted sum, and there it is a measure of importance)
 A single item's gap is one observation and has no interval. Sums over queries have one, from
 resampled queries with the neighbours held fixed.
 
-
-Every answer beside the answers that the candidate's neighbours in the ranking got.
-Who stands next to whom: the candidates a candidate is compared with, query by query.
-What an explanation is made from: a run's answers, scores and ranking, as columns.
-Points lost against the neighbours, a query, over all queries and by category.
 """
 
 from __future__ import annotations
@@ -25,9 +20,10 @@ from numpy.typing import NDArray
 
 from rocketeval.arrays import Floats, Ints
 from rocketeval.errors import StoreError
+from rocketeval.explain.groups import column_means
 from rocketeval.records import Checklist, Interval, Query
 from rocketeval.scoring.answers import AnswerTable, QueryBlock, sum_rows
-from rocketeval.stats.bootstrap import interval, ratio_draws
+from rocketeval.stats.bootstrap import resample_queries
 from rocketeval.workers import one_blas_thread
 
 
@@ -211,8 +207,13 @@ def gaps_by_category(
     losses, categories = _by_query(graded, gaps, candidates)
 
     def summed(category: str | None, rows: NDArray[np.bool_]) -> list[CategoryGap | None]:
+        own = losses[rows]
         with one_blas_thread():
-            return _sum_up(category, losses[rows], bootstrap, seed, level)
+            means = column_means(own, resample_queries(len(own), bootstrap, seed), level)
+        return [
+            None if points is None else CategoryGap(category, points, queries)
+            for points, queries in means
+        ]
 
     overall = summed(None, np.ones(len(losses), bool))
     parts = [
@@ -251,23 +252,6 @@ def _by_query(
 def _largest(categories: Sequence[str | None]) -> list[str]:
     sizes = Counter(category for category in categories if category is not None)
     return [category for category, _ in sizes.most_common(MOST_CATEGORIES)]
-
-
-def _sum_up(
-    category: str | None, losses: Floats, times: int, seed: int, level: float
-) -> list[CategoryGap | None]:
-    present = ~np.isnan(losses)
-    totals, counts = np.where(present, losses, 0.0), present.astype(np.float64)
-    draws = ratio_draws(totals, counts, times=times, seed=seed)
-    found: list[CategoryGap | None] = []
-    for column, queries in enumerate(present.sum(axis=0).tolist()):
-        if not queries:
-            found.append(None)
-            continue
-        mean = float(totals[:, column].sum()) / queries
-        points = interval(mean, draws[:, column], queries=queries, level=level)
-        found.append(CategoryGap(category, points, queries))
-    return found
 
 
 NEIGHBOURS = 4

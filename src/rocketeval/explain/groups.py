@@ -11,7 +11,7 @@ items.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
@@ -172,7 +172,7 @@ def score_groups(
         for number, column in enumerate(batch):
             scores[rows, number, places] = column.scores
         with one_blas_thread():
-            means = _means(scores.reshape(len(queries), -1), resamples, level)
+            means = column_means(scores.reshape(len(queries), -1), resamples, level)
         for number, column in enumerate(batch):
             lacking = np.bincount(places, column.items - column.answered, width)
             own = zip(ranked, means[number * width :], lacking.tolist(), strict=False)
@@ -188,8 +188,10 @@ def score_groups(
     return tuple(found), max(0, len(groups) - MOST_GROUPS)
 
 
-def _means(scores: Floats, resamples: Resamples, level: float) -> list[tuple[Interval | None, int]]:
-    """Return each column's mean, and how many values it rests on."""
+def column_means(
+    scores: Floats, resamples: Iterable[Floats], level: float
+) -> list[tuple[Interval | None, int]]:
+    """Return each column's mean over the queries, one per row, and how many it rests on."""
     present = ~np.isnan(scores)
     totals, counts = np.where(present, scores, 0.0), present.astype(np.float64)
     draws = ratios(resamples, totals, counts)

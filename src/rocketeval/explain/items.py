@@ -1,7 +1,4 @@
-"""What each item of a checklist adds: its weight, its answers, and whom it tells apart.
-
-Which items of a checklist decide, which say nothing, and which say it twice.
-"""
+"""What each item of a checklist adds: which decide, which say nothing, and which say it twice."""
 
 from __future__ import annotations
 

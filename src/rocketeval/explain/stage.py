@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
@@ -19,6 +20,7 @@ from rocketeval.explain.groups import GroupScore, score_groups
 from rocketeval.explain.items import ItemFigure, item_figures, why_dead
 from rocketeval.ranking.stage import read_ranking
 from rocketeval.scoring.read_answers import scored_answers
+from rocketeval.scoring.stage import item_weights
 from rocketeval.store.run import RunStore
 from rocketeval.text import did_you_mean
 
@@ -44,6 +46,10 @@ class DeadItem:
 @dataclass(frozen=True, slots=True)
 class Explanation:
     """Why every candidate stands where it stands."""
+
+    FILE: ClassVar[str] = "explain"
+    STAGE: ClassVar[str] = "explain"
+    SCHEMA: ClassVar[int] = 1
 
     candidates: tuple[CandidateExplanation, ...]
     """In the order of the ranking."""
@@ -100,9 +106,7 @@ def explain_run(store: RunStore, config: RunConfig) -> Explanation:
         groups=groups,
         groups_left_out=left_out,
     )
-    before = store.json_if_made("explain")
-    store.save_json("explain", asdict(found))
-    if store.json_if_made("explain") != before:
+    if store.save(found):
         store.drop_from("report")
     return found
 
@@ -168,11 +172,6 @@ def read_graded(store: RunStore, config: RunConfig) -> GradedRun:
         weights=item_weights(store),
         scale=config.scorer.scale,
     )
-
-
-def item_weights(store: RunStore) -> dict[str, list[float]]:
-    """Return the weights that a learned scorer gave each query's items; empty without one."""
-    return store.json_if_made("item_weights") or {}
 
 
 def _explain(

@@ -12,7 +12,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from os import getpid
 from pathlib import Path
-from typing import Any
 
 import orjson
 
@@ -21,6 +20,7 @@ from rocketeval.config import RunConfig
 from rocketeval.errors import ExportError, StoreError
 from rocketeval.exports.formats import ExportRequest, file_stems
 from rocketeval.exports.official import (
+    Row,
     checklist_row,
     judgment_row,
     query_row,
@@ -255,7 +255,7 @@ class _Files:
         self._begun: set[str] = set()
         self._bytes = 0
 
-    def add(self, name: str, row: dict[str, Any]) -> None:
+    def add(self, name: str, row: Row) -> None:
         """Append a row to a file of the folder."""
         line = orjson.dumps(row)
         self._rows.setdefault(name, []).append(line)

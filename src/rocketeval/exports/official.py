@@ -15,18 +15,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
-from typing import Any
 
 import numpy as np
 
 from rocketeval.grid import ScoreGrid, compare
 from rocketeval.records import Checklist, Query, Response, Turn
 
+Row = dict[str, object]
+"""A JSON object, with the keys that the other program reads."""
 REFERENCE = "gpt-4"
 """The name under which the scripts look for a reference."""
 
 
-def query_row(query: Query) -> dict[str, Any]:
+def query_row(query: Query) -> Row:
     """Return a row of query.jsonl."""
     turns = [*query.history, Turn("user", query.text)]
     return {
@@ -38,12 +39,12 @@ def query_row(query: Query) -> dict[str, Any]:
     }
 
 
-def checklist_row(checklist: Checklist) -> dict[str, Any]:
+def checklist_row(checklist: Checklist) -> Row:
     """Return a row of checklist.jsonl."""
     return {"session_id": checklist.query_id, "checklist": list(checklist.items)}
 
 
-def response_row(response: Response, query: Query, name: str) -> dict[str, Any]:
+def response_row(response: Response, query: Query, name: str) -> Row:
     """Return a row of a response file; `name` is the candidate's in this folder."""
     history = query.history if response.history is None else response.history
     return {
@@ -54,9 +55,7 @@ def response_row(response: Response, query: Query, name: str) -> dict[str, Any]:
     }
 
 
-def judgment_row(
-    query_id: str, name: str, judge: str, p_yes: Sequence[float | None]
-) -> dict[str, Any]:
+def judgment_row(query_id: str, name: str, judge: str, p_yes: Sequence[float | None]) -> Row:
     """Return a row of a judgment file; answers are in the order of the checklist."""
     return {
         "session_id": query_id,
@@ -67,7 +66,7 @@ def judgment_row(
     }
 
 
-def score_row(response: Response, name: str, judge: str, score: float) -> dict[str, Any]:
+def score_row(response: Response, name: str, judge: str, score: float) -> Row:
     """Return an entry of a score file."""
     return {
         "session_id": response.query_id,
@@ -91,7 +90,7 @@ def _said(p_yes: float | None) -> str:
 
 def score_entry(
     response: Response, score: float, items: Sequence[str], p_yes: Sequence[float | None]
-) -> dict[str, Any]:
+) -> Row:
     """Return an entry: the score as text, and what the items say as strengths and weaknesses.
 
     >>> entry = score_entry(Response("q", "c", "Hi."), 5.5, ["Is it short?"], [0.9])
@@ -120,7 +119,7 @@ _WINNER = {1: "model_a", 0: "tie", -1: "model_b"}
 
 def match_rows(
     grid: ScoreGrid, tie_margin: float, judge: str, turns: Mapping[str, int]
-) -> Iterator[dict[str, Any]]:
+) -> Iterator[Row]:
     """Yield every pair of scored responses to one query, in the shape of MT-Bench's votes.
 
     A difference below the tie margin is a tie: the comparisons are those the ranking rests on.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import orjson
 import pyarrow as pa
@@ -15,7 +15,8 @@ from rocketeval.audit.audit import Audit
 from rocketeval.config import RunConfig
 from rocketeval.csv_text import BOM, csv_text
 from rocketeval.errors import ExportError
-from rocketeval.explain.groups import find_groups, group_columns
+from rocketeval.explain.groups import GroupScore, find_groups, group_columns
+from rocketeval.explain.stage import Explanation
 from rocketeval.exports.display import (
     TextTable,
     beyond_ascii,
@@ -189,12 +190,7 @@ class _Tables:
         answers, _ = scored_answers(store)
         self.schema = GROUP_SCORES
         self.parts = (
-            group_score_rows(
-                (column.group.name, column.group.dimension, column.group.whole),
-                cells,
-                (column.scores, column.items, column.answered),
-                names,
-            )
+            group_score_rows(column, cells, names)
             for column in group_columns(answers, checklists, groups)
         )
 
@@ -214,12 +210,12 @@ class _Tables:
         self.schema, self.parts = JUDGMENTS, answer_rows(cells, store.judgments(), names)
 
 
-def _groups(store: RunStore) -> tuple[list[dict[str, Any]], int]:
+def _groups(store: RunStore) -> tuple[tuple[GroupScore, ...], int]:
     """Return what explain.json says of groups, and how many groups it leaves out."""
-    explain = store.load_json("explain", "explain")
-    if not explain.get("groups"):
+    explain = store.read(Explanation)
+    if not explain.groups:
         raise _no_groups()
-    return explain["groups"], explain["groups_left_out"]
+    return explain.groups, explain.groups_left_out
 
 
 def _no_groups() -> ExportError:

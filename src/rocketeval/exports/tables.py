@@ -9,16 +9,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from rocketeval.audit.audit import Audit
 from rocketeval.audit.votes import CategoryAgreement, MarginAgreement
 from rocketeval.errors import ExportError
+from rocketeval.explain.groups import GroupColumn, GroupScore
 from rocketeval.exports.display import TextTable
 from rocketeval.ranking.rank import WinMatrix
 from rocketeval.ranking.summary import table_of_rows
@@ -248,60 +247,51 @@ GROUP_SCORES = pa.schema(
     ]
 )
 
-Found = Sequence[Mapping[str, Any]]
-"""The groups of explain.json."""
 
-
-def groups_table(found: Found) -> pa.Table:
+def groups_table(found: Sequence[GroupScore]) -> pa.Table:
     """Return one row a candidate and group; an unknown bound is missing."""
     rows = [
-        {
-            "candidate": own["candidate"],
-            "group": group["group"],
-            "dimension": group["dimension"],
-            "whole": group["whole"],
-            **_groups_known(own["mean"]),
-            "responses": own["responses"],
-            "missing": own["missing"],
-        }
+        (
+            own.candidate,
+            group.group,
+            group.dimension,
+            group.whole,
+            *_ends(own.mean),
+            own.responses,
+            own.missing,
+        )
         for group in found
-        for own in group["candidates"]
+        for own in group.candidates
     ]
-    return pa.Table.from_pylist(rows, schema=GROUPS)
+    return table_of_rows(rows, GROUPS)
 
 
-def group_score_rows(
-    named: tuple[str, str | None, bool],
-    cells: pa.Table,
-    columns: tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64]],
-    names: ExportNames,
-) -> pa.Table:
-    """Return one row a response that has items of a group, which is `named`, with its dimension.
+def group_score_rows(column: GroupColumn, cells: pa.Table, names: ExportNames) -> pa.Table:
+    """Return one row a response that has items of a group.
 
-    `cells` has `query_id` and `candidate`; `columns` are means, items and answered items.
+    `cells` has `query_id` and `candidate`, one row a response of the column.
     """
-    chosen = np.flatnonzero(columns[1] > 0)
+    chosen = np.flatnonzero(column.items > 0)
     there = cells.take(pa.array(chosen))
-    means, items, answered = (column[chosen] for column in columns)
-    group, dimension, whole = named
+    group = column.group
     made = {
         "query_id": there["query_id"],
         "category": names.categories(there["query_id"]),
         "candidate": there["candidate"],
         "judge": pa.repeat(pa.scalar(names.judge, pa.string()), len(chosen)),
-        "group": pa.repeat(pa.scalar(group, pa.string()), len(chosen)),
-        "dimension": pa.repeat(pa.scalar(dimension, pa.string()), len(chosen)),
-        "whole": pa.repeat(pa.scalar(whole), len(chosen)),
-        "mean": pa.array(means, pa.float64(), from_pandas=True),
-        "items": pa.array(items, pa.int32()),
-        "answered": pa.array(answered, pa.int32()),
+        "group": pa.repeat(pa.scalar(group.name, pa.string()), len(chosen)),
+        "dimension": pa.repeat(pa.scalar(group.dimension, pa.string()), len(chosen)),
+        "whole": pa.repeat(pa.scalar(group.whole), len(chosen)),
+        "mean": pa.array(column.scores[chosen], pa.float64(), from_pandas=True),
+        "items": pa.array(column.items[chosen], pa.int32()),
+        "answered": pa.array(column.answered[chosen], pa.int32()),
     }
     return pa.table([made[name] for name in GROUP_SCORES.names], schema=GROUP_SCORES)
 
 
-def show_groups(found: Found, left_out: int, judge: str) -> TextTable:
+def show_groups(found: Sequence[GroupScore], left_out: int, judge: str) -> TextTable:
     """Return a row a group and a column a candidate; ExportError when that fits no page."""
-    names = [own["candidate"] for own in found[0]["candidates"]] if found else []
+    names = [own.candidate for own in found[0].candidates] if found else []
     if len(names) > MOST_COLUMNS:
         raise ExportError(
             f"A table of {len(names)} candidates beside each other fits no page: "
@@ -314,44 +304,42 @@ def show_groups(found: Found, left_out: int, judge: str) -> TextTable:
         heads=("Group", *names),
         numeric=(False, *(True for _ in names)),
         rows=tuple(
-            (_title(group), *(_cell(own["mean"]) for own in group["candidates"])) for group in found
+            (_title(group), *(_cell(own.mean) for own in group.candidates)) for group in found
         ),
         notes=tuple(_notes(found, left_out)),
     )
 
 
-def _title(group: Mapping[str, Any]) -> str:
+def _title(group: GroupScore) -> str:
     """Return a group's name; a dimension as a whole may be called like one of its groups."""
-    return f"{group['group']} (all)" if group["whole"] else str(group["group"])
+    return f"{group.group} (all)" if group.whole else group.group
 
 
-def _notes(found: Found, left_out: int) -> Iterator[str]:
+def _notes(found: Sequence[GroupScore], left_out: int) -> Iterator[str]:
     yield (
         "A response's mean over a group's items, then the mean over responses. "
         "In parentheses: intervals over the queries."
     )
-    parts = [own for group in found if not group["whole"] for own in group["candidates"]]
-    missing = sum(own["missing"] for own in parts)
+    missing = sum(own.missing for group in found if not group.whole for own in group.candidates)
     if missing:
         yield f"Left out: {count_of(missing, 'missing answer', 'missing answers')}."
     if left_out:
         yield f"Not shown: {count_of(left_out, 'group', 'groups')}."
 
 
-def _cell(mean: Mapping[str, float | None] | None) -> str:
-    if mean is None or mean["value"] is None:
+def _cell(mean: Interval | None) -> str:
+    value, low, high = _ends(mean)
+    if value is None:
         return "\N{EN DASH}"
-    low, high = mean["low"], mean["high"]
-    value = f"{mean['value']:.2f}"
-    if low is None or high is None or not (math.isfinite(low) and math.isfinite(high)):
-        return value
-    return f"{value} ({low:.2f}\N{EN DASH}{high:.2f})"
+    ends = "" if low is None or high is None else f" ({low:.2f}\N{EN DASH}{high:.2f})"
+    return f"{value:.2f}{ends}"
 
 
-def _groups_known(mean: Mapping[str, float | None] | None) -> dict[str, float | None]:
-    told = mean or {}
-    return {
-        "mean": told.get("value"),
-        "mean_low": told.get("low"),
-        "mean_high": told.get("high"),
-    }
+def _ends(found: Interval | None) -> _Figure:
+    """Return the figure and its bounds; None for what is unknown."""
+    if found is None:
+        return None, None, None
+    value, low, high = (
+        end if math.isfinite(end) else None for end in (found.value, found.low, found.high)
+    )
+    return value, low, high

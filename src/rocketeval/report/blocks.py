@@ -1,8 +1,7 @@
 """The blocks of a report: made from a run's columns when somebody asks for them.
 
-Scores rounded for the page, so that they take less room and tie exactly where they tied.
-What of a report goes into one file: all queries' lines, and of the rest what fits.
-Records as JSON for the page: what is no number is refused, with the name of its owner.
+Scores are rounded so that they tie exactly where they tied; a file holds all queries' lines, and of
+the rest what fits.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from math import ceil, floor, isfinite, log2
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +21,16 @@ from rocketeval.arrays import Floats, Ints
 from rocketeval.errors import RocketEvalError
 from rocketeval.grid import win_threshold
 from rocketeval.records import Interval
-from rocketeval.report.model import ANSWER_STEPS, NO_ANSWER, MissingNote, ReportHead
+from rocketeval.report.cells import known, spread
+from rocketeval.report.content import RunContent
+from rocketeval.report.model import (
+    ANSWER_STEPS,
+    NO_ANSWER,
+    CellsBlock,
+    MissingNote,
+    ReportHead,
+    ResponseTexts,
+)
 
 _BITS = (16, 22)
 """Of the scale: noise beyond the first does not compress; the second is for rows that need it."""
@@ -180,48 +188,12 @@ _LEVEL = 6
 _QUERY = "query-"
 
 
-class Content(Protocol):
-    """What a run's blocks are made from; queries are known by their place."""
-
-    @property
-    def scores(self) -> Floats:
-        """Queries by candidates, in the head's order; NaN where there is none."""
-
-    @property
-    def items(self) -> Ints:
-        """How many items each query has."""
-
-    def hold(self, places: Sequence[int]) -> None:
-        """Read the answers of many queries at once, since they will be asked for one by one."""
-
-    def queries(self) -> dict[str, list[Any]]:
-        """The block of queries, but for `detail`."""
-
-    def answers(self, places: Sequence[int]) -> Iterator[Floats]:
-        """For each query a table of candidates by items; NaN is missing."""
-
-    def figures(self, places: Sequence[int]) -> Iterator[dict[str, Any]]:
-        """For each query the texts and figures of its items."""
-
-    def query(self, place: int) -> dict[str, Any]:
-        """One query's block, without texts and cells."""
-
-    def texts(self, places: Sequence[int]) -> Iterator[dict[str, Any]]:
-        """For each query `texts` and `histories` of its responses."""
-
-    def labels(self) -> dict[str, Any] | None:
-        """The block of labels; None without any."""
-
-    def pairs(self) -> dict[str, Any] | None:
-        """The block of comparisons; None for fewer than two candidates."""
-
-
 @dataclass(frozen=True, eq=False)
 class ReportSource:
     """A report's head and blocks."""
 
     head: ReportHead
-    content: Content
+    content: RunContent
     detail: Ints
     """How much of each query the blocks hold."""
     made: Mapping[str, bytes] = field(default_factory=dict)
@@ -239,48 +211,37 @@ class ReportSource:
     def _whole_block(self, name: str) -> bytes | None:
         match name:
             case "queries":
-                return self._queries()
+                return _packed_json(self.content.queries(self.detail.tolist()))
             case "scores":
-                return self._scores()
+                return packed(self._coarse(self.places(SCORES)).astype("<f4").tobytes())
             case "answers":
                 return self._answers()
             case "items":
-                return self._items()
+                return _packed_json(list(self.content.figures(self.places(ANSWERS))))
             case "labels":
-                return _json_or_none(self.content.labels())
+                return _packed_json(self.content.labels())
             case "pairs":
-                return _json_or_none(self.content.pairs())
+                return _packed_json(self.content.pairs())
         return None
 
     def places(self, detail: int) -> list[int]:
         """Return the queries that have at least so much detail, in order."""
         return [int(place) for place in np.flatnonzero(self.detail >= detail)]
 
-    def query_block(
-        self, place: int, *, texts: bool, found: Mapping[str, Any] | None = None
-    ) -> bytes:
+    def query_block(self, place: int, *, texts: bool, found: ResponseTexts | None = None) -> bytes:
         """Return the block of one query; `found` are its texts where they are at hand."""
-        block = {**self.content.query(place), "texts": None, "histories": [], "cells": None}
+        block = self.content.query(place)
         if texts:
-            block |= found or next(self.content.texts([place]))
+            block["texts"], block["histories"] = found or next(self.content.texts([place]))
         if self.detail[place] < ANSWERS:
             block["cells"] = self._cells(place)
         return packed(json_bytes(block))
-
-    def _queries(self) -> bytes:
-        return packed(json_bytes({**self.content.queries(), "detail": self.detail.tolist()}))
-
-    def _scores(self) -> bytes:
-        return packed(self._coarse(self.places(SCORES)).astype("<f4").tobytes())
 
     def _answers(self) -> bytes:
         tables = [encoded(table).ravel() for table in self.content.answers(self.places(ANSWERS))]
         return packed(np.concatenate([np.empty(0, "<u2"), *tables]).astype("<u2").tobytes())
 
-    def _items(self) -> bytes:
-        return packed(json_bytes(list(self.content.figures(self.places(ANSWERS)))))
-
-    def _cells(self, place: int) -> dict[str, Any]:
+    def _cells(self, place: int) -> CellsBlock:
         (answers,) = self.content.answers([place])
         (scores,) = self._coarse([place])
         return {
@@ -312,11 +273,6 @@ def encoded(answers: Floats) -> NDArray[np.uint16]:
     return steps.astype("<u2")
 
 
-def known(row: Floats) -> list[float | None]:
-    """Return numbers for JSON, to four digits; None for NaN."""
-    return [None if number != number else number for number in row.round(4).tolist()]
-
-
 def most_divisive(scores: Floats) -> Ints:
     """Return the queries' places, those first that divide the candidates most.
 
@@ -324,16 +280,6 @@ def most_divisive(scores: Floats) -> Ints:
     [2, 0, 1]
     """
     return np.argsort(-np.nan_to_num(spread(scores), nan=-1.0), kind="stable")
-
-
-def spread(scores: Floats) -> Floats:
-    """Return the standard deviation of each query's scores; NaN where it has none."""
-    present = ~np.isnan(scores)
-    counts = present.sum(axis=1)
-    least = np.maximum(counts, 1)
-    means = np.where(present, scores, 0.0).sum(axis=1) / least
-    apart = np.where(present, scores - means[:, None], 0.0)
-    return np.where(counts > 0, np.sqrt((apart**2).sum(axis=1) / least), np.nan)
 
 
 def served_detail(scores: Floats, items: Ints) -> Ints:
@@ -347,7 +293,7 @@ def served_detail(scores: Floats, items: Ints) -> Ints:
     return detail
 
 
-def _json_or_none(block: dict[str, Any] | None) -> bytes | None:
+def _packed_json(block: object) -> bytes | None:
     return None if block is None else packed(json_bytes(block))
 
 

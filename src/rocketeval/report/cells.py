@@ -1,7 +1,6 @@
-"""A run's responses as a table of queries by candidates, and their answers as columns.
+"""A run's responses as a table of queries by candidates, their answers as columns, item weights.
 
-How each candidate's scores spread, and its means by category, over all queries of a run.
-How a run's scorer weighs items: the report shows no weight that the score does not use.
+The report shows no weight that the score does not use.
 """
 
 from __future__ import annotations
@@ -158,6 +157,21 @@ def _one_array(column: pa.ChunkedArray) -> pa.Array:
     return pa.concat_arrays([pa.array([], column.type), *column.chunks])
 
 
+def known(row: Floats) -> list[float | None]:
+    """Return numbers for JSON, to four digits; None for NaN."""
+    return [None if number != number else number for number in row.round(4).tolist()]
+
+
+def spread(scores: Floats) -> Floats:
+    """Return the standard deviation of each query's scores; NaN where it has none."""
+    present = ~np.isnan(scores)
+    counts = present.sum(axis=1)
+    least = np.maximum(counts, 1)
+    means = np.where(present, scores, 0.0).sum(axis=1) / least
+    apart = np.where(present, scores - means[:, None], 0.0)
+    return np.where(counts > 0, np.sqrt((apart**2).sum(axis=1) / least), np.nan)
+
+
 PARTS = (0.05, 0.25, 0.5, 0.75, 0.95)
 """The quantiles that a box and its line are drawn from."""
 MOST_CATEGORIES = 24
@@ -221,7 +235,7 @@ class ScorerWeights:
     else_equal: bool
     """Whether items weigh the same on queries without learned weights."""
 
-    def of_items(self, items: int, learned: list[float] | None) -> Floats | None:
+    def of_items(self, items: int, learned: Sequence[float] | None) -> Floats | None:
         """Return the weight of each item of a query; None where there is none per item."""
         if learned is not None:
             return np.array(learned)

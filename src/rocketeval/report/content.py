@@ -1,15 +1,12 @@
 """The blocks of a report, from a run's columns; nothing is read before it is asked for.
 
-What each item of a query adds, for the report.
-Labels beside scores, for the report.
-Every two candidates held against each other, for the report.
+What each item of a query adds, labels beside scores, and comparisons of every two candidates.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -20,17 +17,30 @@ from rocketeval.explain.items import item_verdicts
 from rocketeval.grid import ScoreGrid
 from rocketeval.ranking.rank import Ranking
 from rocketeval.records import Checklist, Label, Query, Status, Turn
-from rocketeval.report.blocks import known, spread
 from rocketeval.report.cells import (
     ANSWER_COLUMNS,
     JudgedColumns,
     ResponseGrid,
     ScorerWeights,
+    known,
     read_judged,
+    spread,
     weighing,
 )
 from rocketeval.report.findings import Findings
-from rocketeval.report.model import GRADE_STATUS_TEXT, STATUS_TEXT
+from rocketeval.report.model import (
+    GRADE_STATUS_TEXT,
+    STATUS_TEXT,
+    ItemFigure,
+    ItemsBlock,
+    LabelsBlock,
+    OddAnswer,
+    PairsBlock,
+    QueriesBlock,
+    QueryBlock,
+    ResponseTexts,
+    Turns,
+)
 from rocketeval.scoring.learning import label_cells
 from rocketeval.scoring.read_answers import answers_yes_or_no
 from rocketeval.store.run import RunStore
@@ -40,8 +50,8 @@ _DIGITS = 4
 
 def figures_of(
     answers: Floats, scores: Floats, weights: Floats | None, *, learned: bool
-) -> list[dict[str, Any]]:
-    """Return the `ItemFigure`s of a query; `answers` has a row a candidate, as `scores`.
+) -> list[ItemFigure]:
+    """Return the figures of the items of a query; `answers` has a row a candidate, as `scores`.
 
     `weights` is None where the scorer has none per item: influence is not known then.
     """
@@ -76,15 +86,15 @@ def label_grid(cells: ResponseGrid, labels: Iterable[Label]) -> Floats:
     return label_cells(grid, labels)[0]
 
 
-def labels_of(labels: Floats, place: int) -> list[list[float]]:
+def labels_of(labels: Floats, place: int) -> list[tuple[int, float]]:
     """Return the labels of one query's responses, as candidate and label."""
     row = labels[place]
     return [
-        [int(column), round(float(row[column]), 4)] for column in np.flatnonzero(~np.isnan(row))
+        (int(column), round(float(row[column]), 4)) for column in np.flatnonzero(~np.isnan(row))
     ]
 
 
-def labels_block(labels: Floats, scores: Floats) -> dict[str, Any] | None:
+def labels_block(labels: Floats, scores: Floats) -> LabelsBlock | None:
     """Return the labelled responses that have a score; None without any."""
     both = np.argwhere(~np.isnan(labels) & ~np.isnan(scores))
     if not len(both):
@@ -100,7 +110,7 @@ def labels_block(labels: Floats, scores: Floats) -> dict[str, Any] | None:
     }
 
 
-def pairs_block(cells: ResponseGrid, ranking: Ranking) -> dict[str, Any] | None:
+def pairs_block(cells: ResponseGrid, ranking: Ranking) -> PairsBlock | None:
     """Return the comparisons of the first candidates; None for fewer than two ranked ones."""
     if len(ranking.rows) < 2:
         return None
@@ -151,13 +161,10 @@ class RunContent:
         self.config = config
         self.findings = findings
         self.cells = cells
-        self._held: JudgedColumns | None = None
-        self._made: dict[int, dict[str, Any]] = {}
-
-    @property
-    def scores(self) -> Floats:
+        self.scores = cells.scores
         """Queries by candidates, in the head's order; NaN where there is none."""
-        return self.cells.scores
+        self._held: JudgedColumns | None = None
+        self._made: dict[int, ItemsBlock] = {}
 
     @cached_property
     def items(self) -> Ints:
@@ -173,8 +180,8 @@ class RunContent:
         by_id = self.store.inputs.queries
         return [by_id[query_id] for query_id in self.cells.query_ids]
 
-    def queries(self) -> dict[str, list[Any]]:
-        """Return the block of queries, but for `detail`."""
+    def queries(self, detail: list[int]) -> QueriesBlock:
+        """Return the block of queries, of which the blocks hold so much."""
         scores = self.scores
         present = ~np.isnan(scores)
         counts = present.sum(axis=1)
@@ -190,6 +197,7 @@ class RunContent:
             "spread": known(spread(scores)),
             "missing": (scores.shape[1] - counts).tolist(),
             "items": self.items.tolist(),
+            "detail": detail,
         }
 
     def answers(self, places: Sequence[int]) -> Iterator[Floats]:
@@ -198,14 +206,14 @@ class RunContent:
         for place in places:
             yield judged.answers(place, int(self.items[place]))
 
-    def figures(self, places: Sequence[int]) -> Iterator[dict[str, Any]]:
+    def figures(self, places: Sequence[int]) -> Iterator[ItemsBlock]:
         """Yield for each query the texts and figures of its items."""
         judged = self._judged(places)
         for place in places:
             yield self._items(place, judged)
 
-    def query(self, place: int) -> dict[str, Any]:
-        """Return one query's block, without texts and cells."""
+    def query(self, place: int) -> QueryBlock:
+        """Return one query's block, its texts and cells still empty."""
         judged, query = self._judged([place]), self._queries[place]
         items = self._items(place, judged)
         return {
@@ -218,31 +226,33 @@ class RunContent:
             "odd": list(self._odd(place, judged)),
             "disarmed": list(self._disarmed(place, judged)),
             "labels": labels_of(self._labels, place),
+            "texts": None,
+            "histories": [],
+            "cells": None,
         }
 
-    def texts(self, places: Sequence[int]) -> Iterator[dict[str, Any]]:
+    def texts(self, places: Sequence[int]) -> Iterator[ResponseTexts]:
         """Yield for each query `texts` and `histories` of its responses."""
         columns = {name: column for column, name in enumerate(self.cells.candidates)}
-        found: dict[str, dict[str, Any]] = {
-            self.cells.query_ids[place]: {"texts": [None] * len(columns), "histories": []}
-            for place in places
+        found: dict[str, ResponseTexts] = {
+            self.cells.query_ids[place]: ([None] * len(columns), []) for place in places
         }
         for response in self.store.inputs.responses_to(list(found)):
             column = columns.get(response.candidate)
             if column is None:
                 continue
-            block = found[response.query_id]
-            block["texts"][column] = response.text
+            texts, histories = found[response.query_id]
+            texts[column] = response.text
             if response.history is not None:
-                block["histories"].append([column, _turns(response.history)])
+                histories.append((column, _turns(response.history)))
         for place in places:
             yield found[self.cells.query_ids[place]]
 
-    def labels(self) -> dict[str, Any] | None:
+    def labels(self) -> LabelsBlock | None:
         """Return the block of labels; None without any."""
         return labels_block(self._labels, self.scores)
 
-    def pairs(self) -> dict[str, Any] | None:
+    def pairs(self) -> PairsBlock | None:
         """Return the block of comparisons; None for fewer than two candidates."""
         return pairs_block(self.cells, self.findings.ranking)
 
@@ -284,7 +294,7 @@ class RunContent:
         groups = None if checklist is None else checklist.groups
         return None if groups is None else list(groups)
 
-    def _items(self, place: int, judged: JudgedColumns) -> dict[str, Any]:
+    def _items(self, place: int, judged: JudgedColumns) -> ItemsBlock:
         if place not in self._made:
             query_id = self.cells.query_ids[place]
             answers = judged.answers(place, int(self.items[place]))
@@ -299,13 +309,13 @@ class RunContent:
             }
         return self._made[place]
 
-    def _odd(self, place: int, judged: JudgedColumns) -> Iterator[list[Any]]:
+    def _odd(self, place: int, judged: JudgedColumns) -> Iterator[OddAnswer]:
         """Answers with more to tell than a number."""
         rows, items = judged.rows_of(place), int(self.items[place])
         spots, there = judged.spots(place, items)
         unjudged = self.cells.responses[place] & (rows < 0)
         for candidate in np.flatnonzero(unjudged).tolist():
-            yield from ([candidate, item, None, None, NOT_JUDGED] for item in range(items))
+            yield from ((candidate, item, None, None, NOT_JUDGED) for item in range(items))
         if not there.any():
             return
         fine = np.array([status == Status.OK for status in judged.statuses])
@@ -316,15 +326,15 @@ class RunContent:
         for candidate, item in np.argwhere(odd).tolist():
             status = judged.statuses[judged.status[spots[candidate, item]]]
             ends = known(np.array([low[candidate, item], high[candidate, item]]))
-            yield [candidate, item, *ends, self._status_text.get(status, "")]
+            yield candidate, item, ends[0], ends[1], self._status_text.get(status, "")
 
-    def _disarmed(self, place: int, judged: JudgedColumns) -> Iterator[list[int]]:
+    def _disarmed(self, place: int, judged: JudgedColumns) -> Iterator[tuple[int, int]]:
         rows = judged.rows_of(place)
         for candidate in np.flatnonzero(rows >= 0).tolist():
             count = int(judged.neutralised[rows[candidate]])
             if count:
-                yield [candidate, count]
+                yield candidate, count
 
 
-def _turns(turns: Sequence[Turn]) -> list[list[str]]:
-    return [[turn.role, turn.content] for turn in turns]
+def _turns(turns: Sequence[Turn]) -> Turns:
+    return [(turn.role, turn.content) for turn in turns]

@@ -15,12 +15,13 @@ from rocketeval.audit.audit import Audit
 from rocketeval.audit.item_gold import ItemGold
 from rocketeval.audit.votes import JUDGE
 from rocketeval.benchmarks.load import absent_responses, all_responses
-from rocketeval.evolve.describe import Described
-from rocketeval.explain.stage import item_weights
+from rocketeval.evolve.result import EvaluatorInRun
+from rocketeval.explain.stage import Explanation
 from rocketeval.ranking.rank import Ranking
 from rocketeval.ranking.stage import read_ranking
 from rocketeval.records import Status
 from rocketeval.report.model import GRADE_STATUS_TEXT, STATUS_TEXT, MissingNote
+from rocketeval.scoring.stage import item_weights
 from rocketeval.store.run import RunStore
 
 SCORE_COLUMNS = ["query_id", "candidate", "score", "judgment"]
@@ -36,12 +37,12 @@ class Findings:
     """With at least `SCORE_COLUMNS`, one row a response, queries together."""
     ranking: Ranking
     audit: Audit | None = None
-    explain: Json | None = None
+    explain: Explanation | None = None
     item_gold: ItemGold | None = None
-    weights: Mapping[str, list[float]] = field(default_factory=dict)
+    weights: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     """Of items, by query, where a scorer learned them."""
     manifest: Json = field(default_factory=dict)
-    evaluator: Described | None = None
+    evaluator: EvaluatorInRun | None = None
     """What an evolved evaluator is and found here, where one judged."""
 
     @property
@@ -57,11 +58,11 @@ def read_findings(store: RunStore) -> Findings:
         scores=store.scores(SCORE_COLUMNS),
         ranking=read_ranking(store),
         audit=store.read_if_made(Audit),
-        explain=store.json_if_made("explain"),
+        explain=store.read_if_made(Explanation),
         item_gold=store.read_if_made(ItemGold),
         weights=item_weights(store),
         manifest=store.manifest(),
-        evaluator=store.json_if_made("evaluator"),
+        evaluator=store.read_if_made(EvaluatorInRun),
     )
 
 

@@ -1,24 +1,23 @@
 """The head of a report: everything its first screen shows.
 
-The leaderboard's lines.
-What a run cost, stage by stage, for the report.
-How a report's figures were made, as footnotes.
-What candidates got in each group of items, as the explain stage found it, for the page.
-The evolved evaluator that judged a run, for the report: a sentence, and a block of the rest.
+The leaderboard, costs, footnotes, means by group of items, losses, and the evaluator that judged.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, fields, is_dataclass, replace
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
 from rocketeval._version import __version__
 from rocketeval.config import RunConfig
-from rocketeval.evolve.describe import Described
+from rocketeval.evolve.result import EvaluatorInRun
+from rocketeval.explain.groups import GroupScore
+from rocketeval.explain.stage import Explanation
 from rocketeval.grading.methods import YES_NO, kind_of
-from rocketeval.ranking.rank import RankedCandidate, Ranking
+from rocketeval.ranking.rank import Ranking
 from rocketeval.ranking.summary import conclusion_in_words, separation_in_words
 from rocketeval.records import Checklist, Interval
 from rocketeval.report.blocks import json_bytes, packed, plain
@@ -41,7 +40,6 @@ from rocketeval.report.model import (
 from rocketeval.report.trust import number, share, trust
 from rocketeval.scoring.learning import mean_by_candidate
 from rocketeval.scoring.read_answers import answers_yes_or_no
-from rocketeval.store.codec import decode
 from rocketeval.store.run import RunStore
 
 
@@ -52,49 +50,25 @@ def candidates(
     ratings = {rating.candidate: rating.value for rating in store.inputs.ratings()}
     spreads = dict(zip(cells.candidates, quantiles(cells.scores), strict=True))
     for row in ranking.rows:
-        made = _ranked(row, labels.get(row.candidate), ratings.get(row.candidate))
-        yield replace(made, quantiles=spreads.get(row.candidate))
-    for name in ranking.unranked:
-        yield replace(
-            unranked(name, len(cells.query_ids)),
-            label=labels.get(name),
-            reference=ratings.get(name),
+        yield Candidate(
+            name=row.candidate,
+            rank=row.rank,
+            rank_low=row.rank_low,
+            rank_high=row.rank_high,
+            group=row.group,
+            beats_next=row.beats_next,
+            rating=row.rating,
+            score=row.mean_score,
+            queries=row.queries,
+            missing=row.missing,
+            label=labels.get(row.candidate),
+            reference=ratings.get(row.candidate),
+            quantiles=spreads.get(row.candidate),
         )
-
-
-def unranked(name: str, queries: int) -> Candidate:
-    """Return the line of a candidate without any score."""
-    return Candidate(
-        name=name,
-        rank=None,
-        rank_low=None,
-        rank_high=None,
-        group=None,
-        beats_next=None,
-        rating=None,
-        score=None,
-        queries=0,
-        missing=queries,
-        label=None,
-        reference=None,
-    )
-
-
-def _ranked(row: RankedCandidate, label: float | None, reference: float | None) -> Candidate:
-    return Candidate(
-        name=row.candidate,
-        rank=row.rank,
-        rank_low=row.rank_low,
-        rank_high=row.rank_high,
-        group=row.group,
-        beats_next=row.beats_next,
-        rating=row.rating,
-        score=row.mean_score,
-        queries=row.queries,
-        missing=row.missing,
-        label=label,
-        reference=reference,
-    )
+    queries = len(cells.query_ids)
+    for name in ranking.unranked:
+        label, reference = labels.get(name), ratings.get(name)
+        yield Candidate(name, missing=queries, label=label, reference=reference)
 
 
 STAGES = ("load", "checklist", "grade", "score", "rank", "audit", "explain")
@@ -224,87 +198,88 @@ MOST_CANDIDATES = 200
 _DIGITS = 4
 
 
-def group_means(explain: Mapping[str, Any] | None, ranked: Sequence[str]) -> tuple[GroupMeans, ...]:
+def group_means(explain: Explanation | None, ranked: Sequence[str]) -> tuple[GroupMeans, ...]:
     """Return the means of the first candidates; none without any, groups or an explanation.
 
     Who is not ranked has no means: a gap of theirs would look like one that was measured.
     """
     shown = ranked[:MOST_CANDIDATES]
-    if not shown:
+    if not shown or explain is None:
         return ()
-    return tuple(_means(found, shown) for found in (explain or {}).get("groups", ()))
+    return tuple(_means(found, shown) for found in explain.groups)
 
 
-def _means(found: Mapping[str, Any], shown: Sequence[str]) -> GroupMeans:
-    own = {row["candidate"]: row for row in found["candidates"]}
+def _means(found: GroupScore, shown: Sequence[str]) -> GroupMeans:
+    own = {row.candidate: row for row in found.candidates}
+    rows = [own.get(name) for name in shown]
     return GroupMeans(
-        name=found["group"],
-        dimension=found["dimension"],
-        whole=found["whole"],
-        queries=found["queries"],
-        means=tuple(_short(own.get(name, {}).get("mean")) for name in shown),
-        missing=tuple(own.get(name, {}).get("missing", 0) for name in shown),
+        name=found.group,
+        dimension=found.dimension,
+        whole=found.whole,
+        queries=found.queries,
+        means=tuple(None if row is None else _short(row.mean) for row in rows),
+        missing=tuple(0 if row is None else row.missing for row in rows),
     )
 
 
-def _short(found: Mapping[str, Any] | None) -> Interval | None:
-    if found is None:
+def _short(known: Interval | None) -> Interval | None:
+    if known is None:
         return None
-    known = decode(Interval, found)
     return Interval(*(round(end, _DIGITS) for end in (known.value, known.low, known.high)))
 
 
 _UNITS = {"pairs": ("pair", "pairs"), "responses": ("response", "responses")}
 
 
-def evaluator_in_words(found: Described | None) -> str:
+def evaluator_in_words(found: EvaluatorInRun | None) -> str:
     """Return what judged, what it learned from and how right it is; empty without an evaluator."""
     if found is None:
         return ""
-    kinds = [each["kind"] for each in found["perspectives"]]
+    kinds = [each.kind for each in found.perspectives]
     return (
         "An evolved evaluator decided here: "
         f"{_counted(kinds.count('response'), 'perspective', 'perspectives')} about the response, "
         f"{kinds.count('query'):,} about the query, "
-        f"{_counted(len(found['experts']), 'expert', 'experts')}{_evaluator_learned(found)}."
+        f"{_counted(len(found.experts), 'expert', 'experts')}{_evaluator_learned(found)}."
         f"{_how_right(found)}"
     )
 
 
-def evaluator_blocks(found: Described | None) -> dict[str, bytes]:
+def evaluator_blocks(found: EvaluatorInRun | None) -> dict[str, bytes]:
     """Return the block of the evaluator by its name; nothing without an evaluator."""
     if found is None:
         return {}
-    names = [*Described.__required_keys__, *Described.__optional_keys__]
-    block = {name: _plain(found.get(name), f"the evaluator's {name}") for name in sorted(names)}
+    names = sorted(field.name for field in fields(found))
+    block = {name: _plain(getattr(found, name), f"the evaluator's {name}") for name in names}
     return {"evaluator": packed(json_bytes(block))}
 
 
-def _plain(value: Any, owner: str) -> Any:
+def _plain(value: object, owner: str) -> object:
     """As the page takes it; what is no number is refused with the name of its owner."""
-    if isinstance(value, Mapping):
-        return {name: _plain(each, f"{owner}, {name}") for name, each in value.items()}
-    if isinstance(value, list | tuple):
+    if isinstance(value, tuple):
         return [_plain(each, owner) for each in value]
+    if is_dataclass(value) and not isinstance(value, Interval):
+        names = [field.name for field in fields(value)]
+        return {name: _plain(getattr(value, name), f"{owner}, {name}") for name in names}
     return plain(value, owner)
 
 
-def _evaluator_learned(found: Described) -> str:
-    told = found["provenance"]
-    if told["cases"] is None:
+def _evaluator_learned(found: EvaluatorInRun) -> str:
+    told = found.provenance
+    if told.cases is None:
         return ""
-    of = f" of {told['benchmark']}" if told["benchmark"] else ""
-    return f", learned from {_counted(told['cases'], *_UNITS[found['decides']])}{of}"
+    of = f" of {told.benchmark}" if told.benchmark else ""
+    return f", learned from {_counted(told.cases, *_UNITS[found.decides])}{of}"
 
 
-def _how_right(found: Described) -> str:
-    own = next((each["value"] for each in found["figures"] if each["own"]), None)
+def _how_right(found: EvaluatorInRun) -> str:
+    own = next((each.value for each in found.figures if each.own), None)
     if own is None:
         return ""
-    shown = share if found["unit"] == "share" else number
-    low, high = own["low"], own["high"]
-    reach = "" if low is None or high is None else f" ({shown(low)} to {shown(high)})"
-    return f" Cross-validated {found['measure']}: {shown(own['value'])}{reach}."
+    shown = share if found.unit == "share" else number
+    known = isfinite(own.low) and isfinite(own.high)
+    reach = f" ({shown(own.low)} to {shown(own.high)})" if known else ""
+    return f" Cross-validated {found.measure}: {shown(own.value)}{reach}."
 
 
 def _counted(amount: int, one: str, more: str) -> str:
@@ -318,6 +293,7 @@ MOST_EXPLAINED = 200
 MOST_LOSSES = 5
 """Of each of them."""
 
+_JUDGE_LATER = ("judge", "not known in full before its first answer")
 _SAYS_LITTLE = frozenset({"benchmark", "data", "dataset"})
 _FILES = {
     "scores.parquet": "one row a response: its score and the key of its judgment",
@@ -344,31 +320,30 @@ _FILES = {
 }
 
 
-def make_head(
-    store: RunStore, config: RunConfig, findings: Findings, cells: ResponseGrid, provisional: str
+def bare_head(
+    config: RunConfig, findings: Findings, checklists: Mapping[str, Checklist]
 ) -> ReportHead:
-    """Return the head of a run's report."""
-    audit, ranking, stages = findings.audit, findings.ranking, findings.stages
+    """Return the head of a run before its first judgment: what is to be judged, and no figure."""
+    ranking = findings.ranking
     yes_no = answers_yes_or_no(config)
     lost, nothing_lost = losses(findings, yes_no=yes_no)
     weighed = weighing(findings, config)
-    given = store.inputs.labels()
-    gold = label_grid(cells, given)
     return ReportHead(
         run=config.name,
-        benchmark=benchmark_name(config),
+        benchmark=name_of_benchmark(config.benchmark.path, config.benchmark.kind),
         created=findings.manifest.get("created", ""),
-        finished=max((stages[s].get("finished", "") for s in STAGES if s in stages), default=""),
+        finished="",
         made_with=f"RocketEval {__version__}",
-        provisional=provisional,
-        conclusion="" if provisional else conclusion_in_words(ranking),
+        provisional="",
+        conclusion="",
         islands=ranking.islands,
         weights=weighed.weights,
         learned_from=weighed.learned_from,
-        **_judge(store),
-        author=author_names(store.inputs.checklists()),
+        judge=config.judge.model,
+        judge_details=(_JUDGE_LATER,),
+        author=_author_names(checklists),
         method=config.method.kind,
-        scorer=stages.get("score", {}).get("scorer", config.scorer.kind),
+        scorer=findings.stages.get("score", {}).get("scorer", config.scorer.kind),
         scale=config.scorer.scale,
         answers_are=PROBABILITY if yes_no else GRADE,
         yes_no=yes_no,
@@ -377,6 +352,26 @@ def make_head(
         sizes=sizes(findings),
         losses=lost,
         nothing_lost=nothing_lost,
+        candidates=tuple(Candidate(name, missing=ranking.queries) for name in ranking.unranked),
+    )
+
+
+def make_head(
+    store: RunStore, config: RunConfig, findings: Findings, cells: ResponseGrid, provisional: str
+) -> ReportHead:
+    """Return the head of a judged run's report."""
+    audit, ranking, stages = findings.audit, findings.ranking, findings.stages
+    explain, judge = findings.explain, store.judge()
+    given = store.inputs.labels()
+    gold = label_grid(cells, given)
+    details = {**asdict(judge), "digest": judge.digest.hex()}
+    return replace(
+        bare_head(config, findings, store.inputs.checklists()),
+        finished=max((stages[s].get("finished", "") for s in STAGES if s in stages), default=""),
+        provisional=provisional,
+        conclusion="" if provisional else conclusion_in_words(ranking),
+        judge=judge.model,
+        judge_details=tuple(details.items()),
         candidates=tuple(candidates(ranking, store, mean_by_candidate(given), cells)),
         separation=tuple(separation_in_words(ranking.rows)),
         trust=trust(findings),
@@ -387,23 +382,18 @@ def make_head(
         costs=costs(stages),
         cost_notes=cost_notes(stages),
         wins=_wins(ranking),
-        explained=tuple(_explained(findings.explain, cells)),
+        explained=() if explain is None else tuple(_explained(explain, cells)),
         notes=notes(ranking, stages.get("score", {}), config.method.kind),
-        files=tuple(_files(store)),
+        files=tuple(RunFile(*file) for file in _FILES.items() if (store.path / file[0]).is_file()),
         categories=_categories(store, cells),
-        groups=group_means(findings.explain, [row.candidate for row in ranking.rows]),
-        groups_left_out=(findings.explain or {}).get("groups_left_out", 0),
+        groups=group_means(explain, [row.candidate for row in ranking.rows]),
+        groups_left_out=0 if explain is None else explain.groups_left_out,
         evaluator=evaluator_in_words(findings.evaluator),
     )
 
 
-def benchmark_name(config: RunConfig) -> str:
-    """Return what a reader would call it: its folder, with the one above where that says little."""
-    return name_of_benchmark(config.benchmark.path, config.benchmark.kind)
-
-
 def name_of_benchmark(path: Path, kind: str) -> str:
-    """Return the same from its path and kind.
+    """Return what a reader would call it: its folder, with the one above where that says little.
 
     >>> name_of_benchmark(Path("mt-bench/data"), "jsonl"), name_of_benchmark(Path("x"), "jsonl")
     ('mt-bench/data', 'x')
@@ -418,13 +408,7 @@ def _categories(store: RunStore, cells: ResponseGrid) -> tuple[CategoryMeans, ..
     return category_means(cells.scores, [queries[name].category for name in cells.query_ids])
 
 
-def _judge(store: RunStore) -> dict[str, Any]:
-    judge = store.judge()
-    details = {**asdict(judge), "digest": judge.digest.hex()}
-    return {"judge": judge.model, "judge_details": tuple(details.items())}
-
-
-def author_names(checklists: Mapping[str, Checklist]) -> str:
+def _author_names(checklists: Mapping[str, Checklist]) -> str:
     """Return who wrote the checklists, as a reader would call them."""
     names = {made.author for made in checklists.values()}
     return ", ".join(sorted("the benchmark" if name == "imported" else name for name in names))
@@ -440,33 +424,25 @@ def _wins(ranking: Ranking) -> tuple[tuple[float | None, ...], ...]:
     )
 
 
-def _explained(found: Mapping[str, Any] | None, cells: ResponseGrid) -> Iterator[Explained]:
-    if found is None:
-        return
+def _explained(found: Explanation, cells: ResponseGrid) -> Iterator[Explained]:
     candidates = {name: place for place, name in enumerate(cells.candidates)}
     queries = {query: place for place, query in enumerate(cells.query_ids)}
-    for one in found.get("candidates", ())[:MOST_EXPLAINED]:
-        if one["candidate"] not in candidates:
+    for one in found.candidates[:MOST_EXPLAINED]:
+        if one.candidate not in candidates:
             continue
         yield Explained(
-            candidate=candidates[one["candidate"]],
-            points=decode(Interval, one["overall"]["points"]) if one.get("overall") else None,
+            candidate=candidates[one.candidate],
+            points=None if one.overall is None else one.overall.points,
             losses=tuple(
                 LostItem(
-                    query=queries[loss["query_id"]],
-                    item=loss["item"],
-                    text=loss["text"],
-                    p_yes=loss["p_yes"],
-                    neighbours_p_yes=loss["neighbours_p_yes"],
-                    points=loss["points"],
+                    query=queries[loss.query_id],
+                    item=loss.item,
+                    text=loss.text,
+                    p_yes=loss.p_yes,
+                    neighbours_p_yes=loss.neighbours_p_yes,
+                    points=loss.points,
                 )
-                for loss in one.get("losses", ())[:MOST_LOSSES]
-                if loss["query_id"] in queries
+                for loss in one.losses[:MOST_LOSSES]
+                if loss.query_id in queries
             ),
         )
-
-
-def _files(store: RunStore) -> Iterator[RunFile]:
-    for name, what in _FILES.items():
-        if (store.path / name).is_file():
-            yield RunFile(name, what)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypedDict
 
 from rocketeval.records import Interval, Status
 
@@ -53,25 +53,25 @@ class Candidate:
     """One line of the leaderboard."""
 
     name: str
-    rank: int | None
+    rank: int | None = None
     """None: not ranked, because it has no score at all."""
-    rank_low: int | None
+    rank_low: int | None = None
     """Best rank it may hold."""
-    rank_high: int | None
+    rank_high: int | None = None
     """Worst rank it may hold."""
-    group: int | None
+    group: int | None = None
     """Neighbours with the same group cannot be told apart."""
-    beats_next: bool | None
+    beats_next: bool | None = None
     """Clearly better than the next row; None for the last and the unranked."""
-    rating: Interval | None
-    score: Interval | None
-    queries: int
+    rating: Interval | None = None
+    score: Interval | None = None
+    queries: int = 0
     """Queries it has a score for."""
-    missing: int
+    missing: int = 0
     """Queries it should have a score for and has not."""
-    label: float | None
+    label: float | None = None
     """Mean human or labeler's label."""
-    reference: float | None
+    reference: float | None = None
     """A reference rating such as Elo."""
     quantiles: tuple[float, ...] | None = None
     """5, 25, 50, 75 and 95 % of its scores; None without any."""
@@ -247,16 +247,19 @@ class RunFile:
 
 @dataclass(frozen=True, slots=True)
 class LiveProgress:
-    """How far a run is that is looked at while it goes."""
+    """How far a run is."""
 
     state: Literal["finished", "going", "paused"]
     stage: str
+    """The stage it is in; empty when it is finished."""
     done: int
+    """Responses that are judged."""
     total: int
-    rate: float | None
+    """Responses that can be."""
+    rate: float | None = None
     """Responses judged a second; None before it is known."""
-    seconds_left: float | None
-    version: str
+    seconds_left: float | None = None
+    version: str = ""
     """Changes whenever the page should be loaded again."""
 
 
@@ -296,20 +299,20 @@ class ReportHead:
     """What was looked for and not found missing."""
     candidates: tuple[Candidate, ...]
     """Ranked ones first, best first; then those without any score."""
-    separation: tuple[str, ...]
-    trust: tuple[TrustNumber, ...]
-    advice: tuple[str, ...]
-    figures: tuple[ReportFigure, ...]
-    tables: tuple[FigureTable, ...]
-    calibration: tuple[ReportCurve, ...]
-    costs: tuple[StageCost, ...]
-    cost_notes: tuple[tuple[str, str], ...]
-    wins: tuple[tuple[float | None, ...], ...]
+    separation: tuple[str, ...] = ()
+    trust: tuple[TrustNumber, ...] = ()
+    advice: tuple[str, ...] = ()
+    figures: tuple[ReportFigure, ...] = ()
+    tables: tuple[FigureTable, ...] = ()
+    calibration: tuple[ReportCurve, ...] = ()
+    costs: tuple[StageCost, ...] = ()
+    cost_notes: tuple[tuple[str, str], ...] = ()
+    wins: tuple[tuple[float | None, ...], ...] = ()
     """Share of shared queries the row wins, of the first candidates."""
-    explained: tuple[Explained, ...]
-    notes: tuple[str, ...]
+    explained: tuple[Explained, ...] = ()
+    notes: tuple[str, ...] = ()
     """How the figures were made."""
-    files: tuple[RunFile, ...]
+    files: tuple[RunFile, ...] = ()
     """Those that hold the rows behind the figures."""
     categories: tuple[CategoryMeans, ...] = ()
     """The largest ones."""
@@ -325,6 +328,99 @@ class ReportHead:
     index_at: str | None = None
     """How to leave for the list of runs; None in report.html."""
     blocks: Literal["embedded", "served"] = "served"
+
+
+class QueriesBlock(TypedDict):
+    """The lines of all queries, as columns."""
+
+    id: list[str]
+    category: list[str | None]
+    snippet: list[str]
+    mean: list[float | None]
+    spread: list[float | None]
+    missing: list[int]
+    items: list[int]
+    detail: list[int]
+    """How much of each query the blocks hold."""
+
+
+class ItemFigure(TypedDict):
+    """What one item of a query adds."""
+
+    weight: float
+    learned: bool
+    mean: float | None
+    spread: float | None
+    correlation: float | None
+    influence: float | None
+    verdict: str
+    why: str
+
+
+class ItemsBlock(TypedDict):
+    """The items of one query."""
+
+    texts: list[str]
+    groups: list[str] | None
+    figures: list[ItemFigure]
+
+
+class CellsBlock(TypedDict):
+    """Scores and answers of one query that the large blocks do not hold."""
+
+    scores: list[float | None]
+    answers: list[list[float | None]]
+
+
+Turns = list[tuple[str, str]]
+"""Roles and contents."""
+ResponseTexts = tuple[list[str | None], list[tuple[int, Turns]]]
+"""`texts` and `histories` of a query's responses."""
+
+OddAnswer = tuple[int, int, float | None, float | None, str]
+"""Candidate, item, bounds, and why it is not usual."""
+
+
+class QueryBlock(TypedDict):
+    """Everything about one query."""
+
+    text: str
+    history: Turns
+    reference: str | None
+    items: list[str]
+    groups: list[str] | None
+    figures: list[ItemFigure]
+    odd: list[OddAnswer]
+    disarmed: list[tuple[int, int]]
+    labels: list[tuple[int, float]]
+    texts: list[str | None] | None
+    histories: list[tuple[int, Turns]]
+    cells: CellsBlock | None
+
+
+class LabelsBlock(TypedDict):
+    """Labeled responses that have a score, as columns."""
+
+    query: list[int]
+    candidate: list[int]
+    score: list[float]
+    label: list[float]
+    left_out: int
+
+
+class PairsBlock(TypedDict):
+    """Comparisons of every two of the first candidates, as columns."""
+
+    first: int
+    effect: list[float | None]
+    low: list[float | None]
+    high: list[float | None]
+    p_value: list[float | None]
+    wins: list[int]
+    ties: list[int]
+    losses: list[int]
+    verdict: list[str]
+    how: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -343,24 +439,24 @@ class RunLine:
     name: str
     at: str
     """Where its page lies, seen from the list."""
-    benchmark: str
-    created: str
-    state: State
-    why: str
+    benchmark: str = ""
+    created: str = ""
+    state: State = "paused"
+    why: str = ""
     """Words for a run that cannot be shown."""
-    judge: str
-    method: str
-    scorer: str
-    queries: int
-    candidates: int
-    done: int
-    total: int
-    seconds: float | None
-    prompt_tokens: int
-    cost: float | None
-    currency: str
-    trust: TrustNumber | None
-    ranking: tuple[RankedLine, ...]
+    judge: str = ""
+    method: str = ""
+    scorer: str = ""
+    queries: int = 0
+    candidates: int = 0
+    done: int = 0
+    total: int = 0
+    seconds: float | None = None
+    prompt_tokens: int = 0
+    cost: float | None = None
+    currency: str = ""
+    trust: TrustNumber | None = None
+    ranking: tuple[RankedLine, ...] = ()
     """Best first."""
 
 

@@ -6,9 +6,9 @@ What the score stage keeps of a scorer that learned, and the use of one that was
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -55,14 +55,33 @@ def keep_scorer(
     save_scorer(scored.scorer, config, store.scorer_path, provenance=provenance)
 
 
+@dataclass(frozen=True, slots=True)
+class ItemWeights:
+    """What a learned scorer gave each item of a query."""
+
+    FILE: ClassVar[str] = "item_weights"
+    STAGE: ClassVar[str] = "score"
+    SCHEMA: ClassVar[int] = 1
+    ROOT: ClassVar[str] = "by_query"
+
+    by_query: Mapping[str, tuple[float, ...]]
+    """Absent for queries it learned nothing on."""
+
+
 def keep_weights(store: RunStore, scorer: Scorer | None) -> None:
     """Write the item weights of the run's queries, if the scorer has learned, here or elsewhere."""
     if not isinstance(scorer, Learner):
         return
     asked = store.inputs.checklists()
     weights = scorer.item_weights()
-    kept = {query: found.tolist() for query, found in weights.items() if query in asked}
-    store.save_json("item_weights", kept)
+    kept = {query: tuple(found.tolist()) for query, found in weights.items() if query in asked}
+    store.save(ItemWeights(kept))
+
+
+def item_weights(store: RunStore) -> Mapping[str, tuple[float, ...]]:
+    """Return the weights that a learned scorer gave each query's items; empty without one."""
+    found = store.read_if_made(ItemWeights)
+    return {} if found is None else found.by_query
 
 
 class SavedScorer:

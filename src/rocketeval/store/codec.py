@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import types
 from collections.abc import Mapping
-from dataclasses import MISSING, Field, asdict, fields, is_dataclass
+from dataclasses import MISSING, Field, fields, is_dataclass
 from enum import Enum
 from functools import cache
 from pathlib import Path
@@ -23,7 +23,10 @@ SCHEMA = "schema"
 
 
 class Finding(Protocol):
-    """A dataclass that a stage keeps as `<FILE>.json` in the run."""
+    """A dataclass that a stage keeps as `<FILE>.json` in the run.
+
+    Where it has a class variable ROOT, the field of that name is the whole file, without a schema.
+    """
 
     FILE: ClassVar[str]
     STAGE: ClassVar[str]
@@ -39,13 +42,31 @@ T = TypeVar("T")
 
 def encode_finding(finding: Finding) -> dict[str, Any]:
     """Return what the finding's file holds."""
-    return {SCHEMA: finding.SCHEMA, **asdict(finding)}
+    root = getattr(finding, "ROOT", None)
+    found: dict[str, Any] = encode(getattr(finding, root) if root else finding)
+    return found if root else {SCHEMA: finding.SCHEMA, **found}
+
+
+def encode(value: Any) -> Any:
+    """Return records as JSON holds them: what is no number (NaN, infinity) is None."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if is_dataclass(value):
+        return {field.name: encode(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, Mapping):
+        return {str(name): encode(each) for name, each in value.items()}
+    if isinstance(value, tuple | list):
+        return [encode(each) for each in value]
+    return str(value) if isinstance(value, Path) else value
 
 
 def decode_finding(kind: type[FindingT], found: object, path: Path) -> FindingT:
     """Return the finding in a file; StoreError says what to do if it is of another version."""
     if not isinstance(found, Mapping):
         raise _unreadable(kind, path, "it holds no object")
+    root = getattr(kind, "ROOT", None)
+    if root:
+        found = {root: found}
     version = found.get(SCHEMA, kind.SCHEMA)
     if version != kind.SCHEMA:
         raise _unreadable(kind, path, f"it has schema {version}, this version reads {kind.SCHEMA}")
@@ -82,6 +103,8 @@ def _decode(kind: Any, found: Any) -> Any:
             raise ValueError(f"{found!r} is none of {inner}")
         return found
     if origin is tuple:
+        if inner == (float, ...):
+            return tuple(math.nan if value is None else float(value) for value in found)
         of = inner[:1] * len(found) if inner[-1] is Ellipsis else inner
         return tuple(_decode(each, value) for each, value in zip(of, found, strict=True))
     if isinstance(origin, type) and issubclass(origin, Mapping):

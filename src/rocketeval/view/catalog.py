@@ -1,7 +1,4 @@
-"""Which runs there are, and by which name a page asks for each.
-
-All runs of a target: the list of them, and the few whose pages are open.
-"""
+"""Which runs there are, by which name a page asks for each, and the few whose pages are open."""
 
 from __future__ import annotations
 
@@ -20,14 +17,13 @@ from rocketeval.config import load_config
 from rocketeval.errors import RocketEvalError, StoreError
 from rocketeval.hashing import content_hash
 from rocketeval.report.blocks import plain
-from rocketeval.report.model import RunsHead
+from rocketeval.report.model import LiveProgress, RunsHead
 from rocketeval.store.watch import READ_ERRORS
 from rocketeval.view.live_run import LiveRun
 from rocketeval.view.run_list import (
     QUIET_SECONDS,
     ProgressMeter,
     RunLines,
-    RunProgress,
     named_benchmarks,
     unreadable,
     with_patience,
@@ -166,7 +162,7 @@ class RunCache:
         version = content_hash(plain(lines)).hex()
         return RunsHead(str(self.target.folder), f"RocketEval {__version__}", version, lines)
 
-    def _progress(self, path: Path) -> RunProgress | str:
+    def _progress(self, path: Path) -> LiveProgress | str:
         try:
             return with_patience(self._meter(path).look)
         except RocketEvalError as error:

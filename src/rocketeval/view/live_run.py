@@ -1,7 +1,4 @@
-"""One run that somebody looks at: its figures, made anew when there is more to show.
-
-The blocks of one version of a run: the large ones are made once, and nobody waits for them.
-"""
+"""One run that somebody looks at: its figures, made anew when there is more to show."""
 
 from __future__ import annotations
 
@@ -21,7 +18,7 @@ from rocketeval.report.model import LiveProgress, ReportHead
 from rocketeval.store.run import RunStore
 from rocketeval.store.watch import READ_ERRORS, results_version
 from rocketeval.view.provisional import PageFigures, final_figures, provisional_figures
-from rocketeval.view.run_list import ProgressMeter, RunProgress, unreadable, with_patience
+from rocketeval.view.run_list import ProgressMeter, unreadable, with_patience
 
 WHOLE = frozenset({"queries", "scores", "answers", "items", "labels", "pairs"})
 """Blocks about all queries. They are kept; those of single queries are quick, and too many."""
@@ -30,7 +27,7 @@ Work = Callable[[Callable[[], bytes | None]], Awaitable[bytes | None]]
 
 
 class Blocks:
-    """Makes blocks in another thread, by `work`."""
+    """Makes the blocks of one version of a run in another thread, by `work`; large ones once."""
 
     def __init__(self, source: ReportSource, work: Work) -> None:
         self._source = source
@@ -80,7 +77,7 @@ class Snapshot:
     seconds: float
     """What it took to make."""
 
-    def version(self, progress: RunProgress) -> str:
+    def version(self, progress: LiveProgress) -> str:
         """Return the version of a page that shows these figures of a run so far."""
         return f"{self.key}-{progress.state}"
 
@@ -107,7 +104,7 @@ class LiveRun:
         return replace(
             snapshot.figures.source.head,
             provisional=snapshot.figures.words(progress.state == "going"),
-            live=_live(progress, snapshot.version(progress)),
+            live=replace(progress, version=snapshot.version(progress)),
         )
 
     async def pulse(self) -> LiveProgress:
@@ -117,8 +114,8 @@ class LiveRun:
         if self._background is None and self._is_due(progress, shown):
             self._background = asyncio.create_task(self._make_behind(progress))
         if progress.state == "finished":
-            return _live(progress, f"{_final_key(self.path)}-finished")
-        return _live(progress, shown.version(progress) if shown else "")
+            return replace(progress, version=f"{_final_key(self.path)}-finished")
+        return replace(progress, version=shown.version(progress) if shown else "")
 
     async def block(self, name: str, version: str | None) -> bytes | None:
         """Return a block of the given version, of the newest without one; None if unknown."""
@@ -140,20 +137,20 @@ class LiveRun:
         if self._background is not None:
             self._background.cancel()
 
-    async def _progress(self) -> RunProgress:
+    async def _progress(self) -> LiveProgress:
         return await self._work(lambda: with_patience(self._meter.look))
 
     def _newest(self) -> Snapshot | None:
         return next(reversed(self._kept.values()), None)
 
-    async def _up_to_date(self, progress: RunProgress) -> Snapshot:
+    async def _up_to_date(self, progress: LiveProgress) -> Snapshot:
         async with self._making:
             shown = self._newest()
             if shown is not None and not self._is_due(progress, shown):
                 return shown
             return await self._make(progress)
 
-    def _is_due(self, progress: RunProgress, shown: Snapshot | None) -> bool:
+    def _is_due(self, progress: LiveProgress, shown: Snapshot | None) -> bool:
         """Whether there is something new to show, and enough time has passed."""
         now = time.monotonic()
         if progress.state == "finished":
@@ -164,7 +161,7 @@ class LiveRun:
         changed = shown.figures.final or shown.done != progress.done
         return changed and now - max(shown.made_at, self._failed_at) >= pause
 
-    async def _make_behind(self, progress: RunProgress) -> None:
+    async def _make_behind(self, progress: LiveProgress) -> None:
         try:
             await self._up_to_date(progress)
         except RocketEvalError:
@@ -173,17 +170,16 @@ class LiveRun:
         finally:
             self._background = None
 
-    async def _make(self, progress: RunProgress) -> Snapshot:
+    async def _make(self, progress: LiveProgress) -> Snapshot:
         started = time.monotonic()
         final = progress.state == "finished"
         key = _final_key(self.path) if final else f"p{secrets.token_hex(6)}"
         store = RunStore(self.path)
-        if final:
-            figures = await self._work(lambda: with_patience(lambda: final_figures(store)))
-        else:
-            figures = await self._work(
-                lambda: with_patience(lambda: provisional_figures(store, self._command))
-            )
+
+        def read() -> PageFigures:
+            return final_figures(store) if final else provisional_figures(store, self._command)
+
+        figures = await self._work(lambda: with_patience(read))
         ended = time.monotonic()
         blocks = Blocks(figures.source, self._work)
         snapshot = Snapshot(key, figures, blocks, progress.done, ended, ended - started)
@@ -207,15 +203,3 @@ class StaleBlock(Exception):
 
 def _final_key(path: Path) -> str:
     return f"f{results_version(RunStore(path))}"
-
-
-def _live(progress: RunProgress, version: str) -> LiveProgress:
-    return LiveProgress(
-        state=progress.state,
-        stage=progress.stage,
-        done=progress.done,
-        total=progress.total,
-        rate=progress.rate,
-        seconds_left=progress.seconds_left,
-        version=version,
-    )

@@ -1,36 +1,32 @@
 """The figures of a run: those its stages left, or provisional ones from what is judged so far.
 
 Provisional figures are made in memory from the ledger; nothing is written to the run.
-
-
-The page of a run that has no judgment yet: what is to be judged, and no figure.
 """
 
 from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from pathlib import Path
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from rocketeval._version import __version__
 from rocketeval.config import RunConfig, ScorerConfig, load_config, with_tie_margin
 from rocketeval.errors import RocketEvalError, StageMissing
 from rocketeval.explain.groups import score_groups
+from rocketeval.explain.stage import Explanation
 from rocketeval.grid import ScoreGrid
 from rocketeval.prices import usage_facts
 from rocketeval.ranking.rank import Ranking, rank
 from rocketeval.records import Checklist, Gold
 from rocketeval.report.blocks import ReportSource, served_detail
-from rocketeval.report.cells import make_cells, weighing
+from rocketeval.report.cells import make_cells
 from rocketeval.report.content import RunContent
-from rocketeval.report.findings import Findings, losses, read_findings, sizes
-from rocketeval.report.head import author_names, benchmark_name, unranked
-from rocketeval.report.model import GRADE, GRADE_STATUS_TEXT, PROBABILITY, STATUS_TEXT, ReportHead
+from rocketeval.report.findings import Findings, read_findings
+from rocketeval.report.head import bare_head
+from rocketeval.report.model import GRADE_STATUS_TEXT, STATUS_TEXT
 from rocketeval.report.stage import gather
 from rocketeval.scoring.answers import AnswerTable
 from rocketeval.scoring.base import Learner, create_scorer
@@ -39,83 +35,6 @@ from rocketeval.scoring.read_answers import answers_yes_or_no, read_answers, sco
 from rocketeval.store.inputs import Inputs
 from rocketeval.store.run import RunStore
 from rocketeval.store.watch import made_by
-
-_JUDGE_LATER = ("judge", "not known in full before its first answer")
-
-
-@dataclass(frozen=True, eq=False)
-class EmptyReport:
-    """A run before its first judgment."""
-
-    source: ReportSource
-    total: int
-    """Responses that are to be judged, as far as is known."""
-
-
-def empty_report(run: RunStore, config: RunConfig) -> EmptyReport:
-    """Return a report without figures: candidates, queries, and checklists if there are any."""
-    store = RunStore(run.path)
-    store.inputs = _SomeChecklists(store.path / "inputs")
-    heads = list(store.inputs.heads())
-    candidates = sorted({head.candidate for head in heads})
-    queries, checklists = list(store.inputs.queries), store.inputs.checklists()
-    findings = Findings(
-        _no_scores([(head.query_id, head.candidate) for head in heads]),
-        nobody_ranked(candidates, len(queries), config),
-        manifest=_before_grading(store.manifest(), len(heads)),
-    )
-    cells = make_cells(findings.scores, queries, candidates)
-    content = RunContent(store, config, findings, cells)
-    source = ReportSource(
-        _head(config, findings, checklists), content, served_detail(cells.scores, content.items)
-    )
-    known = [head for head in heads if head.query_id in checklists] if checklists else heads
-    return EmptyReport(source, len(known))
-
-
-def _head(config: RunConfig, findings: Findings, checklists: dict[str, Checklist]) -> ReportHead:
-    ranking = findings.ranking
-    yes_no = answers_yes_or_no(config)
-    lost, nothing_lost = losses(findings, yes_no=yes_no)
-    weighed = weighing(findings, config)
-    return ReportHead(
-        run=config.name,
-        benchmark=benchmark_name(config),
-        created=str(findings.manifest.get("created", "")),
-        finished="",
-        made_with=f"RocketEval {__version__}",
-        provisional="",
-        conclusion="",
-        islands=ranking.islands,
-        weights=weighed.weights,
-        learned_from=weighed.learned_from,
-        judge=config.judge.model,
-        judge_details=(_JUDGE_LATER,),
-        author=author_names(checklists),
-        method=config.method.kind,
-        scorer=config.scorer.kind,
-        scale=config.scorer.scale,
-        answers_are=PROBABILITY if yes_no else GRADE,
-        yes_no=yes_no,
-        level=ranking.level,
-        tie_margin=ranking.tie_margin,
-        sizes=sizes(findings),
-        losses=lost,
-        nothing_lost=nothing_lost,
-        candidates=tuple(unranked(name, ranking.queries) for name in ranking.unranked),
-        separation=(),
-        trust=(),
-        advice=(),
-        figures=(),
-        tables=(),
-        calibration=(),
-        costs=(),
-        cost_notes=(),
-        wins=(),
-        explained=(),
-        notes=(),
-        files=(),
-    )
 
 
 def nobody_ranked(candidates: Iterable[str], queries: int, config: RunConfig) -> Ranking:
@@ -240,10 +159,27 @@ def _not_audited(store: RunStore, config: RunConfig, command: str | None) -> Pag
     return PageFigures(source, _UNAUDITED, f"{_UNAUDITED} {_go_on(store, config, command)}")
 
 
-def _nothing_yet(store: RunStore, config: RunConfig, command: str | None) -> PageFigures:
-    """Return a page without figures: no response is judged."""
-    found = empty_report(store, config)
-    return PageFigures(found.source, *_words(0, found.total, "", _go_on(store, config, command)))
+def _nothing_yet(run: RunStore, config: RunConfig, command: str | None) -> PageFigures:
+    """Return a page without figures: candidates, queries, and checklists if there are any."""
+    store = RunStore(run.path)
+    store.inputs = _SomeChecklists(store.path / "inputs")
+    heads = list(store.inputs.heads())
+    candidates = sorted({head.candidate for head in heads})
+    queries, checklists = list(store.inputs.queries), store.inputs.checklists()
+    findings = Findings(
+        _no_scores([(head.query_id, head.candidate) for head in heads]),
+        nobody_ranked(candidates, len(queries), config),
+        manifest=_before_grading(store.manifest(), len(heads)),
+    )
+    cells = make_cells(findings.scores, queries, candidates)
+    content = RunContent(store, config, findings, cells)
+    page, detail = (
+        bare_head(config, findings, checklists),
+        served_detail(cells.scores, content.items),
+    )
+    total = sum(head.query_id in checklists for head in heads) if checklists else len(heads)
+    words = _words(0, total, "", _go_on(store, config, command))
+    return PageFigures(ReportSource(page, content, detail), *words)
 
 
 def _why_no_score(score: Mapping[str, Any], config: RunConfig) -> str:
@@ -349,23 +285,19 @@ def _has_groups(store: RunStore) -> bool:
 
 def _groups(
     store: RunStore, answers: AnswerTable, ranking: Ranking, config: RunConfig
-) -> dict[str, Any]:
+) -> Explanation:
     """Return the one part of an explanation that a page has before its stage: means by group."""
-    found, left_out = score_groups(
+    found = score_groups(
         answers,
         store.inputs.checklists(),
         [row.candidate for row in ranking.rows],
         bootstrap=min(RESAMPLES, config.ranking.bootstrap),
         seed=ranking.seed,
     )
-    return {"groups": [asdict(group) for group in found], "groups_left_out": left_out}
+    return Explanation((), 0, 0, 0, 0, 0, {}, (), *found)
 
 
 def _go_on(store: RunStore, config: RunConfig, command: str | None) -> str:
-    if command is None and _same(config.run_path, store.path):
+    if command is None and config.run_path.resolve() == store.path.resolve():
         command = shlex.join(["rocketeval", "run", str(store.path / "run.yaml")])
     return f"Go on with `{command}`." if command else "Run the same command again to go on."
-
-
-def _same(one: Path, other: Path) -> bool:
-    return one.resolve() == other.resolve()

@@ -1,7 +1,4 @@
-"""The list of runs: one line a run, from its small files alone.
-
-How far a run is, told from its files alone: the run's lock is never taken.
-"""
+"""The list of runs, and how far each is, from its files alone: the run's lock is never taken."""
 
 from __future__ import annotations
 
@@ -9,9 +6,9 @@ import threading
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 import pyarrow as pa
 import yaml
@@ -24,7 +21,7 @@ from rocketeval.ranking.rank import Ranking
 from rocketeval.ranking.stage import read_ranking
 from rocketeval.report.findings import Findings
 from rocketeval.report.head import name_of_benchmark
-from rocketeval.report.model import RankedLine, RunLine, TrustNumber
+from rocketeval.report.model import LiveProgress, RankedLine, RunLine, TrustNumber
 from rocketeval.report.trust import trust
 from rocketeval.store.run import RunStore
 from rocketeval.store.watch import (
@@ -43,22 +40,6 @@ RATE_SECONDS = 60.0
 """The rate is that of the last minute."""
 _LATER = ("score", "rank", "audit")
 """Stages that a run must have behind it to be shown with its final figures."""
-_UNKNOWN = (None, None)
-
-
-@dataclass(frozen=True, slots=True)
-class RunProgress:
-    """How far a run is."""
-
-    state: Literal["finished", "going", "paused"]
-    stage: str
-    """The stage it is in; empty when it is finished."""
-    done: int
-    """Responses that are judged."""
-    total: int
-    """Responses that can be."""
-    rate: float | None
-    seconds_left: float | None
 
 
 class ProgressMeter:
@@ -82,18 +63,18 @@ class ProgressMeter:
         self._alone = threading.Lock()
         self._samples: deque[tuple[float, int]] = deque()
 
-    def look(self) -> RunProgress:
+    def look(self) -> LiveProgress:
         """Return how far the run is now."""
         with self._alone:
             return self._look()
 
-    def _look(self) -> RunProgress:
+    def _look(self) -> LiveProgress:
         store = RunStore(self.path)
         if is_finished(store):
             self._watch, self._seen = None, None
             self._samples.clear()
             done, total = _graded(store)
-            return RunProgress("finished", "", done, total, None, None)
+            return LiveProgress("finished", "", done, total)
         written = "checklist" in store.manifest().get("stages", {})
         changed = newest_change(store, () if written else _outside(store))
         going = self._is_going(store, changed)
@@ -103,10 +84,10 @@ class ProgressMeter:
             # A run at rest need not be remembered key by key.
             self._watch = None
             self._samples.clear()
-            return RunProgress("paused", stage, done, total, *_UNKNOWN)
+            return LiveProgress("paused", stage, done, total)
         rate = self._rate(done)
         left = (total - done) / rate if rate else None
-        return RunProgress("going", stage, done, total, rate, left)
+        return LiveProgress("going", stage, done, total, rate, left)
 
     def _is_going(self, store: RunStore, changed: float) -> bool:
         if is_held(store):
@@ -189,7 +170,7 @@ class RunLines:
     def __init__(self) -> None:
         self._known: dict[Path, tuple[str, str, RunLine]] = {}
 
-    def read(self, path: Path, at: str, progress: RunProgress | str) -> tuple[str, RunLine]:
+    def read(self, path: Path, at: str, progress: LiveProgress | str) -> tuple[str, RunLine]:
         """Return the hash of the run's queries, and its line.
 
         `progress` says how far the run is, or in words why it cannot be shown.
@@ -212,27 +193,7 @@ class RunLines:
 
 def damaged(path: Path, at: str, why: str) -> RunLine:
     """Return the line of a run that cannot be shown, with the reason."""
-    return RunLine(
-        name=path.name,
-        at=at,
-        benchmark="",
-        created="",
-        state="damaged",
-        why=why,
-        judge="",
-        method="",
-        scorer="",
-        queries=0,
-        candidates=0,
-        done=0,
-        total=0,
-        seconds=None,
-        prompt_tokens=0,
-        cost=None,
-        currency="",
-        trust=None,
-        ranking=(),
-    )
+    return RunLine(path.name, at, state="damaged", why=why)
 
 
 def unreadable(path: Path, error: BaseException) -> str:
@@ -289,15 +250,11 @@ def _read(store: RunStore) -> tuple[str, RunLine]:
         at="",
         benchmark=_benchmark(config["benchmark"]),
         created=str(manifest.get("created", "")),
-        state="paused",
-        why="",
         judge=str(manifest.get("judge", {}).get("model") or config["judge"]["model"]),
         method=str(config.get("method", {}).get("kind", "checklist")),
         scorer=str(stages.get("score", {}).get("scorer") or config["scorer"]["kind"]),
         queries=int(load.get("queries", 0)),
         candidates=int(load.get("candidates", 0)),
-        done=0,
-        total=0,
         seconds=sum(facts.get("seconds", 0.0) for facts in stages.values()) if stages else None,
         prompt_tokens=tokens,
         cost=cost,
