@@ -11,11 +11,10 @@ from hypothesis import strategies as st
 
 from rocketeval.audit.figures import (
     agreement_with_votes,
-    agreements,
+    as_agreement,
     find_paired_votes,
     hits,
     measure_votes,
-    vote_differences,
 )
 from rocketeval.grid import ScoreGrid
 from rocketeval.records import Vote
@@ -46,7 +45,8 @@ def test_all_at_once_is_the_same_as_one_by_one(scores: np.ndarray, votes: list[V
     """Values and counts are those of `agreement_with_votes`, whatever is missing or unknown."""
     grid = grid_of(scores)
     ballots = find_paired_votes(grid, votes)
-    found = agreements(ballots, {"judge": hits(ballots, grid.scores, 0.5)}, bootstrap=5)["judge"]
+    measured = measure_votes(ballots, {"judge": hits(ballots, grid.scores, 0.5)}, bootstrap=5)
+    found = as_agreement(measured["judge"], ballots.given)
     alone = agreement_with_votes(grid, votes, tie_margin=0.5, bootstrap=5)
     assert (found.votes, found.used, found.decisive) == (alone.votes, alone.used, alone.decisive)
     assert found.unusable == alone.unusable
@@ -65,7 +65,8 @@ def test_intervals_are_the_same_where_nothing_is_missing() -> None:
     grid = grid_of(rng.normal(size=(20, 3)))
     votes = [Vote(f"q{n % 20}", "c0", "c1", "a" if n % 3 else "b") for n in range(60)]
     ballots = find_paired_votes(grid, votes)
-    found = agreements(ballots, {"judge": hits(ballots, grid.scores, 0.1)}, bootstrap=200)["judge"]
+    measured = measure_votes(ballots, {"judge": hits(ballots, grid.scores, 0.1)}, bootstrap=200)
+    found = as_agreement(measured["judge"], ballots.given)
     alone = agreement_with_votes(grid, votes, tie_margin=0.1, bootstrap=200)
     assert found.with_ties is not None
     assert alone.with_ties is not None
@@ -79,8 +80,8 @@ def test_a_difference_counts_only_votes_that_both_speak_about() -> None:
     other = np.array([[1.0, 2.0], [np.nan, 2.0]])
     votes = [Vote("q0", "c0", "c1", "a"), Vote("q1", "c0", "c1", "b")]
     ballots = find_paired_votes(grid, votes)
-    ours = hits(ballots, grid.scores, 0.1)
-    found = vote_differences(ballots, ours, {"other": hits(ballots, other, 0.1)}, bootstrap=5)
+    less = hits(ballots, grid.scores, 0.1) - hits(ballots, other, 0.1)
+    found = measure_votes(ballots, {"other": less}, bootstrap=5)
     whole = found["other"].with_ties
     assert whole is not None
     assert (whole.value.value, whole.gold, whole.queries) == (1.0, 1, 1)

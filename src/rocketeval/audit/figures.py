@@ -177,33 +177,6 @@ def hits(ballots: PairedVotes, scores: Floats, tie_margin: float) -> VoteHits:
     )
 
 
-def agreements(
-    ballots: PairedVotes,
-    methods: Mapping[str, VoteHits],
-    *,
-    bootstrap: int = 1000,
-    seed: int = 0,
-    level: float = 0.95,
-) -> dict[str, Agreement]:
-    """The same as `agreement_with_votes` for every method, from one set of resamples."""
-    found = measure_votes(ballots, methods, bootstrap=bootstrap, seed=seed, level=level)
-    return {name: as_agreement(own, ballots.given) for name, own in found.items()}
-
-
-def vote_differences(
-    ballots: PairedVotes,
-    ours: VoteHits,
-    others: Mapping[str, VoteHits],
-    *,
-    bootstrap: int = 1000,
-    seed: int = 0,
-    level: float = 0.95,
-) -> dict[str, MeasuredVotes]:
-    """How much more often `ours` agrees than each of the others, on the votes both speak about."""
-    less = {name: ours - other for name, other in others.items()}
-    return measure_votes(ballots, less, bootstrap=bootstrap, seed=seed, level=level)
-
-
 def measure_votes(
     ballots: PairedVotes,
     named: Mapping[Key, VoteHits],

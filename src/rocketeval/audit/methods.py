@@ -24,16 +24,16 @@ from rocketeval.audit.figures import (
     VoteHits,
     VoterAgreement,
     agreement_with_votes,
-    agreements,
     always_tie_grid,
+    as_agreement,
     find_paired_votes,
     hits,
     human_agreement,
     length_grid,
+    measure_votes,
     random_agreement,
     rule_hits,
     scored_votes,
-    vote_differences,
 )
 from rocketeval.audit.labels import (
     LabelCorrelation,
@@ -99,7 +99,8 @@ def _by_votes(
     ballots = find_paired_votes(first, gold.votes)
     settings = _settings(config)
     methods = {name: hits(ballots, grid.scores, config.tie_margin) for name, grid in grids.items()}
-    agreed = agreements(ballots, methods, **settings)
+    measured = measure_votes(ballots, methods, **settings)
+    agreed = {name: as_agreement(own, ballots.given) for name, own in measured.items()}
     decided = any(each.decisive for each in agreed.values())
     shares = {
         name: each.without_ties if decided else each.with_ties for name, each in agreed.items()
@@ -111,7 +112,8 @@ def _by_votes(
     others = {name: own for name, own in methods.items() if name != best}
 
     def leads(over: Mapping[str, VoteHits], level: float) -> dict[str, Interval | None]:
-        found = vote_differences(ballots, methods[best], over, **settings, level=level)
+        less = {name: methods[best] - own for name, own in over.items()}
+        found = measure_votes(ballots, less, **settings, level=level)
         sides = {
             name: each.without_ties if decided else each.with_ties for name, each in found.items()
         }

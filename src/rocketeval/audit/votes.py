@@ -31,9 +31,9 @@ from rocketeval.audit.figures import (
     find_voted,
     hits,
     human_agreement,
+    measure_votes,
     on_scale,
     rule_hits,
-    vote_differences,
 )
 from rocketeval.config import RankingConfig
 from rocketeval.grid import ScoreGrid, compare
@@ -297,9 +297,8 @@ def gain_over(
     ballots = find_paired_votes(grid, votes)
     ours = hits(ballots, grid.scores, own_margin)
     theirs = hits(ballots, laid_out_like(grid, other), config.tie_margin)
-    found = vote_differences(
-        ballots, ours, {"": theirs}, bootstrap=config.bootstrap, seed=config.seed
-    )[""].with_ties
+    settings = {"bootstrap": config.bootstrap, "seed": config.seed}
+    found = measure_votes(ballots, {"": ours - theirs}, **settings)[""].with_ties
     return None if found is None else found.value
 
 
