@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from fakes.native_server import LlamaCppShaped
+from fakes.openai_server import MODEL, serving
 from rocketeval.config import EngineConfig
 from rocketeval.engines import base as local
 from rocketeval.engines import llamacpp as llamacpp_local
@@ -97,3 +100,26 @@ async def test_a_likelihood_is_refused(gguf: Path) -> None:
     with pytest.raises(EngineRefused, match=r"llama\.cpp does not tell") as caught:
         await engine.likelihood("Well?", "Yes.")
     assert "vLLM" in caught.value.hint
+
+
+async def test_the_file_is_served_again_after_a_close(
+    gguf: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server starts at first use; the identity is that of the file, not of the server."""
+    stub, started = LlamaCppShaped(slots=2), []
+
+    def start(path: Path, options: llamacpp_local.LlamaCppOptions) -> SimpleNamespace:
+        started.append((path, options.slots))
+        return SimpleNamespace(listening_address=stub.base_url.removesuffix("/v1"))
+
+    monkeypatch.setattr(llamacpp_local, "_start", start)
+    monkeypatch.setattr(llamacpp_local, "SERVED_AS", MODEL)
+    monkeypatch.setattr(llamacpp_local, "version", lambda _: "1.0")
+    async with serving(stub):
+        engine = create_engine(llamacpp_config(gguf, options={"slots": 2}))
+        for _ in range(2):
+            found = await engine.identify()
+            assert (found.engine, found.model, found.endpoint) == ("llamacpp", str(gguf), "chat")
+            assert found.version.startswith("xllamacpp 1.0 sha256 ")
+            await engine.aclose()
+    assert started == [(gguf, 2)] * 2

@@ -1,11 +1,7 @@
 """The examination: identify the judge, ask it what is known, ask again, ask much at once.
 
 With one item a call this is about a hundred small requests; where a call takes all items of a
-response, about forty.
-
-
-What an examination of a judge leaves: findings, figures, a verdict.
-How far a judge's probabilities move when it is asked the same again.
+response, about forty. It leaves findings, figures and a verdict.
 """
 
 from __future__ import annotations
@@ -206,7 +202,7 @@ async def examine(
     started = time.monotonic()
     try:
         await visit.identify()
-        await (visit.brief() if quick else visit.whole())
+        await visit.ask(quick=quick)
     except EngineError as error:
         visit.findings.append(EngineFinding(visit.doing, error.message, "bad", error.hint))
     return Examination(
@@ -243,23 +239,15 @@ class _Examiner:
         self.judge = fingerprint(await self.engine.identify(), self.prompt)
         self.findings += await self.engine.findings()
 
-    async def brief(self) -> None:
-        """Ask every item once."""
+    async def ask(self, *, quick: bool) -> None:
+        """Ask every item once and, unless it is to be `quick`, again and among others."""
         if self._answers_much_later():
             return
-        self.observer.stage_began("gold items", QUICK)
-        await self._latency()
-        await self._quality()
-
-    async def whole(self) -> None:
-        """Ask every item once, again, and among others."""
-        if self._answers_much_later():
-            return
-        self.observer.stage_began("gold items", FULL)
+        self.observer.stage_began("gold items", QUICK if quick else FULL)
         await self._latency()
         started = time.monotonic()
         first = await self._quality()
-        if self._took_too_long(time.monotonic() - started):
+        if quick or self._took_too_long(time.monotonic() - started):
             return
         await self._again_alone(first)
         await self._again_together(first)

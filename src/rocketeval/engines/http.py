@@ -1,9 +1,4 @@
-"""JSON over HTTP with bounded concurrency, retries with jitter and patience for a busy server.
-
-How many requests may be in flight: fewer when the server pushes back, slowly more again.
-Adds up what one judgment or one written text costs while it is being made.
-Parts of a server's JSON, whose types nobody guarantees.
-"""
+"""JSON over HTTP: bounded concurrency, retries with jitter, and a meter of what requests cost."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import permutations
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 from rocketeval.engines.readout import BYTE_MARKERS, UNTOLD
 from rocketeval.engines.scale_readout import AnyReadout
@@ -18,11 +18,27 @@ Token = TypeVar("Token", int, str)
 
 
 @dataclass(frozen=True)
-class LabelTokens:
-    """Token ids of every spelling that is one token of the judge's vocabulary."""
+class Labels(Generic[Token]):
+    """Tokens of the judge's vocabulary that mean its labels, as replies name them."""
 
-    groups: tuple[tuple[int, ...], ...]
+    groups: tuple[tuple[Token, ...], ...]
     """The tokens of each label, best first: those that mean yes, then those that mean no."""
+
+    def read(self, readout: AnyReadout, logps: Mapping[Token, float], wrote: str | None) -> Answer:
+        """Return the answer that the log-probabilities of all label tokens give."""
+        try:
+            told = [[logps[token] for token in group] for group in self.groups]
+        except KeyError:
+            # An engine that leaves a label out did not do what it was asked.
+            return Answer(Status.NO_LOGPROBS)
+        if min(map(min, told)) <= UNTOLD:
+            # Nor did one that puts a placeholder in its place.
+            return Answer(Status.NO_LOGPROBS)
+        return readout.read_labels(told, wrote=wrote)
+
+
+class LabelTokens(Labels[int]):
+    """Token ids of every spelling that is one token of the judge's vocabulary."""
 
     @property
     def ids(self) -> list[int]:
@@ -30,41 +46,10 @@ class LabelTokens:
         return [token for group in self.groups for token in group]
 
     @cached_property
-    def named(self) -> NamedLabels:
-        """The same, as engines name tokens by id."""
-        return NamedLabels([[f"token_id:{token}" for token in group] for group in self.groups])
-
-    def read(self, readout: AnyReadout, logps: Mapping[int, float], wrote: str | None) -> Answer:
-        """Return the answer that the log-probabilities of all label tokens give."""
-        return _read(readout, self.groups, logps, wrote)
-
-
-@dataclass(frozen=True, slots=True)
-class NamedLabels:
-    """Label tokens by the names that replies give them, such as `token_id:42`."""
-
-    groups: list[list[str]]
-
-    def read(self, readout: AnyReadout, logps: Mapping[str, float], wrote: str | None) -> Answer:
-        """Return the answer that the log-probabilities of all label tokens give."""
-        return _read(readout, self.groups, logps, wrote)
-
-
-def _read(
-    readout: AnyReadout,
-    groups: Sequence[Sequence[Token]],
-    logps: Mapping[Token, float],
-    wrote: str | None,
-) -> Answer:
-    try:
-        told = [[logps[token] for token in group] for group in groups]
-    except KeyError:
-        # An engine that leaves a label out did not do what it was asked.
-        return Answer(Status.NO_LOGPROBS)
-    if min(map(min, told)) <= UNTOLD:
-        # Nor did one that puts a placeholder in its place.
-        return Answer(Status.NO_LOGPROBS)
-    return readout.read_labels(told, wrote=wrote)
+    def named(self) -> Labels[str]:
+        """The same, as engines name tokens by id, such as `token_id:42`."""
+        names = (tuple(f"token_id:{token}" for token in group) for group in self.groups)
+        return Labels(tuple(names))
 
 
 async def find_label_tokens(

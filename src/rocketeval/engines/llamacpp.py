@@ -8,7 +8,6 @@ llama.cpp holds the interpreter: an event loop in this process stands still for 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
@@ -17,23 +16,17 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from rocketeval.config import EngineConfig, Section, parse_options
-from rocketeval.engines.base import (
-    EngineAnswers,
-    EngineFinding,
-    EngineIdentity,
-    Likelihood,
-    WrittenText,
-    need_package,
-    refuse_settings,
-)
+from rocketeval.engines.base import EngineIdentity, Likelihood, need_package, refuse_settings
 from rocketeval.engines.likelihood import refused_likelihood
 from rocketeval.engines.openai_http import OpenAIEngine
+from rocketeval.engines.server import Server
 from rocketeval.engines.tokenizer import file_hash
 from rocketeval.errors import ConfigError, EngineRefused
-from rocketeval.records import Answer, GradingTask
 
 MAGIC = b"GGUF"
 SERVED_AS = "judge"
+NOT_STARTED = "http://127.0.0.1/v1"
+"""Stands for the address of a server that is not there yet."""
 NO_KEY = "ROCKETEVAL_NO_KEY"
 """No such variable is set: a key for some other server must not be sent to this one."""
 
@@ -50,19 +43,24 @@ class LlamaCppOptions(Section):
     fastest, unless a GPU does the work."""
 
 
-class LlamaCppEngine:
+class LlamaCppEngine(OpenAIEngine):
     """A judge or author in a GGUF file. Loading happens at first use."""
 
-    durable = False
-
     def __init__(self, config: EngineConfig, options: LlamaCppOptions) -> None:
-        self.config = config
-        self.options = options
-        self.in_flight = config.concurrency or options.slots
-        self._server: Any = None
-        self._client: OpenAIEngine | None = None
+        self._gguf = Path(config.model).expanduser()
+        self._model, self._options = config.model, options
+        self._running: Any = None
         self._weights = ""
         self._starting = asyncio.Lock()
+        asked = {
+            "engine": "openai",
+            "model": SERVED_AS,
+            "base_url": NOT_STARTED,
+            "api_key_env": NO_KEY,
+            "concurrency": config.concurrency or options.slots,
+            "options": {},
+        }
+        super().__init__(config.model_copy(update=asked))
 
     @classmethod
     def create(cls, config: EngineConfig, home: Path | None = None) -> LlamaCppEngine:
@@ -70,48 +68,16 @@ class LlamaCppEngine:
         options = parse_options(config.options, LlamaCppOptions, "The llamacpp engine's options")
         refuse_settings(config, "base_url")
         need_package("llamacpp", "xllamacpp", "pip install 'rocketeval[llamacpp]'")
-        _check_gguf(_gguf(config))
+        _check_gguf(Path(config.model).expanduser())
         return cls(config, options)
-
-    async def ready(self) -> None:
-        """Load the model unless it is there; EngineError if it cannot be loaded."""
-        await (await self._asked()).ready()
 
     async def identify(self) -> EngineIdentity:
         """Load the model; return all about it that can change a probability."""
-        asked = await self._asked()
+        found = await super().identify()
         if not self._weights:
-            self._weights = await asyncio.to_thread(file_hash, _gguf(self.config))
-        return replace(
-            await asked.identify(),
-            engine="llamacpp",
-            model=self.config.model,
-            version=f"xllamacpp {version('xllamacpp')} sha256 {self._weights}",
-        )
-
-    async def grade(self, task: GradingTask, known: Mapping[int, Answer]) -> EngineAnswers:
-        """Answer every item of `task` that is not already `known`."""
-        return await (await self._asked()).grade(task, known)
-
-    async def findings(self) -> Sequence[EngineFinding]:
-        """Return what a look at the server inside found."""
-        return await (await self._asked()).findings()
-
-    async def tokenise(self, prompts: Sequence[str]) -> list[list[int]] | None:
-        """Return the tokens of each prompt inside the chat template, None if it is not known."""
-        return await (await self._asked()).tokenise(prompts)
-
-    async def write(
-        self,
-        prompt: str,
-        *,
-        max_tokens: int,
-        temperature: float = 0.0,
-        seed: int | None = None,
-    ) -> WrittenText:
-        """Return the text the model writes for `prompt`."""
-        asked = await self._asked()
-        return await asked.write(prompt, max_tokens=max_tokens, temperature=temperature, seed=seed)
+            self._weights = await asyncio.to_thread(file_hash, self._gguf)
+        told = f"xllamacpp {version('xllamacpp')} sha256 {self._weights}"
+        return replace(found, engine="llamacpp", model=self._model, version=told)
 
     async def likelihood(self, prompt: str, text: str) -> Likelihood:
         """Raise EngineRefused: llama.cpp tells the tokens it writes, not those it reads."""
@@ -119,33 +85,16 @@ class LlamaCppEngine:
 
     async def aclose(self) -> None:
         """Let go of the model and its memory."""
-        client, self._client = self._client, None
-        if client is not None:
-            await client.aclose()
-        self._server = None
+        await super().aclose()
+        self._running = self._server = self._probed = None
 
-    async def _asked(self) -> OpenAIEngine:
+    async def _look(self) -> Server:
+        """Start the server unless it runs; return what it says about itself."""
         async with self._starting:
-            if self._client is None:
-                self._server = await asyncio.to_thread(_start, _gguf(self.config), self.options)
-                self._client = OpenAIEngine(self._client_config())
-        return self._client
-
-    def _client_config(self) -> EngineConfig:
-        return self.config.model_copy(
-            update={
-                "engine": "openai",
-                "model": SERVED_AS,
-                "base_url": f"{self._server.listening_address}/v1",
-                "api_key_env": NO_KEY,
-                "concurrency": self.in_flight,
-                "options": {},
-            }
-        )
-
-
-def _gguf(config: EngineConfig) -> Path:
-    return Path(config.model).expanduser()
+            if self._running is None:
+                self._running = await asyncio.to_thread(_start, self._gguf, self._options)
+                self.base_url = self._http.base_url = f"{self._running.listening_address}/v1"
+        return await super()._look()
 
 
 def _check_gguf(path: Path) -> None:

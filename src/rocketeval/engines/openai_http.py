@@ -1,7 +1,4 @@
-"""Any OpenAI-compatible server over HTTP, asked in the best way it offers.
-
-One task asked over HTTP: its items call by call, and what is kept when a call fails.
-"""
+"""Any OpenAI-compatible server over HTTP, asked in the best way it offers."""
 
 from __future__ import annotations
 

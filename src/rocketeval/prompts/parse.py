@@ -1,10 +1,6 @@
 """Read what an author wrote, strictly: anything unexpected is a named failure, never a guess.
 
-What is wrong with a text that an author wrote: told to the author, and counted by its kind.
-Characters that nobody sees: a question that holds one is not the question that people read.
-Read an author's verdicts on questions, strictly: one for each, in order, or a named mistake.
-Read what an author writes in place of items, strictly: a line for each, or a named mistake.
-The prompt that asks an author to rewrite some items of a checklist.
+Each failure has a kind, which is counted, and a reason, which the author is told.
 """
 
 from __future__ import annotations
@@ -92,19 +88,22 @@ def is_open(question: str) -> bool:
     return _OPEN.match(question) is not None
 
 
-def _item(line: str, number: int, expected: int) -> str:
+def _under_number(line: str, expected: int, shown: str, otherwise: str) -> str:
+    """Return what stands behind the expected number; `otherwise` tells of a line without one."""
     numbered = NUMBERED.fullmatch(line)
     if numbered is None:
-        raise Unreadable(
-            "a line is not a numbered question",
-            f"line {number}, {quoted(line)}, is not a numbered question.",
-        )
+        raise Unreadable("a line is not a numbered question", otherwise)
     if int(numbered[1]) != expected:
         raise Unreadable(
             "numbers out of order",
-            f"number {numbered[1]} stands where {expected} should: line {number}, {quoted(line)}.",
+            f"number {numbered[1]} stands where {expected} should: {shown}.",
         )
-    question = numbered[2]
+    return numbered[2]
+
+
+def _item(line: str, number: int, expected: int) -> str:
+    shown = f"line {number}, {quoted(line)}"
+    question = _under_number(line, expected, shown, f"{shown}, is not a numbered question.")
     if not is_question(question):
         raise Unreadable(
             "an item is not a question", f"item {expected} is not a question: {quoted(question)}."
@@ -235,24 +234,16 @@ def read_rewrites(text: str, numbers: Sequence[int]) -> tuple[str | None, ...]:
     if len(lines) != len(numbers):
         raise Unreadable(
             "too few lines" if len(lines) < len(numbers) else "too many lines",
-            f"there are {len(lines)} lines; one is wanted for each of {_listed(numbers)}.",
+            f"there are {len(lines)} lines; one is wanted for each of "
+            f"{', '.join(map(str, numbers))}.",
         )
     return tuple(read)
 
 
 def _line(line: str, expected: int) -> str | None:
-    numbered = NUMBERED.fullmatch(line)
-    if numbered is None:
-        raise Unreadable(
-            "a line is not a numbered question",
-            f"{quoted(line)} is neither a numbered question nor {DROP} behind a number.",
-        )
-    if int(numbered[1]) != expected:
-        raise Unreadable(
-            "numbers out of order",
-            f"number {numbered[1]} stands where {expected} should: {quoted(line)}.",
-        )
-    question = numbered[2]
+    shown = quoted(line)
+    otherwise = f"{shown} is neither a numbered question nor {DROP} behind a number."
+    question = _under_number(line, expected, shown, otherwise)
     if question.casefold() == DROP.casefold():
         return None
     if not is_question(question):
@@ -264,10 +255,6 @@ def _line(line: str, expected: int) -> str | None:
     if any(unicodedata.category(mark) == "Cc" for mark in question):
         raise Unreadable("a control character", f"there is a control character in item {expected}.")
     return question
-
-
-def _listed(numbers: Sequence[int]) -> str:
-    return ", ".join(map(str, numbers))
 
 
 NEEDS = ("history", "query", "reference", "about", "checklist", "flagged", "numbers")

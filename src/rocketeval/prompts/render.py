@@ -1,7 +1,4 @@
-"""Templates with literal `{{name}}` placeholders, filled in one pass.
-
-Disarm text that could close its own section, forge a turn or speak a judge's control tokens.
-"""
+"""Fill templates with `{{name}}` placeholders, and disarm text that could forge their marks."""
 
 from __future__ import annotations
 
