@@ -12,9 +12,9 @@ import asyncio
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Generic, TypeVar
 
 from rocketeval.audit.audit import Audit
 from rocketeval.audit.compare_scorers import ScorerComparison, compare_kinds
@@ -79,7 +79,7 @@ from rocketeval.exports.folder import Exported
 from rocketeval.exports.formats import make_request
 from rocketeval.exports.stage import export_run
 from rocketeval.grading.methods import create_method, with_method
-from rocketeval.grading.plan import MOST_PROMPTS, Plan, make_plan
+from rocketeval.grading.plan import MOST_PROMPTS, make_plan
 from rocketeval.grading.stage import grade_responses
 from rocketeval.judges.reliability import JudgeReliability, compare_judges
 from rocketeval.judges.runs import JudgedRun, open_run
@@ -94,7 +94,19 @@ from rocketeval.ranking.stage import check_anchor, rank_candidates
 from rocketeval.report.stage import write_report
 from rocketeval.scoring.base import create_scorer
 from rocketeval.scoring.stage import check_learnable, score_responses
+from rocketeval.store.manifest import (
+    ChecklistFacts,
+    EvolveFacts,
+    GradeFacts,
+    LoadFacts,
+    Plan,
+    ScoreFacts,
+    StageFacts,
+    Stages,
+)
 from rocketeval.store.run import RunStore
+
+FactsT = TypeVar("FactsT", bound=StageFacts)
 
 
 @dataclass(frozen=True)
@@ -107,8 +119,13 @@ class Outcome:
     audit: Audit
     report: Path
     """The page for people."""
-    stages: Mapping[str, Any]
+    stages: Stages
     """What each stage did: counts, missing, cost, seconds."""
+
+
+@dataclass
+class _StageInProgress(Generic[FactsT]):
+    facts: FactsT
 
 
 class Run:
@@ -140,15 +157,15 @@ class Run:
             ranking, audit = self.rank(), self.audit()
             self.explain()
             report = self.report()
-            stages = self.store.manifest()["stages"]
+            stages = self.store.manifest().stages
         return Outcome(self.store.path, ranking, audit, report, stages)
 
-    async def to_checklists(self) -> Mapping[str, Any]:
+    async def to_checklists(self) -> ChecklistFacts:
         """Run the stages up to the checklists; return what the last of them did."""
         self.load()
         return await self.checklist()
 
-    async def to_judgments(self) -> Mapping[str, Any]:
+    async def to_judgments(self) -> GradeFacts:
         """Run the stages up to grading; return what the last of them did."""
         await self.to_checklists()
         return await self.grade()
@@ -173,7 +190,7 @@ class Run:
                     rate=rate,
                     probe=probe,
                 )
-                self.store.save_plan(asdict(plan))
+                self.store.save_plan(plan)
             return plan
         engine = self._judge or create_engine(self.config.judge, self.store.engine_home("judge"))
         try:
@@ -186,7 +203,7 @@ class Run:
                     rate=rate,
                     probe=probe,
                 )
-                self.store.save_plan(asdict(plan))
+                self.store.save_plan(plan)
         finally:
             await engine.aclose()
         return plan
@@ -214,28 +231,28 @@ class Run:
         measured = await measure(self.store, self.config, plan, probed=probed)
         return plan_capacity(given or CapacityOptions(), measured)
 
-    def load(self) -> Mapping[str, Any]:
+    def load(self) -> LoadFacts:
         """Snapshot the benchmark into the run, after a look at everything that can be wrong."""
         self.check_config()
-        with self._stage("load") as facts:
-            facts |= load_inputs(self.store, self.config)
+        with self._stage("load", LoadFacts()) as done:
+            done.facts = load_inputs(self.store, self.config)
             check_anchor(self.store, self.config)
             if self.config.evaluator is None:
                 check_learnable(self.store, self.config.scorer)
             check_references(self.store, self.config)
             self.store.freeze(self._as_given())
-        return facts
+        return done.facts
 
-    async def checklist(self) -> Mapping[str, Any]:
+    async def checklist(self) -> ChecklistFacts:
         """Give every query its checklist."""
         if self.config.evaluator is not None:
             return self._checklist_of_evaluator()
-        with self._stage("checklist") as facts, self._heeding_stop():
-            facts |= await make_checklists(
+        with self._stage("checklist", ChecklistFacts()) as done, self._heeding_stop():
+            done.facts = await make_checklists(
                 self.store, self.config, self.observer, self.stop, self.budget
             )
-        self._go_on(f"{facts['unwritten']} checklists are not written")
-        return facts
+        self._raise_if_stopped(f"{done.facts.unwritten} checklists are not written")
+        return done.facts
 
     def lint(self) -> Lint:
         """Say what is wrong with checklist items, by words and answers; writes nothing."""
@@ -271,7 +288,7 @@ class Run:
         if fixes.unasked:
             price = self._author.price
             left = f"{fixes.unasked} checklists are not rewritten"
-            self._go_on(left, price.currency if price else None)
+            self._raise_if_stopped(left, price.currency if price else None)
         return fixes
 
     async def evolve(
@@ -285,38 +302,38 @@ class Run:
         check_evolvable(self.config, path, own_engine=self._judge is not None)
         with self.store.locked():
             # Not `load`: what is judged here is kept apart from the judgments of the run itself.
-            with self._stage("load") as loaded:
-                loaded |= load_inputs(self.store, self.config)
+            with self._stage("load", LoadFacts()) as loaded:
+                loaded.facts = load_inputs(self.store, self.config)
                 self.store.freeze(self._as_given())
-            with self._stage("evolve") as facts, self._heeding_stop():
+            with self._stage("evolve", EvolveFacts()) as done, self._heeding_stop():
                 found = await evolve_run(
                     self.store,
                     self.config,
                     self.observer,
                     self.stop,
                     self.budget,
-                    go_on=self._go_on,
+                    go_on=self._raise_if_stopped,
                     path=path,
                     make_engine=make_engine,
                 )
-                facts |= {"rounds": len(found.rounds), "path": str(found.path)}
+                done.facts = EvolveFacts(rounds=len(found.rounds), path=str(found.path))
         return found
 
-    async def grade(self) -> Mapping[str, Any]:
+    async def grade(self) -> GradeFacts:
         """Let the judge answer every item that is still unanswered."""
         if self.config.evaluator is not None:
             facts = await self._grade_with_evaluator()
         else:
             on_ray = self.config.distributed.cluster is not None
             facts = await (self._grade_on_ray() if on_ray else self._grade_here())
-        self._go_on(f"{facts['unfinished']} of {facts['tasks']} responses are not judged")
+        self._raise_if_stopped(f"{facts.unfinished} of {facts.tasks} responses are not judged")
         return facts
 
-    async def _grade_here(self) -> Mapping[str, Any]:
+    async def _grade_here(self) -> GradeFacts:
         engine = self._judge or create_engine(self.config.judge, self.store.engine_home("judge"))
         try:
-            with self._stage("grade") as facts, self._heeding_stop():
-                facts |= await grade_responses(
+            with self._stage("grade", GradeFacts()) as done, self._heeding_stop():
+                done.facts = await grade_responses(
                     self.store,
                     self.config,
                     engine,
@@ -327,43 +344,43 @@ class Run:
                 )
         finally:
             await engine.aclose()
-        return facts
+        return done.facts
 
-    async def _grade_on_ray(self) -> Mapping[str, Any]:
-        with self._stage("grade") as facts, self._heeding_stop():
-            facts |= await grade_on_ray(self.store, self.config, self.observer, self.stop)
-        return facts
+    async def _grade_on_ray(self) -> GradeFacts:
+        with self._stage("grade", GradeFacts()) as done, self._heeding_stop():
+            done.facts = await grade_on_ray(self.store, self.config, self.observer, self.stop)
+        return done.facts
 
-    def _checklist_of_evaluator(self) -> Mapping[str, Any]:
-        with self._stage("checklist") as facts:
-            facts |= give_checklists(self.store, open_evaluator(self.config), self.observer)
-            facts["not_used"] = not_used(self._as_given())
-        return facts
+    def _checklist_of_evaluator(self) -> ChecklistFacts:
+        with self._stage("checklist", ChecklistFacts()) as done:
+            given = give_checklists(self.store, open_evaluator(self.config), self.observer)
+            done.facts = replace(given, not_used=not_used(self._as_given()))
+        return done.facts
 
-    async def _grade_with_evaluator(self) -> Mapping[str, Any]:
+    async def _grade_with_evaluator(self) -> GradeFacts:
         given = open_evaluator(self.config)
-        with self._stage("grade") as facts, self._heeding_stop():
-            facts |= await grade_with_evaluator(
+        with self._stage("grade", GradeFacts()) as done, self._heeding_stop():
+            done.facts = await grade_with_evaluator(
                 self.store, self.config, given, self.observer, self.stop, self.budget
             )
-        return facts
+        return done.facts
 
-    def score(self) -> Mapping[str, Any]:
+    def score(self) -> ScoreFacts:
         """Turn judgments into scores."""
-        with self._stage("score") as facts:
+        with self._stage("score", ScoreFacts()) as done:
             by_evaluator = self.config.evaluator is not None
             score = score_with_evaluator if by_evaluator else score_responses
-            facts |= score(self.store, self.config)
-        return facts
+            done.facts = score(self.store, self.config)
+        return done.facts
 
     def rank(self) -> Ranking:
         """Turn scores into ratings and ranks."""
-        with self._stage("rank"):
+        with self._stage("rank", StageFacts()):
             return rank_candidates(self.store, self.config)
 
     def audit(self) -> Audit:
         """Compare the scores with votes, labels and reference ratings."""
-        with self._stage("audit"):
+        with self._stage("audit", StageFacts()):
             return audit_run(self.store, self.config)
 
     async def compare_methods(self, methods: Sequence[str]) -> MethodComparison:
@@ -407,7 +424,7 @@ class Run:
 
     def explain(self) -> Explanation:
         """Say where each candidate loses against its neighbours in the ranking."""
-        with self._stage("explain"):
+        with self._stage("explain", StageFacts()):
             return explain_run(self.store, self.config)
 
     def explain_candidate(self, candidate: str, most: int) -> CandidateExplanation:
@@ -440,7 +457,7 @@ class Run:
 
     def report(self) -> Path:
         """Write report.html."""
-        with self._stage("report"):
+        with self._stage("report", StageFacts()):
             return write_report(self.store, self.config)
 
     def export(
@@ -528,7 +545,7 @@ class Run:
         finally:
             whole.stoppable = False
 
-    def _go_on(self, left: str, currency: str | None = None) -> None:
+    def _raise_if_stopped(self, left: str, currency: str | None = None) -> None:
         if self.stop.is_set():
             raise Stopped(
                 "Stopped before the end.", hint="Run the same command again to go on from here."
@@ -537,12 +554,13 @@ class Run:
             raise self.budget.spent_out(left, currency)
 
     @contextmanager
-    def _stage(self, name: str) -> Iterator[dict[str, Any]]:
-        facts: dict[str, Any] = {}
+    def _stage(self, name: str, facts: FactsT) -> Iterator[_StageInProgress[FactsT]]:
+        """Time a stage and record its `facts`, which it replaces by what it did."""
         started = time.monotonic()
         self.observer.stage_entered(name)
+        done = _StageInProgress(facts)
         with self.store.locked():
-            yield facts
-            facts["seconds"] = round(time.monotonic() - started, 3)
-            self.store.note(name, facts)
-        self.observer.stage_ended(name, facts)
+            yield done
+            done.facts = replace(done.facts, seconds=round(time.monotonic() - started, 3))
+            self.store.record_stage(name, done.facts)
+        self.observer.stage_ended(name, done.facts)

@@ -384,7 +384,7 @@ async def test_what_is_stale_does_not_hide_what_came_later(tmp_path: Path) -> No
             assert (fixes.rewritten, fixes.left) == (1, 1)
             assert len(server.chats) == 2
     first, later = rows_of(tmp_path)
-    assert first["run"] == later["run"] == run.store.manifest()["run_id"]
+    assert first["run"] == later["run"] == run.store.manifest().run_id
     assert later["effort"]["failure"] is None, "something was taken"
     assert len(later["effort"]["refused"]) == 1
 

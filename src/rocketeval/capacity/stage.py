@@ -15,9 +15,10 @@ from rocketeval.capacity.assume import CapacityFigure, MeasuredRun, Source
 from rocketeval.config import RunConfig
 from rocketeval.distributed.staging import task_tables
 from rocketeval.grading.methods import create_method
-from rocketeval.grading.plan import BYTES_PER_TOKEN, Plan, choose_evenly
+from rocketeval.grading.plan import BYTES_PER_TOKEN, choose_evenly
 from rocketeval.grading.work import foresee_checklists
 from rocketeval.records import GradingTask
+from rocketeval.store.manifest import GradeFacts, Plan
 from rocketeval.store.run import RunStore
 from rocketeval.store.watch import StoredSize, ledger_size, score_size
 from rocketeval.text import count_of
@@ -198,8 +199,8 @@ def _rate(
 
 def _last_rate(store: RunStore, judged: _LedgerTotals) -> CapacityFigure | None:
     """Return the rate of the last grading by the clock; None if it was short."""
-    facts = store.manifest().get("stages", {}).get("grade", {})
-    count, seconds = facts.get("judged", 0), _grading_seconds(facts)
+    facts = store.manifest().stages.grade
+    count, seconds = facts.judged, _grading_seconds(facts)
     if count < FEWEST_TIMED or not seconds or not judged.judgments:
         return None
     rate = count * judged.items / judged.judgments / seconds
@@ -216,11 +217,9 @@ def _timed(store: RunStore, config: RunConfig, plan: Plan) -> int:
     return store.pace(bytes.fromhex(plan.judge_digest), config.cache).judgments
 
 
-def _grading_seconds(facts: dict[str, object]) -> float:
+def _grading_seconds(facts: GradeFacts) -> float:
     """Return the seconds that the judge was asked; of the whole stage where no bill tells."""
-    bill = facts.get("bill")
-    told = bill["bill"]["seconds"] if isinstance(bill, dict) else facts.get("seconds")
-    return float(told) if isinstance(told, int | float) else 0.0
+    return (facts.bill.bill.seconds if facts.bill else facts.seconds) or 0.0
 
 
 def _calls(plan: Plan, judged: _LedgerTotals) -> CapacityFigure | None:

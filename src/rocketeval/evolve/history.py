@@ -26,7 +26,7 @@ from rocketeval.evolve.perspective import (
 )
 from rocketeval.evolve.pool import read_pool, write_pool
 from rocketeval.hashing import content_hash
-from rocketeval.prices import usage_facts
+from rocketeval.prices import priced
 from rocketeval.records import Query, Usage
 from rocketeval.store.inputs import Inputs
 from rocketeval.store.journal import append_line, read_lines
@@ -196,8 +196,8 @@ class Spending:
     ) -> dict[str, Mapping[str, Any]]:
         """Return what both used, with the money."""
         return {
-            "judge": {QUESTIONS: self.questions, **usage_facts(self.total("judge"), judge)},
-            "optimizer": usage_facts(self.total("optimizer"), optimizer),
+            "judge": {QUESTIONS: self.questions, **asdict(priced(self.total("judge"), judge))},
+            "optimizer": asdict(priced(self.total("optimizer"), optimizer)),
         }
 
 

@@ -41,6 +41,7 @@ from rocketeval.report.model import (
 from rocketeval.report.trust import number, share, trust
 from rocketeval.scoring.learning import mean_by_candidate
 from rocketeval.scoring.read_answers import answers_yes_or_no
+from rocketeval.store.manifest import LearnedFacts, ScoreFacts, StageFacts, Stages
 from rocketeval.store.run import RunStore
 
 
@@ -100,20 +101,19 @@ STAGES = ("load", "checklist", "grade", "score", "rank", "audit", "explain")
 """Those that are over when a report is written."""
 
 
-def costs(stages: Mapping[str, Any]) -> tuple[StageCost, ...]:
+def costs(stages: Stages) -> tuple[StageCost, ...]:
     """Return seconds of every stage, and requests, tokens and money of those that ask a model."""
-    return tuple(_cost(stage, stages[stage]) for stage in STAGES if stage in stages)
+    made = stages.made()
+    return tuple(_cost(stage, made[stage]) for stage in STAGES if stage in made)
 
 
-def cost_notes(stages: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+def cost_notes(stages: Stages) -> tuple[tuple[str, str], ...]:
     """Return what the figures of a stage do not say."""
-    grade, checklist = stages.get("grade", {}), stages.get("checklist", {})
-    earlier = grade.get("finished_earlier", 0) + grade.get("from_cache", 0)
-    cached = _usage(grade).get("cached_tokens", 0)
+    earlier = stages.grade.finished_earlier + stages.grade.from_cache
     found = (
         ("judgments paid for earlier", earlier),
-        ("checklists paid for earlier", checklist.get("reused", 0)),
-        ("prompt tokens the judge took from its cache", cached),
+        ("checklists paid for earlier", stages.checklist.reused),
+        ("prompt tokens the judge took from its cache", stages.grade.paid.cached_tokens),
     )
     notes = [(name, f"{count:,}") for name, count in found if count]
     if earlier:
@@ -123,23 +123,17 @@ def cost_notes(stages: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
     return tuple(notes)
 
 
-def _cost(stage: str, facts: Mapping[str, Any]) -> StageCost:
-    usage = _usage(facts)
+def _cost(stage: str, facts: StageFacts) -> StageCost:
+    usage = facts.paid
     return StageCost(
         stage=stage,
-        seconds=facts.get("seconds"),
-        requests=usage.get("requests", 0),
-        prompt_tokens=usage.get("prompt_tokens", 0),
-        completion_tokens=usage.get("completion_tokens", 0),
-        cost=usage.get("cost"),
-        currency=usage.get("currency", ""),
+        seconds=facts.seconds,
+        requests=usage.requests,
+        prompt_tokens=usage.prompt_tokens,
+        completion_tokens=usage.completion_tokens,
+        cost=usage.cost,
+        currency=usage.currency,
     )
-
-
-def _usage(facts: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What all judgments of the run took, also those of an earlier call."""
-    found: Mapping[str, Any] = facts.get("usage_of_ledger") or facts.get("usage") or {}
-    return found
 
 
 _SCORERS = {
@@ -175,16 +169,16 @@ _WRITTEN = {
 }
 
 
-def notes(ranking: Ranking, score: Mapping[str, Any], grading: str) -> tuple[str, ...]:
+def notes(ranking: Ranking, score: ScoreFacts, grading: str) -> tuple[str, ...]:
     """Return how the figures were made, in words; `grading` is the grading method's name."""
-    scorer = score.get("scorer", "mean")
+    scorer = score.scorer or "mean"
     level = f"{ranking.level:.0%}"
     anchor, rating = ranking.anchor, f"{ranking.anchor_rating:g}"
     placed = f"around {rating}" if anchor is None else f"with {anchor} held at {rating}"
     return (
         *(_answers(grading) if scorer != "evaluator" else [_EVALUATED]),
         _SCORERS.get(scorer, f"Scores are made by the scorer {scorer!r}."),
-        *_learned(score.get("learned") or {}),
+        *_learned(score.learned),
         "Ratings are a Bradley-Terry fit to all pairs of scores on each query, on the Elo scale "
         f"{placed}; scores closer than {ranking.tie_margin:g} are a tie.",
         f"Intervals hold {level} of {ranking.bootstrap} resamples of the queries.",
@@ -200,21 +194,20 @@ def _answers(grading: str) -> list[str]:
     return [*asked, _WRITTEN.get(grading, usual).format(low=kind.labels[-1], high=kind.labels[0])]
 
 
-def _learned(learned: Mapping[str, Any]) -> list[str]:
+def _learned(learned: LearnedFacts) -> list[str]:
     """Return what the scorer learned from, and what was kept from it."""
-    if "fitted" not in learned:
+    if learned.fitted is None:
         return []
-    labels, votes = learned.get("labels", 0), learned.get("votes", 0)
-    gold = f"{labels} labels" if labels else f"{votes} votes"
-    held_out = ", ".join(learned.get("held_out", ()))
+    gold = f"{learned.labels} labels" if learned.labels else f"{learned.votes or 0} votes"
+    held_out = ", ".join(learned.held_out or ())
     said = [
-        f"The scorer learned from {gold} on {len(learned['fitted'])} candidates; these were scored "
+        f"The scorer learned from {gold} on {len(learned.fitted)} candidates; these were scored "
         "by fits that did not see their own gold."
     ]
     if held_out:
         said.append(f"Kept from it, to test it on: {held_out}.")
-    if learned.get("queries_by_mean"):
-        said.append(f"{learned['queries_by_mean']} queries had too little to learn from.")
+    if learned.queries_by_mean:
+        said.append(f"{learned.queries_by_mean} queries had too little to learn from.")
     return said
 
 
@@ -356,8 +349,8 @@ def make_head(
     return ReportHead(
         run=config.name,
         benchmark=benchmark_name(config),
-        created=findings.manifest.get("created", ""),
-        finished=max((stages[s].get("finished", "") for s in STAGES if s in stages), default=""),
+        created=findings.manifest.created,
+        finished=max(getattr(stages, stage).finished for stage in STAGES),
         made_with=f"RocketEval {__version__}",
         provisional=provisional,
         conclusion="" if provisional else conclusion_in_words(ranking),
@@ -367,7 +360,7 @@ def make_head(
         **_judge(store),
         author=author_names(store.inputs.checklists()),
         method=config.method.kind,
-        scorer=stages.get("score", {}).get("scorer", config.scorer.kind),
+        scorer=stages.score.scorer or config.scorer.kind,
         scale=config.scorer.scale,
         answers_are=PROBABILITY if yes_no else GRADE,
         yes_no=yes_no,
@@ -387,7 +380,7 @@ def make_head(
         cost_notes=cost_notes(stages),
         wins=_wins(ranking),
         explained=tuple(_explained(findings.explain, cells)),
-        notes=notes(ranking, stages.get("score", {}), config.method.kind),
+        notes=notes(ranking, stages.score, config.method.kind),
         files=tuple(_files(store)),
         categories=_categories(store, cells),
         groups=group_means(findings.explain, [row.candidate for row in ranking.rows]),
