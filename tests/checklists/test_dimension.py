@@ -204,8 +204,8 @@ async def test_a_bad_answer_is_asked_for_again_with_the_mistake_named(
     assert len(again) == {"diversify": 3, "elaborate": 4, "filter": 2}[kind]
     assert all(told in prompt and f"<<<your last turn>>>\n{bad}\n" in prompt for prompt in again)
     refusals = work.author.refusals()
-    assert (refusals["refused_at_first"], refusals["lists"]) == (len(again), AUGMENTING + FILTERING)
-    assert sum(refusals["mistakes"].values()) == len(again)
+    assert (refusals.refused_at_first, refusals.lists) == (len(again), AUGMENTING + FILTERING)
+    assert sum(refusals.mistakes.values()) == len(again)
     assert work.author.usage.requests == AUGMENTING + FILTERING + len(again)
 
 
