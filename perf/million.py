@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 
 from rocketeval.config import parse_config
-from rocketeval.observer import Observer
+from rocketeval.observer import Observer, StageEnd
 from rocketeval.pipeline import Run
 from rocketeval.store.files import write_jsonl
 
@@ -58,9 +58,8 @@ def peak_mb() -> float:
 class Stopwatch(Observer):
     """Prints a line a stage."""
 
-    def stage_ended(self, stage: str, facts: object) -> None:
-        seconds = facts["seconds"]  # type: ignore[index]
-        print(f"{stage:<12}{seconds:>9.1f} s{peak_mb():>10.0f} MB peak", flush=True)
+    def stage_ended(self, stage: str, facts: StageEnd) -> None:
+        print(f"{stage:<12}{facts.seconds or 0.0:>9.1f} s{peak_mb():>10.0f} MB peak", flush=True)
 
 
 def main() -> None:

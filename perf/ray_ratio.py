@@ -116,7 +116,7 @@ def ready(config: RunConfig) -> Callable[[], Any]:
 
     def work() -> None:
         facts = asyncio.run(Run(config).grade())
-        assert not facts["unfinished"], facts
+        assert not facts.unfinished, facts
 
     return work
 

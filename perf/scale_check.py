@@ -55,12 +55,12 @@ def main() -> None:
         told = score_responses(store, config)
         found = recount(store)
     difference, one_sided = found.pop("difference"), found.pop("one_sided")
-    wrong = [name for name in found if found[name] != told[name]]
+    wrong = [name for name in found if found[name] != getattr(told, name)]
     order = "in random order" if args.scattered else "in the order of grading"
     lines = [
         f"{size.answers:,} answers, ledger {order}",
         f"largest difference of a score: {difference:.1e}; scores in one of both only: {one_sided}",
-        *(f"{name}: {told[name]} by us, {found[name]} by DuckDB" for name in found),
+        *(f"{name}: {getattr(told, name)} by us, {found[name]} by DuckDB" for name in found),
     ]
     print("\n".join(lines))
     if wrong or one_sided or difference > LARGEST_DIFFERENCE:

@@ -61,7 +61,7 @@ def test_a_second_run_asks_nothing(tmp_path: Path) -> None:
     scores = (first.path / "scores.parquet").read_bytes()
     second, asked = evaluate(tmp_path)
     assert asked == 0
-    assert second.stages["grade"]["finished_earlier"] == 6
+    assert second.stages.grade.finished_earlier == 6
     assert (second.path / "scores.parquet").read_bytes() == scores
 
 
@@ -70,7 +70,7 @@ def test_another_run_takes_from_the_shared_cache(tmp_path: Path) -> None:
     evaluate(tmp_path, "one")
     two, asked = evaluate(tmp_path, "two")
     assert asked == 0
-    assert two.stages["grade"]["from_cache"] == 6
+    assert two.stages.grade.from_cache == 6
 
 
 def test_without_a_cache_runs_share_nothing(tmp_path: Path) -> None:
@@ -98,7 +98,7 @@ def test_only_changed_inputs_are_judged_again(tmp_path: Path) -> None:
     left.write_text(left.read_text().replace("left explains it all", "left explains the sea"))
     outcome, asked = evaluate(tmp_path)
     assert asked == 0
-    assert outcome.stages["score"]["without_score"] == 0
+    assert outcome.stages.score.without_score == 0
 
 
 def test_identical_responses_are_judged_once(tmp_path: Path) -> None:
@@ -106,7 +106,7 @@ def test_identical_responses_are_judged_once(tmp_path: Path) -> None:
     write_benchmark(tmp_path / "benchmark", texts={"sea": "the same words"})
     outcome, asked = evaluate(tmp_path)
     assert asked == 5 * ITEMS
-    assert outcome.stages["score"]["without_score"] == 0
+    assert outcome.stages.score.without_score == 0
 
 
 def test_a_run_refuses_another_judge(tmp_path: Path) -> None:
@@ -123,13 +123,13 @@ def test_failures_are_counted_and_retried(tmp_path: Path) -> None:
     config = make_config(tmp_path)
     engine = ScriptedEngine(prefer_left, fail_on="right explains the sun")
     outcome = rocketeval.run(config, judge=engine)
-    assert outcome.stages["grade"]["failed"] == 1
-    assert outcome.stages["score"]["without_score"] == 1
+    assert outcome.stages.grade.failed == 1
+    assert outcome.stages.score.without_score == 1
     right = next(row for row in outcome.ranking.rows if row.candidate == "right")
     assert (right.queries, right.missing) == (2, 1)
     again, asked = evaluate(tmp_path)
     assert asked == ITEMS
-    assert again.stages["score"]["without_score"] == 0
+    assert again.stages.score.without_score == 0
     assert not (again.path / "failures.jsonl").exists()
 
 
@@ -139,9 +139,9 @@ def test_a_query_without_checklist_is_a_counted_gap(tmp_path: Path) -> None:
     checklists = tmp_path / "benchmark" / "checklists.jsonl"
     checklists.write_text("".join(checklists.read_text().splitlines(keepends=True)[:2]))
     outcome, _ = evaluate(tmp_path)
-    assert list(outcome.stages["checklist"]["failures"]) == ["sun"]
-    assert outcome.stages["grade"]["responses_without_checklist"] == 2
-    assert outcome.stages["score"]["without_score"] == 2
+    assert list(outcome.stages.checklist.failures) == ["sun"]
+    assert outcome.stages.grade.responses_without_checklist == 2
+    assert outcome.stages.score.without_score == 2
 
 
 async def test_stopping_keeps_what_is_finished(tmp_path: Path) -> None:
@@ -294,12 +294,12 @@ def test_a_judge_without_logprobs_can_be_mended(tmp_path: Path) -> None:
         rocketeval.run(make_config(tmp_path), judge=Silent())
     outcome, asked = evaluate(tmp_path)
     assert asked == 12
-    assert outcome.stages["score"]["without_score"] == 0
+    assert outcome.stages.score.without_score == 0
 
 
 def test_the_cost_of_the_whole_ledger_is_kept(tmp_path: Path) -> None:
     """A rerun that pays nothing still says what its judgments cost."""
     evaluate(tmp_path)
     outcome, _ = evaluate(tmp_path)
-    assert outcome.stages["grade"]["usage"]["requests"] == 0
-    assert outcome.stages["grade"]["usage_of_ledger"]["requests"] == 12
+    assert outcome.stages.grade.usage.requests == 0
+    assert outcome.stages.grade.usage_of_ledger.requests == 12

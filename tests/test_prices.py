@@ -9,7 +9,7 @@ import pytest
 
 from rocketeval.config import PriceConfig, RunConfig, load_config, parse_config
 from rocketeval.errors import ConfigError
-from rocketeval.prices import check_limit, load_prices, money, shown_money, usage_facts, with_prices
+from rocketeval.prices import check_limit, load_prices, money, priced, shown_money, with_prices
 from rocketeval.records import Usage
 
 TABLE = """\
@@ -57,8 +57,8 @@ def test_a_model_that_is_not_in_the_table_has_no_price(tmp_path: Path, model: st
 def test_without_a_price_there_is_no_cost() -> None:
     """No price is not a price of zero."""
     usage = Usage(prompt_tokens=10)
-    assert usage_facts(usage, None)["cost"] is None
-    assert usage_facts(usage, PriceConfig(prompt=0, completion=0))["cost"] == 0
+    assert priced(usage, None).cost is None
+    assert priced(usage, PriceConfig(prompt=0, completion=0)).cost == 0
 
 
 def test_cached_tokens_have_their_own_price() -> None:

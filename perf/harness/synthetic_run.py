@@ -80,7 +80,7 @@ def write_run(config: RunConfig, size: Size, *, scattered: bool, seed: int = 0) 
         for query in queries
     ]
     store.inputs.save_checklists(checklists)
-    store.claim(JUDGE)
+    store.bind_judge(JUDGE)
     asked = {made.query_id: made for made in checklists}
     identities = Identities(JUDGE.digest, {query.id: query for query in queries}, asked)
     ledger = _Ledger(store.ledger_folder, size, names, queries, random, scattered=scattered)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Protocol
 
 from rocketeval.records import Failure, Judgment, Status, Usage
 
@@ -35,6 +35,15 @@ class EngineStatus:
     """Requests it sent again."""
     waiting: str = ""
     """What it waits for, in words, where that may take hours; empty otherwise."""
+
+
+class StageEnd(Protocol):
+    """What a stage did; `store.manifest` has the whole record of each stage."""
+
+    @property
+    def seconds(self) -> float | None:
+        """How long it took."""
+        ...
 
 
 class Observer:
@@ -76,7 +85,7 @@ class Observer:
     def spent(self, usage: Usage) -> None:
         """All that the stage has used so far, where `judged` alone does not tell it."""
 
-    def stage_ended(self, stage: str, facts: Mapping[str, Any]) -> None:
+    def stage_ended(self, stage: str, facts: StageEnd) -> None:
         """A stage is finished; `facts` is what the manifest says of it."""
 
     def closed(self) -> None:

@@ -12,9 +12,9 @@ import asyncio
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Generic, TypeVar
 
 from rocketeval.audit.audit import Audit
 from rocketeval.audit.compare_scorers import ScorerComparison, compare_kinds
@@ -65,7 +65,7 @@ from rocketeval.explain.stage import (
 from rocketeval.exports.folder import Exported
 from rocketeval.exports.formats import make_request
 from rocketeval.exports.stage import export_run
-from rocketeval.grading.plan import MOST_PROMPTS, Plan
+from rocketeval.grading.plan import MOST_PROMPTS
 from rocketeval.judges.reliability import JudgeReliability, compare_judges
 from rocketeval.judges.runs import JudgedRun, open_run
 from rocketeval.lint.fix import check_fixable, propose_fixes
@@ -78,8 +78,20 @@ from rocketeval.ranking.rank import Ranking
 from rocketeval.ranking.stage import check_anchor, rank_candidates
 from rocketeval.report.stage import write_report
 from rocketeval.scoring.stage import check_learnable
+from rocketeval.store.manifest import (
+    ChecklistFacts,
+    EvolveFacts,
+    GradeFacts,
+    LoadFacts,
+    Plan,
+    ScoreFacts,
+    StageFacts,
+    Stages,
+)
 from rocketeval.store.run import RunStore
 from rocketeval.strategy import RunContext, Strategy, choose_strategy, effective_config
+
+FactsT = TypeVar("FactsT", bound=StageFacts)
 
 
 @dataclass(frozen=True)
@@ -92,8 +104,13 @@ class Outcome:
     audit: Audit
     report: Path
     """The page for people."""
-    stages: Mapping[str, Any]
+    stages: Stages
     """What each stage did: counts, missing, cost, seconds."""
+
+
+@dataclass
+class _StageInProgress(Generic[FactsT]):
+    facts: FactsT
 
 
 class Run:
@@ -125,15 +142,15 @@ class Run:
             ranking, audit = self.rank(), self.audit()
             self.explain()
             report = self.report()
-            stages = self.store.manifest()["stages"]
+            stages = self.store.manifest().stages
         return Outcome(self.store.path, ranking, audit, report, stages)
 
-    async def to_checklists(self) -> Mapping[str, Any]:
+    async def to_checklists(self) -> ChecklistFacts:
         """Run the stages up to the checklists; return what the last of them did."""
         self.load()
         return await self.checklist()
 
-    async def to_judgments(self) -> Mapping[str, Any]:
+    async def to_judgments(self) -> GradeFacts:
         """Run the stages up to grading; return what the last of them did."""
         await self.to_checklists()
         return await self.grade()
@@ -149,7 +166,7 @@ class Run:
         self.check_config()
         with self.store.locked():
             plan = await self._strategy.plan(most_prompts=most_prompts, rate=rate, probe=probe)
-            self.store.save_plan(asdict(plan))
+            self.store.save_plan(plan)
         return plan
 
     async def plan_offline(self, *, rate: float | None = None) -> Plan:
@@ -168,23 +185,23 @@ class Run:
         measured = await measure(self.store, self.config, plan, probed=probed)
         return plan_capacity(given or CapacityOptions(), measured)
 
-    def load(self) -> Mapping[str, Any]:
+    def load(self) -> LoadFacts:
         """Snapshot the benchmark into the run, after a look at everything that can be wrong."""
         self.check_config()
-        with self._stage("load") as facts:
-            facts |= load_inputs(self.store, self.config)
+        with self._stage("load", LoadFacts()) as done:
+            done.facts = load_inputs(self.store, self.config)
             check_anchor(self.store, self.config)
             self._strategy.check_inputs()
             check_references(self.store, self.config)
             self.store.freeze(self._as_given())
-        return facts
+        return done.facts
 
-    async def checklist(self) -> Mapping[str, Any]:
+    async def checklist(self) -> ChecklistFacts:
         """Give every query its checklist."""
-        with self._stage("checklist") as facts, self._heeding_stop():
-            facts |= await self._strategy.make_checklists()
-        self._go_on(f"{facts.get('unwritten', 0)} checklists are not written")
-        return facts
+        with self._stage("checklist", ChecklistFacts()) as done, self._heeding_stop():
+            done.facts = await self._strategy.make_checklists()
+        self._raise_if_stopped(f"{done.facts.unwritten} checklists are not written")
+        return done.facts
 
     def lint(self) -> Lint:
         """Say what is wrong with checklist items, by words and answers; writes nothing."""
@@ -220,7 +237,7 @@ class Run:
         if fixes.unasked:
             price = self._author.price
             left = f"{fixes.unasked} checklists are not rewritten"
-            self._go_on(left, price.currency if price else None)
+            self._raise_if_stopped(left, price.currency if price else None)
         return fixes
 
     async def evolve(
@@ -234,44 +251,45 @@ class Run:
         check_evolvable(self.config, path, own_engine=self._judge is not None)
         with self.store.locked():
             # Not `load`: what is judged here is kept apart from the judgments of the run itself.
-            with self._stage("load") as loaded:
-                loaded |= load_inputs(self.store, self.config)
+            with self._stage("load", LoadFacts()) as loaded:
+                loaded.facts = load_inputs(self.store, self.config)
                 self.store.freeze(self._as_given())
-            with self._stage("evolve") as facts, self._heeding_stop():
+            with self._stage("evolve", EvolveFacts()) as done, self._heeding_stop():
                 found = await evolve_run(
                     self.store,
                     self.config,
                     self.observer,
                     self.stop,
                     self.budget,
-                    go_on=self._go_on,
+                    go_on=self._raise_if_stopped,
                     path=path,
                     make_engine=make_engine,
                 )
-                facts |= {"rounds": len(found.rounds), "path": str(found.path)}
+                done.facts = EvolveFacts(rounds=len(found.rounds), path=str(found.path))
         return found
 
-    async def grade(self) -> Mapping[str, Any]:
+    async def grade(self) -> GradeFacts:
         """Let the judge answer every item that is still unanswered."""
-        with self._stage("grade") as facts, self._heeding_stop():
-            facts |= await self._strategy.grade()
-        self._go_on(f"{facts['unfinished']} of {facts['tasks']} responses are not judged")
-        return facts
+        with self._stage("grade", GradeFacts()) as done, self._heeding_stop():
+            done.facts = await self._strategy.grade()
+        left, tasks = done.facts.unfinished, done.facts.tasks
+        self._raise_if_stopped(f"{left} of {tasks} responses are not judged")
+        return done.facts
 
-    def score(self) -> Mapping[str, Any]:
+    def score(self) -> ScoreFacts:
         """Turn judgments into scores."""
-        with self._stage("score") as facts:
-            facts |= self._strategy.score()
-        return facts
+        with self._stage("score", ScoreFacts()) as done:
+            done.facts = self._strategy.score()
+        return done.facts
 
     def rank(self) -> Ranking:
         """Turn scores into ratings and ranks."""
-        with self._stage("rank"):
+        with self._stage("rank", StageFacts()):
             return rank_candidates(self.store, self.config)
 
     def audit(self) -> Audit:
         """Compare the scores with votes, labels and reference ratings."""
-        with self._stage("audit"):
+        with self._stage("audit", StageFacts()):
             return audit_run(self.store, self.config)
 
     async def compare_methods(self, methods: Sequence[str]) -> MethodComparison:
@@ -315,7 +333,7 @@ class Run:
 
     def explain(self) -> Explanation:
         """Say where each candidate loses against its neighbours in the ranking."""
-        with self._stage("explain"):
+        with self._stage("explain", StageFacts()):
             return explain_run(self.store, self.config)
 
     def explain_candidate(self, candidate: str, most: int) -> CandidateExplanation:
@@ -348,7 +366,7 @@ class Run:
 
     def report(self) -> Path:
         """Write report.html."""
-        with self._stage("report"):
+        with self._stage("report", StageFacts()):
             return write_report(self.store, self.config)
 
     def export(
@@ -435,7 +453,7 @@ class Run:
         finally:
             whole.stoppable = False
 
-    def _go_on(self, left: str, currency: str | None = None) -> None:
+    def _raise_if_stopped(self, left: str, currency: str | None = None) -> None:
         if self.stop.is_set():
             raise Stopped(
                 "Stopped before the end.", hint="Run the same command again to go on from here."
@@ -444,12 +462,13 @@ class Run:
             raise self.budget.spent_out(left, currency)
 
     @contextmanager
-    def _stage(self, name: str) -> Iterator[dict[str, Any]]:
-        facts: dict[str, Any] = {}
+    def _stage(self, name: str, facts: FactsT) -> Iterator[_StageInProgress[FactsT]]:
+        """Time a stage and record its `facts`, which it replaces by what it did."""
         started = time.monotonic()
         self.observer.stage_entered(name)
+        done = _StageInProgress(facts)
         with self.store.locked():
-            yield facts
-            facts["seconds"] = round(time.monotonic() - started, 3)
-            self.store.note(name, facts)
-        self.observer.stage_ended(name, facts)
+            yield done
+            done.facts = replace(done.facts, seconds=round(time.monotonic() - started, 3))
+            self.store.record_stage(name, done.facts)
+        self.observer.stage_ended(name, done.facts)

@@ -5,9 +5,8 @@ What tokens cost.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from rocketeval.config import AuthorConfig, PriceConfig, RunConfig, Section, parse_options
 from rocketeval.errors import ConfigError
@@ -120,18 +119,26 @@ def shown_money(amount: float, currency: str) -> str:
     return f"{digits} {currency}".strip()
 
 
-def usage_facts(usage: Usage, price: PriceConfig | None) -> dict[str, Any]:
-    """Return `usage` and its cost, None without a price, as the manifest records them."""
-    return {
-        "requests": usage.requests,
-        "prompt_tokens": usage.prompt_tokens,
-        "cached_tokens": usage.cached_tokens,
-        "completion_tokens": usage.completion_tokens,
-        "cost": None if price is None else round(money(usage, price), 6),
-        "currency": "" if price is None else price.currency,
-    }
+@dataclass(frozen=True, slots=True)
+class PricedUsage:
+    """What was used, and what it cost."""
+
+    requests: int = 0
+    prompt_tokens: int = 0
+    cached_tokens: int = 0
+    completion_tokens: int = 0
+    cost: float | None = None
+    """None without a price."""
+    currency: str = ""
 
 
-def same_price(planned: Mapping[str, Any] | None, price: PriceConfig | None) -> bool:
-    """Whether a plan's money means the same now: also a currency of its own is another price."""
-    return planned == (None if price is None else price.model_dump())
+def priced(usage: Usage, price: PriceConfig | None) -> PricedUsage:
+    """Return `usage` with its cost."""
+    return PricedUsage(
+        usage.requests,
+        usage.prompt_tokens,
+        usage.cached_tokens,
+        usage.completion_tokens,
+        None if price is None else round(money(usage, price), 6),
+        "" if price is None else price.currency,
+    )

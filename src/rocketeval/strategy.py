@@ -7,17 +7,16 @@ checklists, the judgments and the scores. Everything after the scores is the sam
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Protocol
+from dataclasses import dataclass, replace
+from typing import Protocol
 
 from rocketeval.budget import Budget
 from rocketeval.config import AuthorConfig, RunConfig
 from rocketeval.engines.base import Engine, create_engine
 from rocketeval.errors import ConfigError
-from rocketeval.grading.plan import Plan
 from rocketeval.observer import Observer
 from rocketeval.prices import check_limit
+from rocketeval.store.manifest import ChecklistFacts, GradeFacts, Plan, ScoreFacts
 from rocketeval.store.run import RunStore
 
 
@@ -60,13 +59,13 @@ class Strategy(Protocol):
     async def plan_offline(self, *, rate: float | None) -> Plan:
         """Return the same as far as it is known without contacting or writing anything."""
 
-    async def make_checklists(self) -> Mapping[str, Any]:
+    async def make_checklists(self) -> ChecklistFacts:
         """Give every query its checklist."""
 
-    async def grade(self) -> Mapping[str, Any]:
+    async def grade(self) -> GradeFacts:
         """Let the judge answer whatever is unanswered."""
 
-    def score(self) -> Mapping[str, Any]:
+    def score(self) -> ScoreFacts:
         """Turn judgments into scores."""
 
 
@@ -141,14 +140,14 @@ class ChecklistStrategy:
 
         return await make_plan(self._run.store, self._run.config, None, rate=rate)
 
-    async def make_checklists(self) -> Mapping[str, Any]:
+    async def make_checklists(self) -> ChecklistFacts:
         """Let the author write what is missing."""
         from rocketeval.checklists.stage import make_checklists
 
         run = self._run
         return await make_checklists(run.store, run.config, run.observer, run.stop, run.budget)
 
-    async def grade(self) -> Mapping[str, Any]:
+    async def grade(self) -> GradeFacts:
         """Judge on this machine, or on the cluster that the config names."""
         run = self._run
         if run.config.distributed.cluster is not None:
@@ -171,7 +170,7 @@ class ChecklistStrategy:
         finally:
             await engine.aclose()
 
-    def score(self) -> Mapping[str, Any]:
+    def score(self) -> ScoreFacts:
         """Score with the config's scorer."""
         from rocketeval.scoring.stage import score_responses
 
@@ -231,15 +230,15 @@ class EvaluatorStrategy:
         run, given = self._run, open_evaluator(self._run.config)
         return await plan_with_evaluator(run.store, run.config, given, None, rate=rate)
 
-    async def make_checklists(self) -> Mapping[str, Any]:
+    async def make_checklists(self) -> ChecklistFacts:
         """Write the evaluator's perspectives as every query's checklist."""
         from rocketeval.evolve.apply_setup import give_checklists, not_used, open_evaluator
 
         run = self._run
         facts = give_checklists(run.store, open_evaluator(run.config), run.observer)
-        return {**facts, "not_used": not_used(run.given_config)}
+        return replace(facts, not_used=not_used(run.given_config))
 
-    async def grade(self) -> Mapping[str, Any]:
+    async def grade(self) -> GradeFacts:
         """Ask the judge about the evaluator's perspectives, one question set after the other."""
         from rocketeval.evolve.apply_grade import grade_with_evaluator
         from rocketeval.evolve.apply_setup import open_evaluator
@@ -249,7 +248,7 @@ class EvaluatorStrategy:
             run.store, run.config, given, run.observer, run.stop, run.budget
         )
 
-    def score(self) -> Mapping[str, Any]:
+    def score(self) -> ScoreFacts:
         """Turn the evaluator's decisions into scores."""
         from rocketeval.evolve.apply_score import score_with_evaluator
 

@@ -125,7 +125,7 @@ async def run_grading(config: RunConfig) -> None:
         facts = await run.to_judgments()
     finally:
         run.observer.closed()
-    print(f"{facts['judged']} judged, {facts['failed']} failed, {facts['unfinished']} left")
+    print(f"{facts.judged} judged, {facts.failed} failed, {facts.unfinished} left")
 
 
 if __name__ == "__main__":

@@ -79,7 +79,7 @@ def graded(study: str, method: str, judge: str, limit: int | None = None) -> Gra
 def judged(run: Path, judge: str, method: str) -> Graded | None:
     """The judgments of a run; None when there are none."""
     store = RunStore(run)
-    if "judge" not in store.manifest():
+    if store.manifest().judge is None:
         return None
     answers, keys = read_answers(store)
     there = [row for row, key in enumerate(keys) if key is not None and answers.items[row] > 0]

@@ -115,8 +115,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
         whole = run(configure(args.config, folder / "whole", "whole", args.delay))
-        total = whole.stages["grade"]["tasks"]
-        grading = whole.stages["grade"]["seconds"]
+        total = whole.stages.grade.tasks
+        grading = whole.stages.grade.seconds
         print(f"uninterrupted: {total} judgments in {grading:.1f} s")
         command = [sys.executable, __file__, "--child", str(folder / "killed")]
         command += ["--delay", str(args.delay)]

@@ -100,7 +100,7 @@ def kill_and_resume(folder: Path, cluster: LocalCluster, place: str) -> list[str
 
 
 def staging(store: RunStore, place: str) -> Staging:
-    return open_staging(place, store.path, store.manifest()["run_id"])
+    return open_staging(place, store.path, store.manifest().run_id)
 
 
 def durable(store: RunStore, place: str) -> int:

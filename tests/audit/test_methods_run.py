@@ -214,7 +214,7 @@ async def test_references_that_are_not_there_are_missed(tmp_path: Path) -> None:
     rows = [{"id": q, "text": f"Why the {q}?", "reference": f"{q}."} for q in QUERIES]
     write_jsonl(tmp_path / "benchmark" / "queries.jsonl", rows)
     facts = await Run(make_config(tmp_path, method={"kind": "reference"})).to_judgments()
-    assert facts["judged"] == 6
+    assert facts.judged == 6
 
 
 class Untelling(ScriptedEngine):
@@ -253,12 +253,12 @@ async def test_failures_are_counted_and_tried_again(tmp_path: Path, kind: str) -
     config = priced(tmp_path, kind)
     failing = MeteredEngine(fail_on="left explains the sun")
     facts = await Run(config, judge=failing).to_judgments()
-    assert (facts["judged"], facts["failed"], facts["unfinished"]) == (5, 1, 1)
+    assert (facts.judged, facts.failed, facts.unfinished) == (5, 1, 1)
     (failure,) = RunStore(config.run_path).failures()
     assert "scripted to fail" in failure.reason
     mended = MeteredEngine()
     facts = await Run(config, judge=mended).to_judgments()
-    assert (facts["judged"], facts["unfinished"]) == (1, 0)
+    assert (facts.judged, facts.unfinished) == (1, 0)
     assert all("left explains the sun" in prompt for prompt in mended.prompts)
     assert not set(mended.prompts) & set(failing.prompts)
 
@@ -269,7 +269,7 @@ async def test_a_sequence_goes_on_where_it_broke_off(tmp_path: Path) -> None:
     await Run(config, judge=MeteredEngine(fail_on="Is it clear?")).to_judgments()
     rest = MeteredEngine()
     facts = await Run(config, judge=rest).to_judgments()
-    assert (facts["judged"], len(rest.prompts)) == (6, 6)
+    assert (facts.judged, len(rest.prompts)) == (6, 6)
     assert all("Is it right?" in prompt and "Is it clear?" in prompt for prompt in rest.prompts)
     whole = MeteredEngine()
     other = priced(tmp_path, "sequential", name="whole", cache=None)

@@ -18,7 +18,9 @@ from rocketeval.config import AuthorConfig, EngineConfig
 from rocketeval.engines.scripted import ScriptedEngine
 from rocketeval.errors import ChecklistError, ConfigError, PromptError
 from rocketeval.records import Query
+from rocketeval.store.codec import encode
 from rocketeval.store.journal import AuthoredJournal
+from rocketeval.store.manifest import SubDimensionCounts
 from support.dimension_author import AUGMENTING, FILTERING, TWO_PARTS, kind_of, reply
 
 QUERY = Query("q1", "Hello?")
@@ -136,31 +138,31 @@ async def test_the_filter_drops_by_three_criteria_and_says_which(tmp_path: Path)
     work = Work(tmp_path, text, dimensions=["warmth"])
     await work.compose()
     told = work.author.provenance()
-    rows = {row["question"]: row for row in told["questions"]}
+    rows = {row.question: row for row in told.questions}
     assert len(rows) == 3 + 6 + 9
-    assert rows["Is the name said?"]["origin"] == "seed"
-    assert rows["Is diversify 2 of words met?"]["dropped"] == "alignment"
+    assert rows["Is the name said?"].origin == "seed"
+    assert rows["Is diversify 2 of words met?"].dropped == "alignment"
     lost = rows["Is elaborate 3 of tone Does it sound glad met?"]
-    assert (lost["dropped"], lost["elaborates"]) == ("dimension", "Does it sound glad?")
-    assert lost["item"] is None
+    assert (lost.dropped, lost.elaborates) == ("dimension", "Does it sound glad?")
+    assert lost.item is None
     again = rows["Is diversify 1 of tone met (again)?"]
-    assert (again["dropped"], again["repeats"]) == ("redundancy", "Is there a friendly word?")
-    kept = [row for row in told["questions"] if row["dropped"] is None]
-    assert [row["item"] for row in kept] == list(range(1, len(kept) + 1))
+    assert (again.dropped, again.repeats) == ("redundancy", "Is there a friendly word?")
+    kept = [row for row in told.questions if row.dropped is None]
+    assert [row.item for row in kept] == list(range(1, len(kept) + 1))
     made = await work.author.write(QUERY)
-    assert [row["question"] for row in kept] == list(made.items)
-    words, tone = told["counts"]
-    assert words == {
-        "dimension": "warmth",
-        "sub_dimension": "words",
-        "seeds": 2,
-        "diversified": 3,
-        "elaborated": 6,
-        "dropped": {"duplicate": 0, "alignment": 1, "dimension": 2, "redundancy": 0},
-        "kept": 8,
-    }
-    assert tone["dropped"] == {"duplicate": 0, "alignment": 1, "dimension": 1, "redundancy": 1}
-    json.dumps(told)
+    assert [row.question for row in kept] == list(made.items)
+    words, tone = told.counts
+    assert words == SubDimensionCounts(
+        "warmth",
+        "words",
+        seeds=2,
+        diversified=3,
+        elaborated=6,
+        dropped={"duplicate": 0, "alignment": 1, "dimension": 2, "redundancy": 0},
+        kept=8,
+    )
+    assert tone.dropped == {"duplicate": 0, "alignment": 1, "dimension": 1, "redundancy": 1}
+    json.dumps(encode(told))
 
 
 async def test_a_question_in_the_same_words_is_dropped_before_anybody_is_asked(
@@ -174,8 +176,8 @@ async def test_a_question_in_the_same_words_is_dropped_before_anybody_is_asked(
     work = Work(tmp_path, text, dimensions=["warmth"])
     await work.compose()
     assert sum("IS THE" in prompt for prompt in work.prompts) == 0
-    row = next(row for row in work.author.provenance()["questions"] if "IS THE" in row["question"])
-    assert (row["dropped"], row["repeats"]) == ("duplicate", "Is the name said?")
+    row = next(row for row in work.author.provenance().questions if "IS THE" in row.question)
+    assert (row.dropped, row.repeats) == ("duplicate", "Is the name said?")
 
 
 @pytest.mark.parametrize(
@@ -202,8 +204,8 @@ async def test_a_bad_answer_is_asked_for_again_with_the_mistake_named(
     assert len(again) == {"diversify": 3, "elaborate": 4, "filter": 2}[kind]
     assert all(told in prompt and f"<<<your last turn>>>\n{bad}\n" in prompt for prompt in again)
     refusals = work.author.refusals()
-    assert (refusals["refused_at_first"], refusals["lists"]) == (len(again), AUGMENTING + FILTERING)
-    assert sum(refusals["mistakes"].values()) == len(again)
+    assert (refusals.refused_at_first, refusals.lists) == (len(again), AUGMENTING + FILTERING)
+    assert sum(refusals.mistakes.values()) == len(again)
     assert work.author.usage.requests == AUGMENTING + FILTERING + len(again)
 
 
@@ -240,7 +242,7 @@ async def test_a_step_that_fails_for_good_is_named_and_the_others_are_kept(
     again = Work(tmp_path, steps=["elaborate", "filter"])
     assert await again.compose()
     assert again.kinds == {"elaborate": 1, "filter": 2}
-    assert again.author.summary()["reused_steps"] == 3
+    assert again.author.summary().reused_steps == 3
 
 
 async def test_skip_goes_on_without_a_step_and_stays_with_that(tmp_path: Path) -> None:
@@ -248,13 +250,13 @@ async def test_skip_goes_on_without_a_step_and_stays_with_that(tmp_path: Path) -
     options = {"steps": ["diversify"], "on_failure": "skip", "attempts": 1}
     work = Work(tmp_path, lambda p: "No." if "tone" in p else reply(p), **options)
     assert await work.compose()
-    assert list(work.author.summary()["failed_steps"]) == ["diversify warmth: tone"]
-    assert work.author.provenance()["failed_steps"]["diversify warmth: tone"].endswith("question.")
+    assert list(work.author.summary().failed_steps) == ["diversify warmth: tone"]
+    assert work.author.provenance().failed_steps["diversify warmth: tone"].endswith("question.")
     first = await work.author.write(QUERY)
     again = Work(tmp_path, **options)
     assert again.author.foresee(again.journal.known()) is None
     assert (await again.author.write(QUERY)).items == first.items
-    assert list(again.author.summary()["failed_steps"]) == ["diversify warmth: tone"]
+    assert list(again.author.summary().failed_steps) == ["diversify warmth: tone"]
     assert again.author.provenance() == work.author.provenance()
     strict = Work(tmp_path, steps=["diversify"])
     assert await strict.compose()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -13,6 +14,7 @@ from fakes.openai_server import MODEL, FakeOpenAI, serving, status
 from rocketeval.config import RunConfig
 from rocketeval.errors import BudgetSpent, ChecklistError, EngineUnavailable
 from rocketeval.pipeline import Run
+from rocketeval.store.codec import encode
 from support.dimension_author import AUGMENTING, FILTERING, TWO_PARTS, AuthorServer
 from support.make import QUERIES, make_config
 
@@ -39,23 +41,29 @@ def settings(tmp_path: Path, server: FakeOpenAI, name: str = "run", **changes: A
     return make_config(tmp_path, name, author=author, **changes)
 
 
+def provenance(run: Run) -> dict[str, Any] | None:
+    """What the run tells of how its checklist was composed."""
+    path = run.store.inputs.folder / "checklist_provenance.json"
+    return json.loads(path.read_text()) if path.exists() else None
+
+
 async def test_one_checklist_for_all_queries(tmp_path: Path, server: AuthorServer) -> None:
     """Written once, kept with its groups and its provenance, and graded like any other."""
     run = Run(settings(tmp_path, server))
     outcome = await run.all()
-    facts = outcome.stages["checklist"]
-    assert facts["checklists"] == len(QUERIES)
-    assert facts["usage"]["requests"] == STEPS == len(server.chats)
+    facts = outcome.stages.checklist
+    assert facts.checklists == len(QUERIES)
+    assert facts.usage.requests == STEPS == len(server.chats)
     made = run.store.inputs.checklists()
     assert len({checklist.content_hash for checklist in made.values()}) == 1
     groups = made["sky"].groups
     assert groups is not None
     assert Counter(groups) == {"warmth: words": 9, "warmth: tone": 6, "length: brevity": 6}
-    told = run.store.inputs.provenance()
+    told = provenance(run)
     assert told is not None
     assert [row["question"] for row in told["questions"] if row["item"]] == list(made["sky"].items)
     assert Counter(row["dropped"] for row in told["questions"]) == {None: 21, "alignment": 4}
-    assert facts["composition"]["counts"] == told["counts"]
+    assert encode(facts.composition.counts) == told["counts"]
 
 
 async def test_another_run_pays_nothing_and_knows_the_same(
@@ -68,8 +76,8 @@ async def test_another_run_pays_nothing_and_knows_the_same(
     second = Run(settings(tmp_path, server, "other"))
     facts = await second.to_checklists()
     assert len(server.chats) == paid
-    assert (facts["reused"], facts["usage"]["requests"]) == (len(QUERIES), 0)
-    assert second.store.inputs.provenance() == first.store.inputs.provenance()
+    assert (facts.reused, facts.usage.requests) == (len(QUERIES), 0)
+    assert provenance(second) == provenance(first)
     plan = await second.plan_offline()
     assert (plan.checklists_to_write, plan.items) == (0, 2 * len(QUERIES) * 21)
 
@@ -79,9 +87,9 @@ async def test_loading_again_keeps_the_provenance(tmp_path: Path, server: Author
     run = Run(settings(tmp_path, server))
     await run.to_checklists()
     run.load()
-    assert run.store.inputs.provenance() is not None
+    assert provenance(run) is not None
     await Run(make_config(tmp_path)).to_checklists()
-    assert run.store.inputs.provenance() is None
+    assert provenance(run) is None
 
 
 async def test_a_failing_step_is_named_and_the_rest_is_not_lost(
@@ -96,7 +104,7 @@ async def test_a_failing_step_is_named_and_the_rest_is_not_lost(
     server.seen.clear()
     facts = await Run(settings(tmp_path, server)).to_checklists()
     assert server.kinds == {"diversify": 1, "elaborate": 1, "filter": 2}
-    assert facts["composition"]["reused_steps"] == 5
+    assert facts.composition.reused_steps == 5
 
 
 async def test_skip_tells_what_it_went_on_without(tmp_path: Path, server: AuthorServer) -> None:
@@ -105,12 +113,12 @@ async def test_skip_tells_what_it_went_on_without(tmp_path: Path, server: Author
     run = Run(settings(tmp_path, server, options={"on_failure": "skip"}))
     facts = await run.to_checklists()
     # The filter of the dimension holds the same seed.
-    assert set(facts["composition"]["failed_steps"]) == {
+    assert set(facts.composition.failed_steps) == {
         "diversify warmth: tone",
         "elaborate warmth: tone (Does it sound glad?)",
         "filter warmth",
     }
-    assert all("refused 3 times" in why for why in facts["composition"]["failed_steps"].values())
+    assert all("refused 3 times" in why for why in facts.composition.failed_steps.values())
 
 
 async def test_a_server_that_dies_between_steps_loses_nothing(
@@ -165,7 +173,7 @@ async def test_the_plan_says_what_the_author_costs_at_most(
     assert plan.checklists_to_write == len(QUERIES)
     facts = await Run(config).to_checklists()
     assert plan.author_cost is not None
-    assert 0 < facts["usage"]["cost"] < plan.author_cost
+    assert 0 < facts.usage.cost < plan.author_cost
 
 
 async def test_all_items_in_one_prompt_by_sub_dimension(

@@ -210,7 +210,7 @@ async def test_an_own_prompt_may_name_the_numbers_or_not(tmp_path: Path, numbers
     assert len((await author.write(QUERY)).items) == 3
     filled = numbers.replace("{{least}}", "5").replace("{{most}}", "8")
     assert prompts[0].endswith(f"Rayleigh scattering. {filled}")
-    assert author.about()["asked_for"] == ([5, 8] if numbers else None)
+    assert author.provenance_of({}).asked_for == ((5, 8) if numbers else None)
 
 
 def test_the_identity_is_that_of_the_prompt_with_its_numbers(tmp_path: Path) -> None:

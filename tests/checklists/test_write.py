@@ -17,6 +17,7 @@ from rocketeval.engines.scripted import ScriptedEngine
 from rocketeval.errors import EngineUnavailable
 from rocketeval.records import Checklist, Query, Turn, Usage
 from rocketeval.store.journal import AuthoredJournal, AuthoringEffort, PaidWork, RefusedList
+from rocketeval.store.manifest import RefusalCounts
 
 QUERIES = [Query(f"q{number}", f"Question {number}?") for number in range(6)]
 
@@ -191,24 +192,24 @@ async def test_how_each_list_came_about_is_the_same_when_it_is_taken_over(
     second = await write(Asked(), journal, run="two")
     assert second.traces == first.traces
     row = first.traces["q0"].row()
-    assert (row["items"], row["attempts"], row["run"], row["failure"]) == (12, 2, "one", None)
-    assert row["refused"][0]["mistake"] == "a line is not a numbered question"
-    assert row["usage"]["requests"] == 2
-    assert count_refusals(first.traces.values()) == {
-        "lists": 6,
-        "refused_at_first": 6,
-        "refusals": 6,
-        "mistakes": {"a line is not a numbered question": 6},
-        "untold": 0,
-    }
+    assert (row.items, row.attempts, row.run, row.failure) == (12, 2, "one", None)
+    assert row.refused[0].mistake == "a line is not a numbered question"
+    assert row.usage.requests == 2
+    assert count_refusals(first.traces.values()) == RefusalCounts(
+        lists=6,
+        refused_at_first=6,
+        refusals=6,
+        mistakes={"a line is not a numbered question": 6},
+        untold=0,
+    )
 
 
 async def test_what_failed_has_its_mistakes_too() -> None:
     """Every attempt is there, and why there is no list."""
     authoring = await write(Asked(bad_on="Question 3"))
     row = authoring.traces["q3"].row()
-    assert (row["items"], row["attempts"], len(row["refused"])) == (None, 3, 3)
-    assert row["failure"] == authoring.failures["q3"]
+    assert (row.items, row.attempts, len(row.refused)) == (None, 3, 3)
+    assert row.failure == authoring.failures["q3"]
 
 
 @pytest.mark.parametrize("cut", [1, 10, 60])

@@ -24,6 +24,7 @@ from rocketeval.cli.progress_text import (
 from rocketeval.config import PriceConfig
 from rocketeval.observer import EngineStatus, Expected
 from rocketeval.records import Answer, Failure, Judgment, Status, Usage
+from rocketeval.store.manifest import StageFacts
 from support.make import key, make_config
 
 PRICE = PriceConfig(prompt=0.15, completion=0.6, currency="USD")
@@ -226,7 +227,7 @@ def test_lines_come_now_and_then(tmp_path: Path, capsys: pytest.CaptureFixture[s
         if second < 4:
             observer.judged(judged())
         observer.tick()
-    observer.stage_ended("grade", {"seconds": 40.0})
+    observer.stage_ended("grade", StageFacts(seconds=40.0))
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 5
     assert all(re.match(r"\d\d:\d\d:\d\d grade: ", line) for line in lines)

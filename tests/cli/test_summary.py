@@ -25,6 +25,7 @@ from rocketeval.ranking.rank import RankedCandidate, Ranking
 from rocketeval.records import Interval
 from rocketeval.scoring.split import RefusedGold
 from rocketeval.stats.correlation import Correlation
+from rocketeval.store.manifest import ChecklistFacts, GradeFacts, LearnedFacts, ScoreFacts, Stages
 
 LONG = "a-very-long-name-of-a-model/with-its-version-and-quantisation-and-prompt-number-17"
 COMPLETE = Missing(0, 0, 0, 0, 0, 0)
@@ -92,7 +93,7 @@ def test_work_goes_on_with_the_same_judge_and_queries() -> None:
 
 def outcome(found: Ranking, audit: Audit) -> Outcome:
     """A finished run."""
-    return Outcome(Path("runs/x"), found, audit, Path("runs/x/report.html"), {})
+    return Outcome(Path("runs/x"), found, audit, Path("runs/x/report.html"), Stages())
 
 
 def test_failures_come_first() -> None:
@@ -129,7 +130,7 @@ def test_otherwise_there_is_something_to_look_at(name: str, beats: bool) -> None
 def test_many_missing_answers_lead_to_the_doctor() -> None:
     """They never come back by themselves: the judge is examined, the one that was named."""
     found = outcome(ranking(row("a", 1, 1, False), row("b", 2, 1, None)), NO_GOLD)
-    found = replace(found, stages={"score": {"answers": 100}})
+    found = replace(found, stages=Stages(score=ScoreFacts(answers=100)))
     step = next_step(
         found,
         replace(COMPLETE, answers_missing=20),
@@ -155,11 +156,11 @@ def test_a_comparison_that_could_say_nothing_is_not_advised() -> None:
 
 def test_what_was_not_judged_is_listed_once() -> None:
     """Responses without a score are those that were judged; equal responses are several."""
-    stages = {
-        "checklist": {"failures": {"q9": "why"}},
-        "grade": {"unfinished": 1, "responses_unfinished": 2, "responses_without_checklist": 3},
-        "score": {"without_score": 6, "missing_answers": 0},
-    }
+    stages = Stages(
+        checklist=ChecklistFacts(failures={"q9": "why"}),
+        grade=GradeFacts(unfinished=1, responses_unfinished=2, responses_without_checklist=3),
+        score=ScoreFacts(without_score=6),
+    )
     assert list(missing_in_words(find_missing(stages), stages)) == [
         "1 query has no checklist (q9): 3 responses are not judged",
         "2 responses could not be judged; run it again to retry",
@@ -170,9 +171,16 @@ def test_what_was_not_judged_is_listed_once() -> None:
 def test_names_are_no_markup(capsys: pytest.CaptureFixture[str]) -> None:
     """Brackets and colons of a candidate's name are printed as they are."""
     name = "[/x] [bold]m[/bold] :boom:"
-    learned = {"fitted": ["a"], "held_out": [name], "labels": 1, "votes": 0}
-    more = {"queries_by_mean_in_a_fold": 1, "queries_by_mean": 1, "reasons": {name: 1}}
-    show_learned({"learned": {**learned, **more}})
+    learned = LearnedFacts(
+        labels=1,
+        votes=0,
+        fitted=("a",),
+        held_out=(name,),
+        queries_by_mean=1,
+        queries_by_mean_in_a_fold=1,
+        reasons={name: 1},
+    )
+    show_learned(learned)
     assert capsys.readouterr().out.count(name) == 2
     table = make_table(name)
     table.add_column(name)

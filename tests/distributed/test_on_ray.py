@@ -26,6 +26,7 @@ from rocketeval.errors import EngineUnavailable, Stopped
 from rocketeval.observer import Observer
 from rocketeval.pipeline import Run
 from rocketeval.records import Failure, Status, Usage
+from rocketeval.store.manifest import RayFacts
 from rocketeval.store.run import RunStore
 from support.make import make_config, write_jsonl
 
@@ -124,21 +125,15 @@ def test_a_run_on_ray_is_the_run_on_one_machine(cluster: LocalCluster, folder: P
         assert (broken.store.path / name).read_bytes() == (local.store.path / name).read_bytes()
     assert broken.store.failures() == local.store.failures() == heard.failures
     assert heard.judged_elsewhere == TASKS - 1
-    facts = outcome.stages["grade"]
-    assert (facts["judged"], facts["failed"], facts["unfinished"]) == (TASKS - 1, 1, 1)
-    assert facts["ray"] == {
-        "on": "ray",
-        "asked": TASKS,
-        "asked_again": 0,
-        "duplicates": 0,
-        "torn": 0,
-    }
-    assert facts["usage"] == local.store.manifest()["stages"]["grade"]["usage"]
+    facts = outcome.stages.grade
+    assert (facts.judged, facts.failed, facts.unfinished) == (TASKS - 1, 1, 1)
+    assert facts.ray == RayFacts("ray", asked=TASKS, asked_again=0, duplicates=0, torn=0)
+    assert facts.usage == local.store.manifest().stages.grade.usage
     assert not list((broken.store.path / "distributed").rglob("*.parquet"))
 
     mended = {"judge": {**judge, "options": {}}}
     facts = asyncio.run(Run(config(folder, "on_ray", **mended)).to_judgments())
-    assert (facts["judged"], facts["finished_earlier"], facts["ray"]["asked"]) == (1, TASKS - 1, 1)
+    assert (facts.judged, facts.finished_earlier, facts.ray.asked) == (1, TASKS - 1, 1)
     assert_whole(broken.store)
 
 
@@ -162,8 +157,8 @@ def test_nothing_is_lost_with_a_worker_and_a_node(
     run = Run(config(folder, "faults", judge=http_judge(server)), observer=heard)
     facts = asyncio.run(run.to_judgments())
     assert_whole(run.store)
-    assert facts["judged"] == TASKS
-    again = facts["ray"]["asked_again"]
+    assert facts.judged == TASKS
+    again = facts.ray.asked_again
     assert 0 < again < TASKS // 2
     answered = Counter(server.log.read_text().splitlines())
     assert len(answered) == ITEMS * TASKS
@@ -233,7 +228,7 @@ def test_a_stopped_run_keeps_what_is_finished(cluster: LocalCluster, folder: Pat
     assert time.monotonic() - started < 120
     found = keys(run.store)
     assert 8 <= len(found) == found.total() < TASKS
-    assert run.store.manifest()["stages"]["grade"]["ray"]["asked_again"] == 0
+    assert run.store.manifest().stages.grade.ray.asked_again == 0
 
 
 def test_a_judge_that_is_gone_ends_the_run(

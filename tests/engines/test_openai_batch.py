@@ -561,8 +561,8 @@ async def test_author_and_judge_in_one_run(server: FakeBatches, tmp_path: Path) 
     outcome = await rocketeval.arun(config)
     assert len(outcome.ranking.rows) == 2
     stages = outcome.stages
-    assert (stages["checklist"]["checklists"], stages["grade"]["judged"]) == (3, 6)
-    assert (stages["checklist"]["usage"]["requests"], stages["grade"]["usage"]["requests"]) == (
+    assert (stages.checklist.checklists, stages.grade.judged) == (3, 6)
+    assert (stages.checklist.usage.requests, stages.grade.usage.requests) == (
         3,
         18,
     )

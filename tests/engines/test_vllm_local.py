@@ -116,7 +116,7 @@ async def test_a_model_without_settings_is_refused_before_it_is_loaded(fake: Fak
     """Whoever asks for the identity learns what vLLM says against it."""
     engine = VLLMEngine.create(vllm_config("unknown"))
     with pytest.raises(EngineRefused, match="vLLM cannot load 'unknown': ValueError"):
-        await engine.foretell()
+        await engine.identify_offline()
     assert not fake.engines
 
 

@@ -27,6 +27,7 @@ from rocketeval.evolve.question_sets import Asking
 from rocketeval.observer import Observer
 from rocketeval.pipeline import Outcome, Run
 from rocketeval.records import Judgment
+from rocketeval.store.manifest import Stages
 from rocketeval.store.run import RunStore
 from support.evaluators import (
     ABOUT_RESPONSES,
@@ -71,10 +72,9 @@ def scored(config: RunConfig) -> Path:
     return run.store.path
 
 
-def stage(run: Path, name: str) -> dict[str, Any]:
-    """What a stage did."""
-    found: dict[str, Any] = RunStore(run).manifest()["stages"][name]
-    return found
+def stages(run: Path) -> Stages:
+    """What each stage did."""
+    return RunStore(run).manifest().stages
 
 
 def rows(path: Path) -> list[dict[str, Any]]:
@@ -102,19 +102,19 @@ def test_every_stage_works_and_a_second_run_asks_nothing(
     """Ranking, audit, explanation and report are there; what was asked is not asked again."""
     config = given(tmp_path, task, asking)
     outcome = finish(config)
-    grade, score = outcome.stages["grade"], outcome.stages["score"]
-    sums = [facts["usage"]["requests"] for facts in grade["sheets"].values()]
-    assert grade["usage"]["requests"] == sum(sums) == grade["questions"]["all"] > 0
-    assert grade["questions"]["decided"] == 18
-    assert score["scores"] == 18
-    assert (score["scorer"], score["basis"]) == ("evaluator", {"unseen": 18})
+    grade, score = outcome.stages.grade, outcome.stages.score
+    sums = [facts.usage.requests for facts in grade.sheets.values()]
+    assert grade.usage.requests == sum(sums) == grade.questions.all > 0
+    assert grade.questions.decided == 18
+    assert score.scores == 18
+    assert (score.scorer, score.basis) == ("evaluator", {"unseen": 18})
     assert sorted(row.candidate for row in outcome.ranking.rows) == sorted(CANDIDATES)
     assert outcome.audit.agreement["mean of answers"]
     assert "Is it right?" in outcome.report.read_text()
     said = "preferences.jsonl" if task == "pairs" else "evaluated.jsonl"
     first = {name: (outcome.path / name).read_bytes() for name in (said, "scores.parquet")}
     again = finish(config)
-    assert again.stages["grade"]["usage"]["requests"] == 0
+    assert again.stages.grade.usage.requests == 0
     assert {name: (outcome.path / name).read_bytes() for name in first} == first
 
 
@@ -184,7 +184,7 @@ def test_values_outside_of_the_scale_are_clipped_and_counted(tmp_path: Path) -> 
     values = [row["value"] for row in rows(path / "evaluated.jsonl")]
     outside = sum(not 4.0 <= value <= 5.0 for value in values)
     assert outside
-    assert stage(path, "score")["evaluator"]["clipped"] == outside
+    assert stages(path).score.evaluator.clipped == outside
     assert sum(score in (4.0, 5.0) for score in scores_of(path).values()) == outside
 
 
@@ -195,7 +195,7 @@ def test_queries_learned_from_are_no_evidence(tmp_path: Path) -> None:
     queries = RunStore(config.run_path).inputs.queries
     learned = sorted(queries[name].content_hash.hex() for name in QUERIES[:2])
     outcome = finish(given(tmp_path, notes={"learned_from": learned}))
-    assert outcome.stages["score"]["basis"] == {"fitted": 6, "unseen": 12}
+    assert outcome.stages.score.basis == {"fitted": 6, "unseen": 12}
     refused = outcome.audit.refused
     assert (refused.labels, refused.votes) == (6, 2)
     assert outcome.audit.agreement["judge"].used == 4
@@ -209,8 +209,8 @@ def test_what_learned_from_nobody_knows_what_is_no_evidence(tmp_path: Path) -> N
     notes = {name: note for name, note in known.provenance.items() if name != "learned_from"}
     save_evaluator(replace(known, provenance=notes), config.evaluator)
     outcome = finish(config)
-    assert outcome.stages["score"]["basis"] == {"fitted": 18}
-    assert outcome.stages["score"]["evaluator"]["learned_from_known"] is False
+    assert outcome.stages.score.basis == {"fitted": 18}
+    assert outcome.stages.score.evaluator.learned_from_known is False
     assert outcome.audit.refused.labels == 18
 
 
@@ -228,7 +228,7 @@ def test_what_an_evaluator_did_is_kept(tmp_path: Path) -> None:
 def test_one_expert_needs_no_questions_about_queries(tmp_path: Path) -> None:
     """There is nobody to choose between."""
     path = scored(given(tmp_path, experts=1))
-    assert set(stage(path, "grade")["sheets"]) == {"each-choice", "each-graded"}
+    assert set(stages(path).grade.sheets) == {"each-choice", "each-graded"}
 
 
 def test_an_evaluator_may_know_nothing_about_queries(tmp_path: Path) -> None:
@@ -236,7 +236,7 @@ def test_an_evaluator_may_know_nothing_about_queries(tmp_path: Path) -> None:
     config = opinion_config(tmp_path)
     path = save_fitted(tmp_path / "plain.npz", config, experts=1, routing=0)
     run = scored(config.model_copy(update={"evaluator": path}))
-    assert stage(run, "score")["evaluator"]["about_queries"] == 0
+    assert stages(run).score.evaluator.about_queries == 0
     assert json.loads((run / "evaluator.json").read_text())["run"]["by_expert"] == [18]
 
 
@@ -259,7 +259,7 @@ def test_another_evaluator_takes_the_place_of_the_first(tmp_path: Path) -> None:
     with pytest.raises(StageMissing, match="has not been graded with the evaluator"):
         Run(other).score()
     path = scored(other)
-    assert stage(path, "grade")["usage"]["requests"] < 18
+    assert stages(path).grade.usage.requests < 18
     assert not (path / "preferences.jsonl").exists()
 
 
@@ -335,8 +335,8 @@ def test_a_response_without_an_opponent_has_no_score(tmp_path: Path) -> None:
     write_jsonl(tmp_path / "benchmark" / "votes.jsonl", [])
     write_jsonl(tmp_path / "benchmark" / "labels.jsonl", [])
     path = scored(config)
-    assert stage(path, "grade")["responses_without_opponent"] == 1
-    assert stage(path, "score")["without_score"] == 1
+    assert stages(path).grade.responses_without_opponent == 1
+    assert stages(path).score.without_score == 1
     assert scores_of(path)["q0", "ada"] is None
 
 
@@ -345,13 +345,13 @@ def test_what_cannot_be_judged_is_counted_and_asked_again(tmp_path: Path) -> Non
     broken = {"engine": "scripted", "model": "scripted", "options": {"fail_on": "cid says this"}}
     config = given(tmp_path, judge=broken)
     path = scored(config)
-    assert stage(path, "grade")["responses_unfinished"] == 6
-    assert stage(path, "score")["without_score"] == 6
-    assert stage(path, "score")["evaluator"]["undecided"] == 12
+    assert stages(path).grade.responses_unfinished == 6
+    assert stages(path).score.without_score == 6
+    assert stages(path).score.evaluator.undecided == 12
     assert {failure.candidate for failure in RunStore(path).failures()} == {"cid"}
     scored(given(tmp_path))
-    assert stage(path, "grade")["usage"]["requests"] == 6 * len(ABOUT_RESPONSES)
-    assert stage(path, "score")["without_score"] == 0
+    assert stages(path).grade.usage.requests == 6 * len(ABOUT_RESPONSES)
+    assert stages(path).score.without_score == 0
 
 
 class StopsAt(Observer):
@@ -375,9 +375,9 @@ def test_a_stopped_run_goes_on_from_there(tmp_path: Path) -> None:
     run = observer.run = Run(config, observer=observer)
     with pytest.raises(Stopped):
         asyncio.run(run.to_judgments())
-    asked = run.store.manifest()["stages"]["grade"]["usage"]["requests"]
+    asked = run.store.manifest().stages.grade.usage.requests
     assert 0 < asked < 66
-    assert asked + stage(scored(config), "grade")["usage"]["requests"] == 66
+    assert asked + stages(scored(config)).grade.usage.requests == 66
 
 
 def test_money_is_kept_to(tmp_path: Path) -> None:
@@ -389,8 +389,8 @@ def test_money_is_kept_to(tmp_path: Path) -> None:
     with pytest.raises(BudgetSpent):
         scored(config)
     path = scored(config.model_copy(update={"max_cost": 1.0}))
-    assert stage(path, "grade")["usage_of_ledger"]["cost"] > 0.02
-    assert stage(path, "checklist")["not_used"] == ["author"]
+    assert stages(path).grade.usage_of_ledger.cost > 0.02
+    assert stages(path).checklist.not_used == ("author",)
 
 
 @pytest.mark.parametrize(("task", "asking"), KINDS)
@@ -401,11 +401,11 @@ def test_the_run_does_what_the_plan_said(tmp_path: Path, task: str, asking: Aski
     assert not config.run_path.exists()
     plan = asyncio.run(Run(config).plan())
     assert (plan.queries, plan.candidates, plan.responses) == (6, 3, 18)
-    grade = stage(scored(config), "grade")
-    assert plan.items == offline.items == grade["questions"]["all"]
-    assert plan.requests == grade["usage"]["requests"]
-    assert plan.prompt_tokens == grade["usage"]["prompt_tokens"]
-    assert grade["bill"]["plan"]["requests"] == grade["bill"]["bill"]["requests"] == plan.requests
+    grade = stages(scored(config)).grade
+    assert plan.items == offline.items == grade.questions.all
+    assert plan.requests == grade.usage.requests
+    assert plan.prompt_tokens == grade.usage.prompt_tokens
+    assert grade.bill.plan.requests == grade.bill.bill.requests == plan.requests
     after = asyncio.run(Run(config).plan())
     assert (after.items, after.finished) == (0, plan.tasks)
 

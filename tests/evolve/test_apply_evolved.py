@@ -73,7 +73,7 @@ def add_candidate(folder: Path) -> None:
 
 def requests(run: Run) -> int:
     """How many requests grading reports."""
-    found: int = run.store.manifest()["stages"]["grade"]["usage"]["requests"]
+    found: int = run.store.manifest().stages.grade.usage.requests
     return found
 
 

@@ -10,13 +10,13 @@ from rocketeval.errors import RunMismatch, StoreError
 from rocketeval.evolve.history import (
     History,
     JudgeUse,
-    OptimizerUse,
     OutOfFoldFigure,
     Round,
     Spending,
     best_round,
     rounds_without_gain,
 )
+from rocketeval.prices import PricedUsage
 from rocketeval.records import Usage
 
 
@@ -36,7 +36,7 @@ def a_round(number: int, before: float, after: float, people: int = 0) -> Round:
         before=OutOfFoldFigure(before, 0.1),
         after=OutOfFoldFigure(after, 0.1),
         judge=JudgeUse(questions=12, requests=3),
-        optimizer=OptimizerUse(requests=1),
+        optimizer=PricedUsage(requests=1),
         seconds=1.0,
     )
 

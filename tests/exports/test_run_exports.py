@@ -242,7 +242,7 @@ def test_a_judge_is_not_audited_against_itself(tmp_path: Path) -> None:
     rocketeval.run(again, judge=ScriptedEngine())
     store = Run(again).store
     assert store.inputs.labels() == []
-    assert store.manifest()["stages"]["load"]["left_out_by_config"] == {JUDGED: 6}
+    assert store.manifest().stages.load.left_out_by_config == {JUDGED: 6}
     assert json.loads((store.path / "audit.json").read_text())["labels"] == {}
     told = (store.path / "report.html").read_text()
     assert f"{JUDGED} left out" in told

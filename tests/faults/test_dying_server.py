@@ -137,9 +137,9 @@ async def test_the_server_dies_and_comes_back(
     await grade(run)
     keys = recorded(run)
     assert len(keys) == len(set(keys)) == TASKS
-    facts = run.store.manifest()["stages"]["grade"]
-    assert (facts["judged"], facts["failed"], facts["unfinished"]) == (TASKS, 0, 0)
-    assert facts["usage"]["requests"] > PROMPTS
+    facts = run.store.manifest().stages.grade
+    assert (facts.judged, facts.failed, facts.unfinished) == (TASKS, 0, 0)
+    assert facts.usage.requests > PROMPTS
     asked = Counter(server.answered(0) + server.answered(1))
     assert len(asked) == PROMPTS
     assert server.answered(1)

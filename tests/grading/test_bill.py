@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,23 +10,48 @@ import pytest
 from rocketeval.config import PriceConfig
 from rocketeval.grading.work import expected_use, identity, make_bill
 from rocketeval.records import Usage
+from rocketeval.store.manifest import Plan
 
 WANTED = [b"a", b"b", b"c", b"d"]
 PRICE = PriceConfig(prompt=0.4, completion=0.0, currency="USD")
 
 
-def plan(**changes: Any) -> dict[str, Any]:
-    """A plan for four judgments."""
-    return {
-        "made_for": identity(WANTED),
-        "to_judge": 4,
-        "prompt_tokens": 1000,
-        "cost": 0.4,
-        "cost_with_reuse": None,
-        "tokens_known": "exact",
-        "price": PRICE.model_dump(),
-        **changes,
-    }
+PLAN = Plan(
+    made_for=identity(WANTED),
+    judge="small",
+    judge_digest=None,
+    in_flight=None,
+    queries=2,
+    candidates=2,
+    responses=4,
+    checklists_to_write=0,
+    without_checklist=0,
+    responses_waiting=0,
+    tasks=4,
+    finished=0,
+    from_cache=0,
+    to_judge=4,
+    items=4,
+    requests=4,
+    prompt_tokens=1000,
+    computed_tokens=900,
+    tokens_known="exact",
+    prompts_counted=4,
+    cost=0.4,
+    cost_with_reuse=None,
+    author_cost=None,
+    currency="USD",
+    price=PRICE,
+    items_per_second=None,
+    rate_from=None,
+    seconds=None,
+)
+"""For four judgments."""
+
+
+def plan(**changes: Any) -> Plan:
+    """A plan for four judgments, with changes."""
+    return replace(PLAN, **changes)
 
 
 def test_a_plan_for_this_work_is_expected() -> None:
@@ -63,10 +89,9 @@ def test_money_of_another_price_is_left_out(price: PriceConfig | None) -> None:
     found = expected_use(plan(), WANTED, 4, price)
     assert found is not None
     assert (found.prompt_tokens, found.cost, found.repriced) == (1000, None, True)
-    rows = {"requests": 4, "computed_tokens": 900, "items": 4, "seconds": None}
-    bill = make_bill(plan(**rows), WANTED, 4, Usage(4, 1000), 1.0, price)
+    bill = make_bill(plan(), WANTED, 4, Usage(4, 1000), 1.0, price)
     assert bill is not None
-    assert (bill["plan"]["cost"], bill["repriced"]) == (None, True)
-    same = make_bill(plan(**rows), WANTED, 4, Usage(4, 1000), 1.0, PRICE)
+    assert (bill.plan.cost, bill.repriced) == (None, True)
+    same = make_bill(plan(), WANTED, 4, Usage(4, 1000), 1.0, PRICE)
     assert same is not None
-    assert (same["plan"]["cost"], same["repriced"]) == (0.4, False)
+    assert (same.plan.cost, same.repriced) == (0.4, False)

@@ -38,8 +38,8 @@ async def test_a_finished_run_is_scored_without_its_judge(tmp_path: Path) -> Non
     asked = await judged(tmp_path, FakeOpenAI())
     before = (Run(asked).store.path / "scores.parquet").read_bytes()
     again = await Run(asked).all()
-    facts = again.stages["grade"]
-    assert (facts["judged"], facts["unfinished"]) == (0, 0)
+    facts = again.stages.grade
+    assert (facts.judged, facts.unfinished) == (0, 0)
     assert (again.path / "scores.parquet").read_bytes() == before
 
 

@@ -110,7 +110,7 @@ async def test_raising_the_limit_step_by_step_pays_nothing_twice(tmp_path: Path)
                 continue
             break
         assert commands == 3
-        assert facts["unfinished"] == 0
+        assert facts.unfinished == 0
         prompts = [seen.prompt for seen in server.chats]
         assert len(prompts) == len(set(prompts)) == 12
 
@@ -121,7 +121,7 @@ async def test_a_lost_answer_counts_in_full(tmp_path: Path) -> None:
         server.fail(dropped, times=3)
         run = Run(settings(tmp_path, server, max_cost=100.0, judge={"concurrency": 1}))
         facts = await run.to_judgments()
-        assert facts["usage"]["requests"] == 12 + 3
+        assert facts.usage.requests == 12 + 3
         assert run.budget is not None
         assert server.bill - server.contact <= run.budget.spent
 
@@ -171,6 +171,6 @@ async def test_a_run_that_needs_nothing_spends_nothing(tmp_path: Path) -> None:
         await Run(settings(tmp_path, server)).to_judgments()
         run = Run(settings(tmp_path, server, max_cost=1e-9))
         facts = await run.to_judgments()
-        assert facts["judged"] == 0
+        assert facts.judged == 0
         assert run.budget is not None
         assert math.isclose(run.budget.spent, 0)

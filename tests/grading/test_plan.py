@@ -11,9 +11,10 @@ import pytest
 from rocketeval.engines.base import EngineAnswers
 from rocketeval.engines.scripted import ScriptedEngine
 from rocketeval.errors import ConfigError, RunMismatch
-from rocketeval.grading.plan import Plan, choose_evenly
+from rocketeval.grading.plan import choose_evenly
 from rocketeval.pipeline import Run
 from rocketeval.records import Answer, GradingTask, Usage
+from rocketeval.store.manifest import Plan
 from support.make import make_config, write_jsonl
 
 PRICE = {"prompt": 2.0, "cached": 0.5, "completion": 10.0, "currency": "USD"}
@@ -230,19 +231,19 @@ class TestBill:
         """Grade the small benchmark; return the bill."""
         run = Run(make_config(tmp_path, judge=PRICED), judge=engine or Recording())
         await run.to_judgments()
-        return run.store.manifest()["stages"]["grade"]["bill"]
+        return run.store.manifest().stages.grade.bill
 
     async def test_it_stands_beside_its_plan(self, tmp_path: Path) -> None:
         """Every figure of the plan has that of the bill beside it, in the manifest too."""
         plan = await plan_of(tmp_path, Recording(), judge=PRICED)
         found = await self.grade(tmp_path)
-        assert found["plan"]["requests"] == found["bill"]["requests"] == 12
-        assert found["plan"]["prompt_tokens"] == found["bill"]["prompt_tokens"]
-        assert found["plan"]["completion_tokens"] == found["bill"]["completion_tokens"] == 12
-        computed = found["bill"]["computed_tokens"]
-        assert found["times_least"] == pytest.approx(computed / plan.computed_tokens)
-        assert found["bill"]["cost"] < found["plan"]["cost"]
-        assert found["currency"] == "USD"
+        assert found.plan.requests == found.bill.requests == 12
+        assert found.plan.prompt_tokens == found.bill.prompt_tokens
+        assert found.plan.completion_tokens == found.bill.completion_tokens == 12
+        computed = found.bill.computed_tokens
+        assert found.times_least == pytest.approx(computed / plan.computed_tokens)
+        assert found.bill.cost < found.plan.cost
+        assert found.currency == "USD"
 
     async def test_without_a_plan_there_is_none(self, tmp_path: Path) -> None:
         """A run that nobody planned has nothing to be held against."""
@@ -256,8 +257,8 @@ class TestBill:
         left = tmp_path / "benchmark" / "responses" / "left.jsonl"
         left.write_text(left.read_text().replace("left explains the sea", "nothing"))
         run = Run(make_config(tmp_path, "two", judge=PRICED), judge=Recording())
-        assert (await run.to_judgments())["bill"] is None
-        assert (await run.to_judgments())["bill"] is None
+        assert (await run.to_judgments()).bill is None
+        assert (await run.to_judgments()).bill is None
 
     async def test_what_an_engine_does_not_tell_is_not_made_up(self, tmp_path: Path) -> None:
         """Cached tokens that nobody told leave the computed ones untold."""
@@ -269,6 +270,6 @@ class TestBill:
 
         await plan_of(tmp_path, Recording(), judge=PRICED)
         found = await self.grade(tmp_path, Untold())
-        assert found["bill"]["prompt_tokens"] is None
-        assert found["bill"]["computed_tokens"] is None
-        assert found["times_least"] is None
+        assert found.bill.prompt_tokens is None
+        assert found.bill.computed_tokens is None
+        assert found.times_least is None

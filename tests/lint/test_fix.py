@@ -60,8 +60,8 @@ async def test_a_proposal_is_a_file_and_nothing_else(tmp_path: Path) -> None:
             "Does the response explain reason 2?",
             "Does the response explain reason 3?",
         )
-    assert fixes.usage["requests"] == 3
-    assert fixes.usage["cost"] > 0
+    assert fixes.usage.requests == 3
+    assert fixes.usage.cost > 0
     assert fixes.changes[0].kinds == ("yes_is_worse",)
 
 
@@ -120,7 +120,7 @@ async def test_nothing_is_paid_twice(tmp_path: Path) -> None:
         again = await Run(config).propose_fixes(tmp_path / "new.yaml", force=True)
         assert len(server.chats) == 3
         assert (again.changes, again.reused) == (first.changes, 3)
-        assert again.usage["requests"] == 0
+        assert again.usage.requests == 0
         await Run(config).propose_fixes(kinds=["yes_is_worse"])
         assert len(server.chats) == 6
 
@@ -244,7 +244,7 @@ async def test_the_money_has_a_limit(tmp_path: Path) -> None:
         config = fixing_config(tmp_path, server, author={"attempts": 1})
         await graded(config)
         free = await Run(config).propose_fixes(query_id="sky")
-        each = free.usage["cost"]
+        each = free.usage.cost
         poor = config.model_copy(update={"max_cost": each / 2})
         with pytest.raises(BudgetSpent, match="2 checklists are not rewritten"):
             await Run(poor).propose_fixes(tmp_path / "new.yaml")
@@ -384,7 +384,7 @@ async def test_what_is_stale_does_not_hide_what_came_later(tmp_path: Path) -> No
             assert (fixes.rewritten, fixes.left) == (1, 1)
             assert len(server.chats) == 2
     first, later = rows_of(tmp_path)
-    assert first["run"] == later["run"] == run.store.manifest()["run_id"]
+    assert first["run"] == later["run"] == run.store.manifest().run_id
     assert later["effort"]["failure"] is None, "something was taken"
     assert len(later["effort"]["refused"]) == 1
 
@@ -405,7 +405,7 @@ async def test_equal_requests_are_asked_for_once(tmp_path: Path, readable: bool)
         rows = [{"query_id": query, "items": own} for query, own in items.items()]
         write_jsonl(folder / "checklists.jsonl", rows)
         fixes = await (await graded(config)).propose_fixes()
-    assert (len(server.chats), fixes.asked, fixes.usage["requests"]) == (2, 3, 2)
+    assert (len(server.chats), fixes.asked, fixes.usage.requests) == (2, 3, 2)
     assert (fixes.rewritten, fixes.left) == ((6, 0) if readable else (0, 6))
     assert (len(fixes.failures), fixes.reused, fixes.unasked) == (0 if readable else 3, 0, 0)
 

@@ -28,7 +28,7 @@ async def test_two_responses_are_graded(
         method={"kind": kind, "options": options},
     )
     facts = await Run(config).to_judgments()
-    assert (facts["judged"], facts["failed"]) == (2, 0)
+    assert (facts.judged, facts.failed) == (2, 0)
     found = RunStore(config.run_path)
     rows = [row for table in found.judgments() for row in table.to_pylist()]
     keys = [row["key"] for row in rows]
@@ -48,4 +48,4 @@ async def test_two_responses_are_graded(
         bounds = [(row["p_low"][0], row["p_high"][0]) for row in rows]
         assert all(0.0 <= low <= high <= 1.0 for low, high in bounds)
     again = await Run(config).to_judgments()
-    assert again["usage"]["requests"] == 0
+    assert again.usage.requests == 0

@@ -22,6 +22,7 @@ from rocketeval.report.trust import number, trust
 from rocketeval.scoring.split import RefusedGold
 from rocketeval.stats.correlation import Coefficient, Correlation
 from rocketeval.store.codec import decode_finding, encode_finding
+from rocketeval.store.manifest import LoadFacts, Manifest, ScoreFacts, Stages
 
 SURE = Interval(5.0, 4.0, 6.0)
 
@@ -54,9 +55,10 @@ def labels_of(
 
 def numbers(load: dict[str, int] | None = None, **audit: Any) -> tuple[TrustNumber, ...]:
     """The numbers of a run with this audit."""
-    stages = {"load": load or {}, "score": {"answers": 200, "missing_answers": 3}}
+    score = ScoreFacts(answers=200, missing_answers=3)
+    manifest = Manifest(stages=Stages(load=LoadFacts(**(load or {})), score=score))
     ranked = ranking((1, 1), (2, 3), (2, 3))
-    return trust(Findings(pa.table({}), ranked, Audit(**audit), manifest={"stages": stages}))
+    return trust(Findings(pa.table({}), ranked, Audit(**audit), manifest=manifest))
 
 
 def test_without_gold_the_run_is_said_not_to_be_audited() -> None:
@@ -206,8 +208,8 @@ def test_an_older_audit_gives_what_it_has() -> None:
     assert tables(audit) == ()
     without_levels = {"all labels": {"judge": labels_of(Interval(0.5, 0.4, 0.6))}}
     assert numbers(labels=without_levels)[0].mood == "fair"
-    load = {"votes": 9, "labels": 4, "queries": 1, "candidates": 1, "responses": 1}
-    manifest = {"stages": {"load": load}}
+    load = LoadFacts(votes=9, labels=4, queries=1, candidates=1, responses=1)
+    manifest = Manifest(stages=Stages(load=load))
     lost, none = losses(replace(findings, manifest=manifest), yes_no=True)
     assert lost == ()
     assert "votes refused: the scorer was fitted to them" in none
@@ -224,7 +226,8 @@ def test_figures_that_could_not_be_computed_say_why() -> None:
 
 def test_an_audit_that_is_not_made_yet_is_told_from_no_gold() -> None:
     """While a run goes its votes wait."""
-    findings = Findings(pa.table({}), ranking((1, 1)), manifest={"stages": {"load": {"votes": 9}}})
+    loaded = Manifest(stages=Stages(load=LoadFacts(votes=9)))
+    findings = Findings(pa.table({}), ranking((1, 1)), manifest=loaded)
     people, apart, usable = trust(findings)
     assert people.verdict.startswith("not audited yet")
     assert (apart.value, apart.mood) == (None, "unknown")
@@ -233,7 +236,7 @@ def test_an_audit_that_is_not_made_yet_is_told_from_no_gold() -> None:
 
 def test_gold_that_was_all_learned_from_is_told_from_no_audit() -> None:
     """Another audit would find as little."""
-    loaded = {"stages": {"load": {"votes": 9}}}
+    loaded = Manifest(stages=Stages(load=LoadFacts(votes=9)))
     audit = Audit(refused=RefusedGold(0, 9))
     findings = Findings(pa.table({}), ranking((1, 1)), manifest=loaded, audit=audit)
     assert trust(findings)[0].verdict.startswith("nothing left to audit on")

@@ -13,6 +13,7 @@ from rocketeval.ranking.rank import Ranking
 from rocketeval.report.cells import ScorerWeights, weighing
 from rocketeval.report.content import figures_of
 from rocketeval.report.findings import Findings
+from rocketeval.store.manifest import LearnedFacts, Manifest, ScoreFacts, Stages
 from support.make import make_config
 
 NOBODY = Ranking((), (), 0.1, 50, 0, 0.95, 9, 1)
@@ -21,7 +22,8 @@ NOBODY = Ranking((), (), 0.1, 50, 0, 0.95, 9, 1)
 def found(
     tmp_path: Path, kind: str, learned: dict[str, Any], weights: dict[str, tuple[float, ...]]
 ) -> ScorerWeights:
-    manifest = {"stages": {"score": {"scorer": kind, "learned": learned}}}
+    score = ScoreFacts(scorer=kind, learned=LearnedFacts(**learned))
+    manifest = Manifest(stages=Stages(score=score))
     findings = Findings(pa.table({}), NOBODY, weights=weights, manifest=manifest)
     return weighing(findings, make_config(tmp_path))
 

@@ -66,10 +66,10 @@ def basis_of(run: Path) -> dict[str, set[str]]:
 async def test_a_run_holds_candidates_out_and_says_which(home: Path) -> None:
     """Two of seven are kept for the test; the others are scored out of fold."""
     outcome = await Run(config(home)).all()
-    learned = outcome.stages["score"]["learned"]
-    assert len(learned["held_out"]) == 2
-    assert learned["labels"] == 8 * 5
-    seen = {name: {"out_of_fold"} for name in learned["fitted"]}
+    learned = outcome.stages.score.learned
+    assert len(learned.held_out) == 2
+    assert learned.labels == 8 * 5
+    seen = {name: {"out_of_fold"} for name in learned.fitted}
     assert basis_of(outcome.path) == {name: {"unseen"} for name in CANDIDATES} | seen
     assert outcome.audit.labels["held-out labels"]["judge"].responses == 16
     assert outcome.audit.labels["labels out of fold"]["judge"].responses == 40
@@ -114,7 +114,7 @@ async def test_a_saved_scorer_is_not_held_against_its_own_labels(home: Path) -> 
     outcome = await Run(config(home, "again", fitted=str(run / "scorer.npz"))).all()
     assert outcome.audit.refused.labels == 40
     assert list(outcome.audit.labels) == ["held-out labels"]
-    assert outcome.stages["score"]["basis"] == {"fitted": 40, "unseen": 32}
+    assert outcome.stages.score.basis == {"fitted": 40, "unseen": 32}
     assert "labels refused: the scorer was fitted to them" in outcome.report.read_text()
 
 

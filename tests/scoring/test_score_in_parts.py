@@ -59,7 +59,7 @@ class MadeRun:
         self.chance = random.Random(seed)
         self.store.freeze(self.config)
         self._save_inputs()
-        self.store.claim(JUDGE)
+        self.store.bind_judge(JUDGE)
         self.ledger = Ledger(
             self.store.ledger_folder, JUDGE.digest, roll_rows=self.chance.randint(5, 40)
         )
@@ -183,7 +183,7 @@ def test_parts_of_any_size_give_the_bytes_of_the_whole(
     facts, _ = score_at_once(made, config.scorer, expected)
     given = score_responses(made.store, config)
     assert (made.store.path / "scores.parquet").read_bytes() == expected.read_bytes()
-    assert {name: given[name] for name in facts} == facts
+    assert {name: getattr(given, name) for name in facts} == facts
     lines = (made.store.path / "scores.jsonl").read_text().splitlines()
     assert len(lines) == pq.read_metadata(expected).num_rows
 
@@ -215,12 +215,12 @@ def test_scorers_that_learn_see_all_answers(
     facts, scored = score_at_once(made, config.scorer, expected)
     given = score_responses(made.store, config)
     assert (made.store.path / "scores.parquet").read_bytes() == expected.read_bytes()
-    assert {name: given[name] for name in facts} == facts
+    assert {name: getattr(given, name) for name in facts} == facts
     kept = made.store.scorer_path.rename(made.store.path / "kept.npz")
     again = score_responses(made.store, made.with_scorer(**scorer, fitted=kept))
     saved = apply_at_once(made, scored, expected)
     assert (made.store.path / "scores.parquet").read_bytes() == expected.read_bytes()
-    assert again["basis"] == saved.counts()
+    assert again.basis == saved.counts()
     assert set(saved.basis) == {Basis.FITTED, Basis.UNSEEN}
 
 
@@ -240,8 +240,8 @@ def test_a_run_without_a_response_has_a_file_without_scores(
     made.store.inputs.save(list(made.store.inputs.queries.values()), [], (), (), ())
     given = score_responses(made.store, made.with_scorer(**scorer))
     counts = ("scores", "without_score", "answers", "missing_answers")
-    assert [given[name] for name in counts] == [0, 0, 0, 0]
-    assert given["basis"] == given["statuses"] == {}
+    assert [getattr(given, name) for name in counts] == [0, 0, 0, 0]
+    assert given.basis == given.statuses == {}
     assert made.store.scores().num_rows == 0
     assert (made.store.path / "scores.jsonl").read_text() == ""
     assert read_grid(made.store).scores.shape == (0, 0)

@@ -35,7 +35,7 @@ def test_everything_comes_back(tmp_path: Path) -> None:
     assert inputs.labels() == [Label("q0", "a", 7.5)]
     assert inputs.votes() == [Vote("q0", "a", "b", "tie")]
     assert inputs.ratings() == [Rating("a", 1000.0)]
-    assert inputs.summary()["empty_responses"] == 1
+    assert inputs.summary().empty_responses == 1
 
 
 def test_hashes_in_the_snapshot_are_the_records_own(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import pytest
 from rocketeval.errors import RunLocked, RunMismatch, StageMissing, StoreError
 from rocketeval.records import Answer, Failure, JudgeFingerprint, Status
 from rocketeval.store.ledger import Ledger, adopt_from_cache
+from rocketeval.store.manifest import GradeFacts
 from rocketeval.store.run import RunStore
 from support.make import judgment, key, make_config
 
@@ -46,13 +47,13 @@ def test_two_processes_cannot_write_one_run(store: RunStore) -> None:
 
 def test_a_run_never_mixes_two_judges(store: RunStore) -> None:
     """Once there are judgments, another judge is refused and told what differs."""
-    store.claim(replace(JUDGE, version="0.9"))
-    store.claim(JUDGE)
+    store.bind_judge(replace(JUDGE, version="0.9"))
+    store.bind_judge(JUDGE)
     with store.ledger(JUDGE.digest, None) as ledger:
         ledger.append(judgment("a"))
-    store.claim(JUDGE)
+    store.bind_judge(JUDGE)
     with pytest.raises(RunMismatch, match=r"version '1\.0' -> '2\.0'"):
-        store.claim(replace(JUDGE, version="2.0"))
+        store.bind_judge(replace(JUDGE, version="2.0"))
     assert store.judge() == JUDGE
 
 
@@ -81,11 +82,11 @@ def test_reading_a_stage_that_was_not_run_names_it(store: RunStore) -> None:
 
 def test_the_manifest_keeps_its_run_id(store: RunStore, tmp_path: Path) -> None:
     """Freezing the config again does not make it another run."""
-    before = store.manifest()["run_id"]
+    before = store.manifest().run_id
     store.freeze(make_config(tmp_path))
-    store.note("grade", {"judged": 3})
-    assert store.manifest()["run_id"] == before
-    assert store.manifest()["stages"]["grade"]["judged"] == 3
+    store.record_stage("grade", GradeFacts(judged=3))
+    assert store.manifest().run_id == before
+    assert store.manifest().stages.grade.judged == 3
 
 
 def test_damaged_scores_say_how_to_make_them_again(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rocketeval.store.run import public_file
+from rocketeval.store.files import public_file
 
 NAMES = ("run.yaml", "ranking.csv", "scores.parquet", "inputs/queries.jsonl")
 

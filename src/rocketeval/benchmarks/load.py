@@ -6,16 +6,16 @@ load: snapshot the benchmark into the run.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
-from typing import Any
 
 from rocketeval.benchmarks.base import Benchmark, LeavesOut, open_benchmark
 from rocketeval.config import BenchmarkConfig, RunConfig
 from rocketeval.errors import BenchmarkError
 from rocketeval.records import Checklist, Label, Query, Rating, Response, Vote
 from rocketeval.registry import nearest
+from rocketeval.store.manifest import LoadFacts
 from rocketeval.store.run import RunStore
 
 
@@ -140,7 +140,7 @@ def imported_checklists(benchmark: Benchmark) -> dict[str, Checklist]:
     return found
 
 
-def load_inputs(store: RunStore, config: RunConfig) -> dict[str, Any]:
+def load_inputs(store: RunStore, config: RunConfig) -> LoadFacts:
     """Write the run's inputs; return counts and content hashes."""
     loaded = load(open_benchmark(config.benchmark), config.benchmark)
     before = store.inputs.summary() if store.inputs.exist else None
@@ -149,18 +149,4 @@ def load_inputs(store: RunStore, config: RunConfig) -> dict[str, Any]:
     )
     if summary != before:
         store.drop_from("score")
-    return {**summary, "left_out_by_config": dict(loaded.skipped)}
-
-
-def absent_responses(load: Mapping[str, Any]) -> int:
-    """Return how many responses the benchmark lacks, of one for each query and candidate.
-
-    >>> absent_responses({"queries": 3, "candidates": 2, "responses": 5})
-    1
-    """
-    return max(0, all_responses(load) - int(load.get("responses", 0)))
-
-
-def all_responses(load: Mapping[str, Any]) -> int:
-    """Return how many responses there were if every candidate answered every query."""
-    return int(load.get("queries", 0)) * int(load.get("candidates", 0))
+    return LoadFacts(**asdict(summary), left_out_by_config=dict(loaded.skipped))

@@ -15,9 +15,10 @@ from rocketeval.capacity.model import CapacityFigure, MeasuredRun, Source, publi
 from rocketeval.config import RunConfig
 from rocketeval.distributed.staging import task_tables
 from rocketeval.grading.methods import create_method
-from rocketeval.grading.plan import BYTES_PER_TOKEN, Plan, choose_evenly
+from rocketeval.grading.plan import BYTES_PER_TOKEN, choose_evenly
 from rocketeval.grading.work import foresee_checklists
 from rocketeval.records import GradingTask
+from rocketeval.store.manifest import Plan
 from rocketeval.store.run import RunStore
 from rocketeval.store.watch import StoredSize, ledger_size, score_size
 from rocketeval.text import count_of
@@ -149,10 +150,9 @@ def _rate(
 
 def _last_rate(store: RunStore, judged: _LedgerTotals) -> CapacityFigure | None:
     """Return the rate of the last grading by the clock; None if it was short."""
-    facts = store.manifest().get("stages", {}).get("grade", {})
-    count, bill = facts.get("judged", 0), facts.get("bill")
+    facts = store.manifest().stages.grade
     # The seconds that the judge was asked; those of the whole stage where there is no bill.
-    seconds = bill["bill"]["seconds"] if isinstance(bill, dict) else facts.get("seconds")
+    count, seconds = facts.judged, (facts.bill.bill.seconds if facts.bill else facts.seconds)
     if count < FEWEST or not seconds or not judged.judgments:
         return None
     rate = count * judged.items / judged.judgments / seconds

@@ -8,15 +8,17 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 from rocketeval.budget import PricedBudget
 from rocketeval.config import AuthorConfig
 from rocketeval.records import Checklist, Query, Usage
 from rocketeval.registry import Registry
-from rocketeval.store.journal import AuthoringEffort, PaidWork
+from rocketeval.store.codec import OPTIONAL, Finding
+from rocketeval.store.journal import AuthoringEffort, PaidWork, RefusedList
+from rocketeval.store.manifest import Composition, RefusalCounts
 
 __all__ = [
     "Author",
@@ -107,8 +109,8 @@ class AuthorContext:
 class TracedAuthor(Author, Protocol):
     """An author that can tell what each of its lists took."""
 
-    def about(self) -> Mapping[str, Any]:
-        """Return who it is and how it asks."""
+    def provenance_of(self, traces: Mapping[str, AuthoringTrace]) -> Finding:
+        """Return how it asks, and how each list came about, by query."""
         ...
 
     def effort(self, query_id: str) -> AuthoringEffort | None:
@@ -134,15 +136,15 @@ class SharedAuthor(Author, Protocol):
         """
         ...
 
-    def provenance(self) -> Mapping[str, Any]:
+    def provenance(self) -> Finding:
         """Return where every item came from, and what was not taken; for a composed checklist."""
         ...
 
-    def summary(self) -> Mapping[str, Any]:
+    def summary(self) -> Composition:
         """Return the counts of the same, and the steps that failed by name."""
         ...
 
-    def refusals(self) -> Mapping[str, Any]:
+    def refusals(self) -> RefusalCounts:
         """Return how many of its steps were refused at first, and why."""
         ...
 
@@ -166,6 +168,20 @@ def create_author(
     return AUTHORS.get(config.kind).create(config, imported, home)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuthoringRow:
+    """How the list for a query, or of a step, came about; what is not known is None."""
+
+    query_id: str = field(default="", metadata=OPTIONAL)
+    step: str = field(default="", metadata=OPTIONAL)
+    items: int | None
+    attempts: int | None
+    refused: tuple[RefusedList, ...] | None
+    usage: Usage | None
+    run: str | None
+    failure: str | None
+
+
 @dataclass(frozen=True, slots=True)
 class AuthoringTrace:
     """How one list came about."""
@@ -179,31 +195,33 @@ class AuthoringTrace:
     failure: str | None = None
     """Why there is no list."""
 
-    def row(self) -> dict[str, Any]:
-        """Return it for the run's own record; what is not known is null."""
+    def row(self, *, query_id: str = "", step: str = "") -> AuthoringRow:
+        """Return it for the run's own record, by the query or step it belongs to."""
         effort = self.effort
-        return {
-            "items": self.items,
-            "attempts": None if effort is None else effort.attempts,
-            "refused": None if effort is None else [asdict(why) for why in effort.refused],
-            "usage": None if effort is None else asdict(effort.usage),
-            "run": self.run,
-            "failure": self.failure,
-        }
+        return AuthoringRow(
+            query_id=query_id,
+            step=step,
+            items=self.items,
+            attempts=None if effort is None else effort.attempts,
+            refused=None if effort is None else effort.refused,
+            usage=None if effort is None else effort.usage,
+            run=self.run,
+            failure=self.failure,
+        )
 
 
-def count_refusals(traces: Iterable[AuthoringTrace]) -> dict[str, Any]:
+def count_refusals(traces: Iterable[AuthoringTrace]) -> RefusalCounts:
     """Return how many lists were refused at first, and the mistakes, the most frequent first."""
     listed = list(traces)
     told = [trace.effort for trace in listed if trace.effort is not None]
     mistakes = Counter(refusal.mistake for effort in told for refusal in effort.refused)
-    return {
-        "lists": len(listed),
-        "refused_at_first": sum(bool(effort.refused) for effort in told),
-        "refusals": mistakes.total(),
-        "mistakes": dict(sorted(mistakes.items(), key=lambda pair: (-pair[1], pair[0]))),
-        "untold": len(listed) - len(told),
-    }
+    return RefusalCounts(
+        lists=len(listed),
+        refused_at_first=sum(bool(effort.refused) for effort in told),
+        refusals=mistakes.total(),
+        mistakes=dict(sorted(mistakes.items(), key=lambda pair: (-pair[1], pair[0]))),
+        untold=len(listed) - len(told),
+    )
 
 
 def is_shared(checklists: Collection[Checklist]) -> bool:

@@ -12,17 +12,20 @@ Settings of the dimension author.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field, field_validator
 
-from rocketeval.checklists.base import AuthorContext, count_refusals
+from rocketeval.checklists.base import AuthorContext, AuthoringRow, count_refusals
 from rocketeval.checklists.dimension_file import (
+    Dimension,
     DimensionFile,
     Question,
     QuestionOrigin,
     QuestionOutcome,
+    QuestionRow,
     count_rows,
     in_order,
     judge_pool,
@@ -47,6 +50,7 @@ from rocketeval.hashing import content_hash
 from rocketeval.observer import EngineStatus
 from rocketeval.records import Checklist, Query, Usage
 from rocketeval.store.journal import PaidWork
+from rocketeval.store.manifest import Composition, RefusalCounts, SubDimensionCounts
 
 STEPS: tuple[Kind, ...] = ("diversify", "elaborate", "filter")
 
@@ -80,6 +84,27 @@ class DimensionOptions(Section):
         if names is not None and not names:
             raise ValueError("this names no dimension; leave it out to take all.")
         return names
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DimensionProvenance:
+    """How the checklist of all queries was composed."""
+
+    FILE: ClassVar[str] = "checklist_provenance"
+    STAGE: ClassVar[str] = "checklist"
+    SCHEMA: ClassVar[int] = 1
+
+    kind: str
+    author: str
+    file: str
+    steps: tuple[Kind, ...]
+    templates: Mapping[Kind, str]
+    task: str
+    dimensions: Mapping[str, Dimension]
+    failed_steps: Mapping[str, str]
+    asked: tuple[AuthoringRow, ...]
+    counts: tuple[SubDimensionCounts, ...]
+    questions: tuple[QuestionRow, ...]
 
 
 _ORIGINS = {"diversify": QuestionOrigin.DIVERSIFIED, "elaborate": QuestionOrigin.ELABORATED}
@@ -219,37 +244,33 @@ class DimensionAuthor:
         self._finish(self._done)
         return True
 
-    def provenance(self) -> dict[str, Any]:
+    def provenance(self) -> DimensionProvenance:
         """Return every question that was considered, where it came from and what became of it."""
         fates = self._composed()
-        return {
-            "kind": "dimension",
-            "author": self._model,
-            "file": self._options.file,
-            "steps": list(self._options.steps),
-            "templates": self._steps.hashes,
-            "task": self._file.task,
-            "dimensions": {
-                name: told.model_dump(mode="json") for name, told in self._dimensions.items()
-            },
-            "failed_steps": self._failed_steps(),
-            "asked": [
-                {"step": step.name, **self._done.traces[step].row()} for step in self._all_steps()
-            ],
-            "counts": count_rows(fates, self._groups()),
-            "questions": question_rows(fates),
-        }
+        return DimensionProvenance(
+            kind="dimension",
+            author=self._model,
+            file=self._options.file,
+            steps=self._options.steps,
+            templates=self._steps.hashes,
+            task=self._file.task,
+            dimensions=self._dimensions,
+            failed_steps=self._failed_steps(),
+            asked=tuple(self._done.traces[step].row(step=step.name) for step in self._all_steps()),
+            counts=count_rows(fates, self._groups()),
+            questions=question_rows(fates),
+        )
 
-    def summary(self) -> dict[str, Any]:
+    def summary(self) -> Composition:
         """Return the counts, how many steps were reused, and which failed and why."""
-        return {
-            "counts": count_rows(self._composed(), self._groups()),
-            "steps": len(self._done.lines) + len(self._done.failed),
-            "reused_steps": self._done.reused,
-            "failed_steps": self._failed_steps(),
-        }
+        return Composition(
+            counts=count_rows(self._composed(), self._groups()),
+            steps=len(self._done.lines) + len(self._done.failed),
+            reused_steps=self._done.reused,
+            failed_steps=self._failed_steps(),
+        )
 
-    def refusals(self) -> dict[str, Any]:
+    def refusals(self) -> RefusalCounts:
         """Return how many of its steps were refused at first, and why."""
         return count_refusals(self._done.traces.values())
 

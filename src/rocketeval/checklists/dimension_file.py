@@ -30,6 +30,7 @@ from rocketeval.errors import ConfigError
 from rocketeval.prompts.parse import QuestionVerdict, is_question
 from rocketeval.registry import nearest
 from rocketeval.resources import PackagedFiles, read_yaml
+from rocketeval.store.manifest import SubDimensionCounts
 
 LONGEST_NAME = 80
 LONGEST_TEXT = 2000
@@ -277,52 +278,74 @@ def in_order(
     )
 
 
-def question_rows(fates: Iterable[QuestionOutcome]) -> list[dict[str, Any]]:
-    """Return a row for every question that was ever considered, for the run's own record."""
-    rows: list[dict[str, Any]] = []
+@dataclass(frozen=True, slots=True)
+class VerdictRow:
+    """What the author said of one question."""
+
+    yes_is_better: bool
+    fits: bool
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionRow:
+    """Where one question came from and what became of it, for the run's own record."""
+
+    question: str
+    dimension: str
+    sub_dimension: str
+    origin: QuestionOrigin
+    elaborates: str | None
+    item: int | None
+    """Its number in the checklist; None when it was dropped."""
+    dropped: DropReason | None
+    repeats: str | None
+    verdict: VerdictRow | None
+
+
+def question_rows(fates: Iterable[QuestionOutcome]) -> tuple[QuestionRow, ...]:
+    """Return a row for every question that was ever considered."""
+    rows: list[QuestionRow] = []
     items = 0
     for fate in fates:
         question, verdict = fate.question, fate.verdict
         items += fate.dropped is None
         rows.append(
-            {
-                "question": question.text,
-                "dimension": question.dimension,
-                "sub_dimension": question.sub_dimension,
-                "origin": question.origin.value,
-                "elaborates": question.seed,
-                "item": items if fate.dropped is None else None,
-                "dropped": None if fate.dropped is None else fate.dropped.value,
-                "repeats": fate.repeats,
-                "verdict": None
-                if verdict is None
-                else {"yes_is_better": verdict.yes_is_better, "fits": verdict.fits},
-            }
+            QuestionRow(
+                question.text,
+                question.dimension,
+                question.sub_dimension,
+                question.origin,
+                question.seed,
+                items if fate.dropped is None else None,
+                fate.dropped,
+                fate.repeats,
+                None if verdict is None else VerdictRow(verdict.yes_is_better, verdict.fits),
+            )
         )
-    return rows
+    return tuple(rows)
 
 
 def count_rows(
     fates: Sequence[QuestionOutcome], groups: Sequence[tuple[str, str]]
-) -> list[dict[str, Any]]:
+) -> tuple[SubDimensionCounts, ...]:
     """Return, for every sub-dimension, how many questions came from where and what became of them.
 
     A sub-dimension of which nothing is left has its row too.
     """
     origins = _counts(fates, lambda fate: fate.question.origin)
     dropped = _counts(fates, lambda fate: fate.dropped)
-    return [
-        {
-            "dimension": dimension,
-            "sub_dimension": name,
-            "seeds": origins[dimension, name, QuestionOrigin.SEED],
-            "diversified": origins[dimension, name, QuestionOrigin.DIVERSIFIED],
-            "elaborated": origins[dimension, name, QuestionOrigin.ELABORATED],
-            "dropped": {why.value: dropped[dimension, name, why] for why in DropReason},
-            "kept": dropped[dimension, name, None],
-        }
+    return tuple(
+        SubDimensionCounts(
+            dimension,
+            name,
+            seeds=origins[dimension, name, QuestionOrigin.SEED],
+            diversified=origins[dimension, name, QuestionOrigin.DIVERSIFIED],
+            elaborated=origins[dimension, name, QuestionOrigin.ELABORATED],
+            dropped={why.value: dropped[dimension, name, why] for why in DropReason},
+            kept=dropped[dimension, name, None],
+        )
         for dimension, name in groups
-    ]
+    )
 
 
 def _counts(fates: Iterable[QuestionOutcome], of: Any) -> Mapping[tuple[str, str, Any], int]:

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from rocketeval.budget import TEMPLATE_TOKENS, PricedBudget, most_tokens, most_written
+from rocketeval.checklists.base import AuthoringRow, AuthoringTrace, count_refusals
 from rocketeval.config import AuthorConfig, NoOptions, parse_options
 from rocketeval.engines.base import Engine, create_engine, status_of
 from rocketeval.errors import ChecklistError, ConfigError, RequestRejected
@@ -20,6 +22,7 @@ from rocketeval.prompts.parse import Unreadable, parse_checklist
 from rocketeval.prompts.render import RULES, Template, neutralize, render_checklist_request
 from rocketeval.records import Checklist, Query, Usage
 from rocketeval.store.journal import AuthoringEffort, RefusedList
+from rocketeval.store.manifest import RefusalCounts
 
 MAX_TOKENS = 1500
 """What one checklist may be long."""
@@ -182,6 +185,27 @@ NUMBERS = ("least", "most")
 """Placeholders that a prompt may have: how many items it asks for."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InstanceProvenance:
+    """How the checklists of all queries were asked for, and how each came about."""
+
+    FILE: ClassVar[str] = "checklist_provenance"
+    STAGE: ClassVar[str] = "checklist"
+    SCHEMA: ClassVar[int] = 1
+
+    kind: str
+    author: str
+    template: str
+    """Hash of the prompt."""
+    template_file: str | None
+    asked_for: tuple[int, int] | None
+    """The least and the most items that the prompt asks for; None if it names no numbers."""
+    accepted: tuple[int, int]
+    attempts: int
+    refusals: RefusalCounts
+    queries: tuple[AuthoringRow, ...]
+
+
 class InstanceAuthor:
     """Asks an engine for a checklist, and again with the mistake named if it cannot be read."""
 
@@ -251,18 +275,20 @@ class InstanceAuthor:
             self._efforts[query.id] = writer.effort
         return Checklist(query.id, items, self._model)
 
-    def about(self) -> dict[str, Any]:
-        """Return who it is and how it asks."""
+    def provenance_of(self, traces: Mapping[str, AuthoringTrace]) -> InstanceProvenance:
+        """Return how it asks, and how each list came about, by query."""
         own = self.config.template
-        return {
-            "kind": "instance",
-            "author": self._model,
-            "template": self._template.hash,
-            "template_file": None if own is None else str(own),
-            "asked_for": list(self.asked_for) if _asks_for_numbers(self._template) else None,
-            "accepted": [self.config.min_items, self.config.max_items],
-            "attempts": self.config.attempts,
-        }
+        return InstanceProvenance(
+            kind="instance",
+            author=self._model,
+            template=self._template.hash,
+            template_file=None if own is None else str(own),
+            asked_for=self.asked_for if _asks_for_numbers(self._template) else None,
+            accepted=(self.config.min_items, self.config.max_items),
+            attempts=self.config.attempts,
+            refusals=count_refusals(traces.values()),
+            queries=tuple(trace.row(query_id=query) for query, trace in traces.items()),
+        )
 
     def effort(self, query_id: str) -> AuthoringEffort | None:
         """Return what the list for a query took, also one that failed; None if it was not asked."""

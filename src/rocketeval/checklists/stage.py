@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Iterable, Mapping
 from functools import partial
 from itertools import islice
-from typing import Any
 
 from rocketeval.benchmarks.base import open_benchmark
 from rocketeval.benchmarks.load import imported_checklists
@@ -30,8 +29,10 @@ from rocketeval.config import PriceConfig, RunConfig
 from rocketeval.engines.base import status_of
 from rocketeval.errors import ChecklistError
 from rocketeval.observer import Expected, Observer
-from rocketeval.prices import same_price, usage_facts
+from rocketeval.prices import priced
 from rocketeval.records import Query
+from rocketeval.store.codec import Finding
+from rocketeval.store.manifest import ChecklistFacts, Plan, RefusalCounts
 from rocketeval.store.run import RunStore
 
 SHOWN_FAILURES = 3
@@ -46,7 +47,7 @@ async def make_checklists(
     observer: Observer,
     stop: asyncio.Event,
     budget: Budget | None = None,
-) -> dict[str, Any]:
+) -> ChecklistFacts:
     """Write the run's checklists; return counts, cost and every query that has none, named."""
     price = config.author.price
     queries = store.inputs.queries
@@ -56,7 +57,7 @@ async def make_checklists(
         config.author, imported_checklists(benchmark), store.engine_home("author")
     )
     journal = store.authored(config.cache)
-    run = store.manifest()["run_id"]
+    run = store.manifest().run_id
     record = partial(journal.append, run=run)
     known = journal.known() if author.costly else {}
     observer.watched(partial(status_of, author))
@@ -66,7 +67,7 @@ async def make_checklists(
     else:
         there = sum(authoring_key(author, query) in known for query in queries.values())
     observer.reused(there, 0)
-    expected = _expected(store.plan(), len(queries) - there, price) if author.costly else None
+    expected = _expected(store, len(queries) - there, price) if author.costly else None
     if expected is not None:
         observer.expected(expected)
 
@@ -100,66 +101,62 @@ async def make_checklists(
     if not left:
         _save(store, queries, authoring)
         store.inputs.save_provenance(_provenance(author, queries, authoring))
-    composed = {"composition": shared.summary()} if shared and not left else {}
-    return {
-        **composed,
-        **_refusals(author, authoring),
-        **_unknown(author, queries, config),
-        "checklists": len(authoring.checklists),
-        "items": sum(len(made.items) for made in authoring.checklists.values()),
-        "reused": authoring.reused,
-        "failures": authoring.failures,
-        "unwritten": left,
-        "usage": usage_facts(authoring.usage, price),
-    }
+    unknown = _unknown(author, queries, config)
+    return ChecklistFacts(
+        composition=shared.summary() if shared and not left else None,
+        refusals=_refusals(author, authoring),
+        unknown=None if unknown is None else dict(islice(unknown.items(), MOST_UNKNOWN)),
+        unknown_count=None if unknown is None else len(unknown),
+        checklists=len(authoring.checklists),
+        items=sum(len(made.items) for made in authoring.checklists.values()),
+        reused=authoring.reused,
+        failures=authoring.failures,
+        unwritten=left,
+        usage=priced(authoring.usage, price),
+    )
 
 
-def _unknown(author: Author, queries: Mapping[str, Query], config: RunConfig) -> dict[str, Any]:
-    """Return how many ids of an author's file are no queries, and the first of them.
+def _unknown(
+    author: Author, queries: Mapping[str, Query], config: RunConfig
+) -> Mapping[str, str | None] | None:
+    """Return the ids of an author's file that are no queries, with the nearest query.
 
     Under a limit nothing is said: an id may be of a query that was cut off.
     """
     if not isinstance(author, FiledAuthor) or config.benchmark.limit is not None:
-        return {}
-    found = author.unknown(queries)
-    return {"unknown": dict(islice(found.items(), MOST_UNKNOWN)), "unknown_count": len(found)}
-
-
-def _expected(
-    plan: Mapping[str, Any] | None, to_write: int, price: PriceConfig | None
-) -> Expected | None:
-    """Return the most that the plan lets the author cost; None if it was made for other work."""
-    if plan is None or plan["author_cost"] is None or plan["checklists_to_write"] != to_write:
         return None
-    if not same_price(plan.get("author_price"), price):
+    return author.unknown(queries)
+
+
+def _expected(store: RunStore, to_write: int, price: PriceConfig | None) -> Expected | None:
+    """Return the most that the plan lets the author cost; None if it was made for other work."""
+    plan = store.read_if_made(Plan)
+    if plan is None or plan.author_cost is None or plan.checklists_to_write != to_write:
+        return None
+    if plan.author_price != price:
         return Expected(None, None, repriced=True)
-    return Expected(None, plan["author_cost"], at_most=True)
+    return Expected(None, plan.author_cost, at_most=True)
 
 
 def _provenance(
     author: Author, queries: Iterable[str], authoring: AuthoredChecklists
-) -> Mapping[str, Any] | None:
+) -> Finding | None:
     """Return where the checklists came from; None when the author does not tell."""
     if isinstance(author, SharedAuthor):
         return author.provenance()
     if not isinstance(author, TracedAuthor):
         return None
-    return {
-        **author.about(),
-        "refusals": count_refusals(authoring.traces.values()),
-        "queries": [{"query_id": query, **authoring.traces[query].row()} for query in queries],
-    }
+    return author.provenance_of({query: authoring.traces[query] for query in queries})
 
 
-def _refusals(author: Author, authoring: AuthoredChecklists) -> dict[str, Any]:
+def _refusals(author: Author, authoring: AuthoredChecklists) -> RefusalCounts | None:
     """Return how often its lists were refused, for an author that can tell."""
     if not author.costly:
-        return {}
+        return None
     if isinstance(author, SharedAuthor):
-        return {"refusals": author.refusals()}
-    if isinstance(author, TracedAuthor):
-        return {"refusals": count_refusals(authoring.traces.values())}
-    return {}
+        return author.refusals()
+    traced = isinstance(author, TracedAuthor)
+    return count_refusals(authoring.traces.values()) if traced else None
 
 
 def _save(store: RunStore, queries: Mapping[str, Query], authoring: AuthoredChecklists) -> None:

@@ -6,9 +6,8 @@ What an author's lists were refused for, in a line.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import click
 from rich.text import Text
@@ -23,6 +22,13 @@ from rocketeval.cli.tables import make_console, make_table
 from rocketeval.cli.text import printable, shown_path
 from rocketeval.config import RunConfig
 from rocketeval.pipeline import Run
+from rocketeval.store.codec import encode
+from rocketeval.store.manifest import (
+    ChecklistFacts,
+    Composition,
+    RefusalCounts,
+    SubDimensionCounts,
+)
 from rocketeval.text import count_of
 
 _WHY = {
@@ -34,31 +40,30 @@ _WHY = {
 """Reasons as the table heads them; a reason that nothing was dropped for gets no column."""
 
 
-def show_composition(composition: Mapping[str, Any]) -> None:
+def show_composition(composition: Composition) -> None:
     """Print a row for every sub-dimension, and all of them together."""
-    rows = composition["counts"]
-    dropped = {
-        why: sum(row["dropped"][why] for row in rows)
-        for why in _WHY
-        if any(row["dropped"][why] for row in rows)
-    }
+    rows = composition.counts
+    dropped = {why: count for why in _WHY if (count := sum(row.dropped[why] for row in rows))}
     table = make_table("Questions by sub-dimension")
     table.add_column("dimension", overflow="fold")
     table.add_column("sub-dimension", overflow="fold")
     for title in ("seeds", "diversified", "elaborated", *(_WHY[why] for why in dropped), "kept"):
         table.add_column(title, justify="right")
     for row in rows:
-        out = [_figure(row["dropped"][why]) for why in dropped]
-        names = (Text(printable(row[name])) for name in ("dimension", "sub_dimension"))
-        brought = (_figure(row[name]) for name in ("seeds", "diversified", "elaborated"))
-        table.add_row(*names, *brought, *out, _figure(row["kept"]))
-    sums = (sum(row[name] for row in rows) for name in ("seeds", "diversified", "elaborated"))
-    kept = sum(row["kept"] for row in rows)
-    table.add_row("all", "", *map(_figure, sums), *map(_figure, dropped.values()), _figure(kept))
+        counts = (*_brought(row), *(row.dropped[why] for why in dropped), row.kept)
+        names = (Text(printable(name)) for name in (row.dimension, row.sub_dimension))
+        table.add_row(*names, *map(_figure, counts))
+    sums = (sum(column) for column in zip(*map(_brought, rows), strict=True))
+    kept = sum(row.kept for row in rows)
+    table.add_row("all", "", *map(_figure, (*sums, *dropped.values(), kept)))
     make_console().print(table)
-    if composition["steps"]:
-        asked = count_of(composition["steps"], "step", "steps")
-        click.echo(f"{asked} of the author, {composition['reused_steps']:,} paid for earlier")
+    if composition.steps:
+        asked = count_of(composition.steps, "step", "steps")
+        click.echo(f"{asked} of the author, {composition.reused_steps:,} paid for earlier")
+
+
+def _brought(row: SubDimensionCounts) -> tuple[int, int, int]:
+    return row.seeds, row.diversified, row.elaborated
 
 
 def _figure(number: int) -> str:
@@ -68,20 +73,20 @@ def _figure(number: int) -> str:
 SHOWN_MISTAKES = 4
 
 
-def told_refusals(refusals: Mapping[str, Any], *, steps: bool) -> Iterator[str]:
+def told_refusals(refusals: RefusalCounts, *, steps: bool) -> Iterator[str]:
     """Yield how many lists were refused at first and the most frequent mistakes, in words."""
     one, many = ("step", "steps") if steps else ("list", "lists")
-    if refusals["refused_at_first"]:
+    if refusals.refused_at_first:
         mistakes = [
-            f"{printable(mistake)} ({times:,})" for mistake, times in refusals["mistakes"].items()
+            f"{printable(mistake)} ({times:,})" for mistake, times in refusals.mistakes.items()
         ]
         others = len(mistakes) - SHOWN_MISTAKES
         shown = ", ".join(mistakes[:SHOWN_MISTAKES])
         more = f", and {count_of(others, 'other', 'others')}" if others > 0 else ""
-        of = count_of(refusals["lists"], one, many)
-        yield f"{refusals['refused_at_first']:,} of {of} refused at first: {shown}{more}"
-    if refusals["untold"]:
-        untold = count_of(refusals["untold"], one, many)
+        of = count_of(refusals.lists, one, many)
+        yield f"{refusals.refused_at_first:,} of {of} refused at first: {shown}{more}"
+    if refusals.untold:
+        untold = count_of(refusals.untold, one, many)
         yield f"{untold} paid for by an earlier version, which did not keep what was refused"
 
 
@@ -113,29 +118,28 @@ def command(settings: RunConfig, export: Path | None, force: bool, output: Outpu
     path = run.store.inputs.folder / "checklists.jsonl"
     if export is not None:
         export_checklists(run.store, export, force=force)
-    told = {**facts, "path": path, **({"export": export} if export else {})}
+    told = {**encode(facts), "path": path, **({"export": export} if export else {})}
     output.give(told, lambda: _show(facts, path, export))
-    for query_id, reason in facts["failures"].items():
+    for query_id, reason in facts.failures.items():
         click.echo(printable(f"no checklist for {query_id}: {reason}"), err=True)
     lost = export and without_about(export, run.store.inputs.checklists().values())
     if lost:
         click.echo(printable(lost), err=True)
     for words in unknown_in_words(facts):
         click.echo(words, err=True)
-    failed = facts.get("composition", {}).get("failed_steps", {})
+    failed = facts.composition.failed_steps if facts.composition else {}
     for step, reason in failed.items():
         click.echo(printable(f"went on without {step}: {reason}"), err=True)
-    return INCOMPLETE if facts["failures"] or failed else 0
+    return INCOMPLETE if facts.failures or failed else 0
 
 
-def _show(facts: Mapping[str, Any], path: Path, export: Path | None) -> None:
-    composition = facts.get("composition")
+def _show(facts: ChecklistFacts, path: Path, export: Path | None) -> None:
+    composition, refusals = facts.composition, facts.refusals
     if composition is not None:
         show_composition(composition)
-    refusals = facts.get("refusals")
     for line in told_refusals(refusals, steps=composition is not None) if refusals else ():
         click.echo(line)
-    click.echo(f"{facts['checklists']} checklists with {facts['items']} items: {shown_path(path)}")
+    click.echo(f"{facts.checklists} checklists with {facts.items} items: {shown_path(path)}")
     provenance = shown_path(path.with_name("checklist_provenance.json"))
     if composition is not None:
         click.echo(f"Where each question is from: {provenance}")

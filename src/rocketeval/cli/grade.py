@@ -5,7 +5,7 @@ Plan beside bill, after grading.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import click
@@ -25,17 +25,18 @@ from rocketeval.cli.text import clock, failed, on_ray
 from rocketeval.config import RunConfig
 from rocketeval.pipeline import Run
 from rocketeval.prices import shown_money
+from rocketeval.store.manifest import Bill, GradeFacts
 
 NOT_TOLD = "not told"
 
 
-def show_bill(found: Mapping[str, Any] | None) -> None:
+def show_bill(found: Bill | None) -> None:
     """Print what was expected beside what was used; nothing when no plan was made for it."""
     if found is None:
         return
 
     def amount(value: float) -> str:
-        return shown_money(value, found["currency"])
+        return shown_money(value, found.currency)
 
     rows: list[tuple[str, str, Callable[[Any], str]]] = [
         ("calls", "requests", _count),
@@ -47,8 +48,8 @@ def show_bill(found: Mapping[str, Any] | None) -> None:
     ]
     lines = []
     for title, name, shown in rows:
-        plan, bill = found["plan"][name], found["bill"][name]
-        repriced = name == "cost" and found.get("repriced", False)
+        plan, bill = getattr(found.plan, name), getattr(found.bill, name)
+        repriced = name == "cost" and found.repriced
         if plan is not None or repriced or name not in ("cost", "seconds"):
             lines.append((title, _shown(plan, shown), _shown(bill, shown), _note(found, name)))
     wide = [max(len(line[column]) for line in lines) for column in (1, 2)]
@@ -57,13 +58,13 @@ def show_bill(found: Mapping[str, Any] | None) -> None:
         click.echo(f"{title:19}{plan:>{wide[0]}}   {bill:>{wide[1]}}   {note}".rstrip())
 
 
-def _note(found: Mapping[str, Any], name: str) -> str:
-    if name == "prompt_tokens" and found["tokens_known"] != "exact":
-        return f"the plan's are {found['tokens_known']}"
-    if name == "cost" and found.get("repriced", False):
+def _note(found: Bill, name: str) -> str:
+    if name == "prompt_tokens" and found.tokens_known != "exact":
+        return f"the plan's are {found.tokens_known}"
+    if name == "cost" and found.repriced:
         return "the plan was made at another price"
-    if name == "computed_tokens" and found["times_least"] is not None:
-        return f"{found['times_least']:.2f} times the least possible"
+    if name == "computed_tokens" and found.times_least is not None:
+        return f"{found.times_least:.2f} times the least possible"
     return ""
 
 
@@ -93,18 +94,18 @@ def command(settings: RunConfig, dry_run: bool, output: Output) -> int:
     run = Run(settings, observer=make_observer(settings, quiet=output.quiet))
     facts = run_with_signals(run, run.to_judgments)
     output.give(facts, lambda: _show(facts))
-    tell_unused(run.store.manifest()["stages"]["checklist"])
+    tell_unused(run.store.manifest().stages.checklist)
     for failure in run.store.failures()[:10]:
         click.echo(failed(failure), err=True)
-    return INCOMPLETE if facts["unfinished"] or facts["responses_without_checklist"] else 0
+    return INCOMPLETE if facts.unfinished or facts.responses_without_checklist else 0
 
 
-def _show(facts: Mapping[str, Any]) -> None:
+def _show(facts: GradeFacts) -> None:
     click.echo(
-        f"{facts['judged']} judged now, {facts['finished_earlier']} earlier, "
-        f"{facts['from_cache']} from the cache, {facts['unfinished']} left"
+        f"{facts.judged} judged now, {facts.finished_earlier} earlier, "
+        f"{facts.from_cache} from the cache, {facts.unfinished} left"
     )
-    if "ray" in facts:
-        click.echo(on_ray(facts["ray"]))
+    if facts.ray is not None:
+        click.echo(on_ray(facts.ray))
     show_asked(facts)
-    show_bill(facts["bill"])
+    show_bill(facts.bill)

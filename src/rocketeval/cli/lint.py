@@ -193,11 +193,11 @@ def _counts(fixes: Fixes) -> str:
         return f"{printable(fixes.source)}: no item is to be rewritten; no file was written."
     lists = count_of(fixes.asked, "checklist", "checklists")
     earlier = f", {fixes.reused:,} paid for earlier" if fixes.reused else ""
-    cost = fixes.usage["cost"]
-    if cost is None:
-        spent = f"{fixes.usage['prompt_tokens'] + fixes.usage['completion_tokens']:,} tokens"
+    usage = fixes.usage
+    if usage.cost is None:
+        spent = f"{usage.prompt_tokens + usage.completion_tokens:,} tokens"
     else:
-        spent = shown_money(cost, fixes.usage["currency"])
+        spent = shown_money(usage.cost, usage.currency)
     items = count_of(len(fixes.changes), "item", "items")
     return (
         f"{items} in {lists}: {fixes.rewritten:,} rewritten, {fixes.dropped:,} dropped, "

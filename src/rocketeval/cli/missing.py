@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
 
-from rocketeval.benchmarks.load import absent_responses
 from rocketeval.cli.progress_text import MISSING
 from rocketeval.cli.text import printable
 from rocketeval.records import Status
+from rocketeval.store.manifest import ChecklistFacts, GradeFacts, Stages
 from rocketeval.text import count_of
 
 MOST_NAMED = 3
@@ -41,53 +40,50 @@ class Missing:
         )
 
 
-def find_missing(stages: Mapping[str, Any]) -> Missing:
+def find_missing(stages: Stages) -> Missing:
     """Return what the stages of a run say is missing."""
-    load, grade, score = (stages.get(name, {}) for name in ("load", "grade", "score"))
     return Missing(
-        queries_without_checklist=len(stages.get("checklist", {}).get("failures", ())),
-        responses_not_judged=_unjudged(grade),
-        responses_without_score=score.get("without_score", 0),
-        answers_missing=score.get("missing_answers", 0),
-        responses_empty=load.get("empty_responses", 0),
-        responses_absent=absent_responses(load),
+        queries_without_checklist=len(stages.checklist.failures),
+        responses_not_judged=_unjudged(stages.grade),
+        responses_without_score=stages.score.without_score,
+        answers_missing=stages.score.missing_answers,
+        responses_empty=stages.load.empty_responses,
+        responses_absent=stages.load.absent_responses,
     )
 
 
-def missing_in_words(missing: Missing, stages: Mapping[str, Any]) -> Iterator[str]:
+def missing_in_words(missing: Missing, stages: Stages) -> Iterator[str]:
     """Yield a line about everything that is missing."""
+    waiting = stages.grade.responses_without_checklist
     if missing.queries_without_checklist:
-        lacking = list(stages["checklist"]["failures"])
+        lacking = list(stages.checklist.failures)
         names = ", ".join(map(printable, lacking[:MOST_NAMED]))
         more = ", ..." * (len(lacking) > MOST_NAMED)
         some = count_of(len(lacking), "query has", "queries have")
-        waiting = stages.get("grade", {}).get("responses_without_checklist", 0)
         so = f": {count_of(waiting, 'response is', 'responses are')} not judged" if waiting else ""
         yield f"{some} no checklist ({names}{more}){so}"
     if missing.responses_not_judged:
         some = count_of(missing.responses_not_judged, "response", "responses")
         yield f"{some} could not be judged; run it again to retry"
-    grade = stages.get("grade", {})
-    told = missing.responses_not_judged + grade.get("responses_without_checklist", 0)
-    unscored = missing.responses_without_score - told
+    unscored = missing.responses_without_score - missing.responses_not_judged - waiting
     if unscored > 0:
         yield f"{count_of(unscored, 'judged response has', 'judged responses have')} no score"
     if missing.answers_missing:
         some = count_of(missing.answers_missing, "answer is", "answers are")
-        yield f"{some} missing{_why(stages.get('score', {}).get('statuses', {}))}"
+        yield f"{some} missing{_why(stages.score.statuses)}"
     if missing.responses_empty:
         yield f"{count_of(missing.responses_empty, 'response is', 'responses are')} empty"
     if missing.responses_absent:
         yield f"{count_of(missing.responses_absent, 'response is', 'responses are')} absent"
-    yield from unknown_in_words(stages.get("checklist", {}))
+    yield from unknown_in_words(stages.checklist)
 
 
-def unknown_in_words(checklist: Mapping[str, Any]) -> Iterator[str]:
+def unknown_in_words(checklist: ChecklistFacts) -> Iterator[str]:
     """Yield a line about ids in a checklist file that no query has, if there are any."""
-    unknown = checklist.get("unknown") or {}
+    unknown = checklist.unknown
     if unknown:
         # Runs of earlier versions name all of them and count none.
-        count = checklist.get("unknown_count", len(unknown))
+        count = len(unknown) if checklist.unknown_count is None else checklist.unknown_count
         named = ", ".join(_meant(*pair) for pair in list(unknown.items())[:MOST_NAMED])
         if count > MOST_NAMED:
             named += f" and {count - MOST_NAMED:,} more"
@@ -100,10 +96,10 @@ def _meant(name: str, nearest: str | None) -> str:
     return repr(name) if nearest is None else f"{name!r} (did you mean {nearest!r}?)"
 
 
-def _unjudged(grade: Mapping[str, Any]) -> int:
+def _unjudged(grade: GradeFacts) -> int:
     # Runs that were graded by earlier versions counted equal responses once.
-    found: int = grade.get("responses_unfinished", grade.get("unfinished", 0))
-    return found
+    found = grade.responses_unfinished
+    return grade.unfinished if found is None else found
 
 
 def _why(statuses: Mapping[str, int]) -> str:

@@ -7,7 +7,7 @@ Options that say whose mean label is meant, shared by `estimate` and `advise`.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from rocketeval.evolve.apply_setup import as_graded
 from rocketeval.pipeline import Run
 from rocketeval.prices import with_prices
 from rocketeval.stats.prediction_powered import LabelTarget
+from rocketeval.store.manifest import ChecklistFacts, GradeFacts, ScoreFacts
 from rocketeval.text import count_of
 
 Verb = Callable[..., Any]
@@ -234,47 +235,46 @@ def with_evaluator(verb: Verb) -> Verb:
     return _OPTION(command)
 
 
-def tell_unused(checklist: Mapping[str, Any]) -> None:
+def tell_unused(checklist: ChecklistFacts) -> None:
     """Say which sections of the config an evaluator has no use for, if there are any."""
-    sections = checklist.get("not_used")
-    if sections:
-        named = ", ".join(f"`{name}`" for name in sections)
+    if checklist.not_used:
+        named = ", ".join(f"`{name}`" for name in checklist.not_used)
         click.echo(f"The evaluator takes the place of {named}, which is not used.", err=True)
 
 
-def tell_decided(score: Mapping[str, Any]) -> None:
+def tell_decided(score: ScoreFacts) -> None:
     """Say what a person should look at in an evaluator's decisions, if there is anything."""
-    told = score.get("evaluator")
+    told = score.evaluator
     if told is None:
         return
-    if not told["learned_from_known"]:
+    if not told.learned_from_known:
         click.echo(
             "The evaluator does not say what it learned from: no score is held against gold.",
             err=True,
         )
-    one = "pair" if told["task"] == "pairs" else "response"
-    if told["to_person"]:
-        some = count_of(told["to_person"], one, f"{one}s")
+    one = "pair" if told.task == "pairs" else "response"
+    if told.to_person:
+        some = count_of(told.to_person, one, f"{one}s")
         click.echo(
-            f"{some} of {told['decided']:,} with a confidence below {told['threshold']:g}: let a "
+            f"{some} of {told.decided:,} with a confidence below {told.threshold:g}: let a "
             "person decide.",
             err=True,
         )
-    if told["clipped"]:
-        some = count_of(told["clipped"], "value", "values")
+    if told.clipped:
+        some = count_of(told.clipped, "value", "values")
         click.echo(
             f"{some} of the evaluator outside of `scorer.scale`: the scores are at its ends.",
             err=True,
         )
 
 
-def show_asked(grade: Mapping[str, Any]) -> None:
+def show_asked(grade: GradeFacts) -> None:
     """Print what each decision takes, of a run that was graded with an evaluator."""
-    if "evaluator" not in grade:
+    asked, told = grade.questions, grade.evaluator
+    if asked is None or told is None:
         return
-    asked, told = grade["questions"], grade["evaluator"]
-    one = "pair" if told["task"] == "pairs" else "response"
+    one = "pair" if told.task == "pairs" else "response"
     click.echo(
-        f"{count_of(asked['all'], 'question', 'questions')} about "
-        f"{count_of(asked['decided'], one, one + 's')}: {asked['per_decision']:.1f} each"
+        f"{count_of(asked.all, 'question', 'questions')} about "
+        f"{count_of(asked.decided, one, one + 's')}: {asked.per_decision:.1f} each"
     )

@@ -12,6 +12,7 @@ import click
 import orjson
 
 from rocketeval.errors import RocketEvalError
+from rocketeval.store.codec import encode
 
 Verb = Callable[..., Any]
 JSON = "--json"
@@ -54,7 +55,7 @@ def with_output(verb: Verb) -> Verb:
 def as_json(found: Any) -> bytes:
     """Return a document for programs: what is no number (NaN, infinity) is null."""
     options = orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS | orjson.OPT_SERIALIZE_NUMPY
-    return orjson.dumps(found, default=_plain, option=options)
+    return orjson.dumps(encode(found), default=_plain, option=options)
 
 
 def asks_for_json(arguments: Sequence[str]) -> bool:

@@ -15,8 +15,8 @@ from rocketeval.capacity.model import FLEETS, ROUTINGS, Assumptions, Capacity, C
 from rocketeval.cli.options import FiniteRange, Verb
 from rocketeval.cli.tables import make_console, make_table
 from rocketeval.cli.text import printable
-from rocketeval.grading.plan import Plan
 from rocketeval.prices import shown_money
+from rocketeval.store.manifest import Plan
 from rocketeval.text import count_of
 
 _ZERO_OR_MORE = FiniteRange(min=0)

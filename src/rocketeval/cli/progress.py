@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.live import Live
@@ -26,7 +25,7 @@ from rocketeval.cli.progress_text import (
 from rocketeval.cli.tables import make_console
 from rocketeval.cli.text import failed, printable
 from rocketeval.config import PriceConfig, RunConfig
-from rocketeval.observer import EngineStatus, Expected, Observer
+from rocketeval.observer import EngineStatus, Expected, Observer, StageEnd
 from rocketeval.records import Failure, Judgment, Status, Usage
 
 LINE_SECONDS = 10.0
@@ -162,9 +161,9 @@ class LineObserver(StageObserver):
         super().judged(judgment)
         self.tick()
 
-    def stage_ended(self, stage: str, facts: Mapping[str, Any]) -> None:
+    def stage_ended(self, stage: str, facts: StageEnd) -> None:
         """Write the last line of a stage."""
-        seconds = facts["seconds"]
+        seconds = facts.seconds or 0.0
         if stage == self.tally.stage and self.tally.total is not None:
             self.say(", ".join(ending(self.tally, self.price, seconds)))
         else:
@@ -207,11 +206,11 @@ class BarObserver(StageObserver):
         super().stage_began(stage, total, done)
         self._open()
 
-    def stage_ended(self, stage: str, facts: Mapping[str, Any]) -> None:
+    def stage_ended(self, stage: str, facts: StageEnd) -> None:
         """Take the bar away; of a stage that was counted, leave its figures."""
         self.closed()
         if stage == self.tally.stage and self.tally.total is not None:
-            for line in self._kept(facts["seconds"]):
+            for line in self._kept(facts.seconds or 0.0):
                 self.say(line)
 
     def say(self, text: str) -> None:

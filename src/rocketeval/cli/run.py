@@ -34,8 +34,9 @@ from rocketeval.cli.tables import show_pairs, show_whole
 from rocketeval.cli.text import as_argument, near
 from rocketeval.config import RunConfig, load_config
 from rocketeval.pipeline import Outcome, Run
-from rocketeval.prices import shown_money
+from rocketeval.prices import PricedUsage, shown_money
 from rocketeval.ranking.rank import RankedCandidate, Ranking
+from rocketeval.store.manifest import Bill, BillColumn, Stages
 from rocketeval.text import count_of
 
 PROGRAM = "rocketeval"
@@ -114,7 +115,7 @@ def next_step(outcome: Outcome, missing: Missing, typed: Typed) -> NextStep:
             "tries again what failed; nothing is paid for twice",
         )
     rows = outcome.ranking.rows
-    answers = outcome.stages.get("score", {}).get("answers", 0)
+    answers = outcome.stages.score.answers
     if missing.answers_missing > MANY_MISSING * answers:
         return NextStep(
             typed.of_judge("doctor"), "many answers are missing: says what is wrong with the judge"
@@ -165,7 +166,7 @@ class Summary:
     audit: Audit
     missing: Missing
     next: NextStep
-    stages: Mapping[str, Any]
+    stages: Stages
 
 
 def summarise(outcome: Outcome, typed: Typed) -> Summary:
@@ -184,7 +185,7 @@ def summarise(outcome: Outcome, typed: Typed) -> Summary:
 
 def show_summary(summary: Summary) -> None:
     """Print the ranking, and a line or two about everything else."""
-    show_learned(summary.stages["score"])
+    show_learned(summary.stages.score.learned)
     show_ranking(summary.ranking, brief=True)
     click.echo()
     show_pairs(_pairs(summary), TITLES)
@@ -207,47 +208,43 @@ def _pairs(summary: Summary) -> Iterator[tuple[str, str]]:
             yield "" if number else title, line
 
 
-def _costs(stages: Mapping[str, Any]) -> Iterator[str]:
+def _costs(stages: Stages) -> Iterator[str]:
     """Yield what author and judge used, beside the plan where there was one."""
-    author, grade = stages["checklist"]["usage"], stages["grade"]
-    if author["requests"]:
-        yield f"author: {_use(author)}"
-    judged, kept = grade["judged"], grade["finished_earlier"] + grade["from_cache"]
-    paid = f"{kept:,} of {grade['tasks']:,} judgments were there, {grade['from_cache']:,} of them "
+    author, grade, bill = stages.checklist.usage, stages.grade, stages.grade.bill
+    if author.requests:
+        yield f"author: {_use(author, author.currency)}"
+    kept = grade.finished_earlier + grade.from_cache
+    paid = f"{kept:,} of {grade.tasks:,} judgments were there, {grade.from_cache:,} of them "
     paid += "from the cache"
-    if not grade["usage"]["requests"]:
+    if not grade.usage.requests:
         yield f"nothing was asked: {paid}" if kept else "nothing was asked"
         return
-    bill = grade["bill"]
-    yield f"judge: {_use(grade['usage'])}"
+    yield f"judge: {_use(grade.usage, grade.usage.currency)}"
     if bill:
         yield f"plan: {_planned(bill)}"
-    if bill and bill["times_least"] is not None:
-        yield f"it computed {bill['times_least']:.2f} times the least possible"
+    if bill and bill.times_least is not None:
+        yield f"it computed {bill.times_least:.2f} times the least possible"
     if kept:
-        yield f"{paid}: not paid for again; {count_of(judged, 'is', 'are')} new"
+        yield f"{paid}: not paid for again; {count_of(grade.judged, 'is', 'are')} new"
 
 
-def _use(usage: Mapping[str, Any], without_cost: str = NO_PRICE) -> str:
-    parts = [count_of(usage["requests"], "call", "calls")]
-    if usage["prompt_tokens"]:
-        parts.append(f"{usage['prompt_tokens']:,} prompt tokens")
-    if usage["cost"] is None:
-        parts.append(without_cost)
-    else:
-        parts.append(shown_money(usage["cost"], usage["currency"]))
+def _use(usage: PricedUsage | BillColumn, currency: str, without_cost: str = NO_PRICE) -> str:
+    parts = [count_of(usage.requests or 0, "call", "calls")]
+    if usage.prompt_tokens:
+        parts.append(f"{usage.prompt_tokens:,} prompt tokens")
+    parts.append(without_cost if usage.cost is None else shown_money(usage.cost, currency))
     return ", ".join(parts)
 
 
-def _planned(bill: Mapping[str, Any]) -> str:
-    known = bill["tokens_known"]
-    why = "made at another price" if bill.get("repriced", False) else NO_PRICE
-    told = _use({**bill["plan"], "currency": bill["currency"]}, why)
-    return told if known == "exact" else f"{told} (tokens {known})"
+def _planned(bill: Bill) -> str:
+    why = "made at another price" if bill.repriced else NO_PRICE
+    told = _use(bill.plan, bill.currency, why)
+    return told if bill.tokens_known == "exact" else f"{told} (tokens {bill.tokens_known})"
 
 
-def _time(stages: Mapping[str, Any]) -> str:
-    seconds = {name: facts["seconds"] for name, facts in stages.items() if "seconds" in facts}
+def _time(stages: Stages) -> str:
+    facts = stages.made().items()
+    seconds = {name: own.seconds for name, own in facts if own.seconds is not None}
     longest = max(seconds, key=lambda name: seconds[name])
     whole = sum(seconds.values())
     return f"{duration(whole)}, of which {longest} {duration(seconds[longest])}"
@@ -275,8 +272,8 @@ def command(settings: RunConfig, dry_run: bool, output: Output) -> int:
     run = Run(settings, observer=make_observer(settings, quiet=output.quiet))
     summary = summarise(run_with_signals(run, run.all), Typed.now(settings))
     output.give(summary, lambda: show_summary(summary))
-    tell_unused(summary.stages["checklist"])
-    tell_decided(summary.stages["score"])
+    tell_unused(summary.stages.checklist)
+    tell_decided(summary.stages.score)
     if output.silent:
         gaps = replace(summary.missing, responses_empty=0, responses_absent=0)
         for line in missing_in_words(gaps, summary.stages):

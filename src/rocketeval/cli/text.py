@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from rocketeval.records import Failure
+from rocketeval.store.manifest import RayFacts
 
 
 def failed(failure: Failure) -> str:
@@ -64,13 +63,14 @@ def as_argument(path: Path) -> str:
     return f"./{text}" if text.startswith("-") else text
 
 
-def on_ray(facts: Mapping[str, Any]) -> str:
+def on_ray(facts: RayFacts) -> str:
     """Return what a cluster did beyond its work: what was asked twice, and what was left out."""
-    again = facts["asked_again"]
-    told = f"On Ray ({facts['on']}): {facts['asked']:,} responses asked"
+    again = facts.asked_again
+    told = f"On Ray ({facts.on}): {facts.asked:,} responses asked"
     if again:
-        told += f", {again:,} of them again ({again / max(1, facts['asked']):.1%})"
-    for name, words in (("duplicates", "double rows left out"), ("torn", "torn files left out")):
-        if facts[name]:
-            told += f", {facts[name]:,} {words}"
+        told += f", {again:,} of them again ({again / max(1, facts.asked):.1%})"
+    if facts.duplicates:
+        told += f", {facts.duplicates:,} double rows left out"
+    if facts.torn:
+        told += f", {facts.torn:,} torn files left out"
     return told

@@ -33,6 +33,7 @@ from rocketeval.grading.work import GradingWork, open_grading, stop_without_judg
 from rocketeval.hashing import combine_all
 from rocketeval.observer import EngineStatus, Observer
 from rocketeval.records import Failure, JudgeFingerprint, Usage
+from rocketeval.store.manifest import GradeFacts, RayFacts
 from rocketeval.store.run import RunStore
 
 
@@ -119,14 +120,10 @@ class ClusterOutcome:
         self.asked += job.asked
         self.rows, self.missing, self.error = job.rows, job.missing, job.error
 
-    def facts(self) -> dict[str, int]:
+    def facts(self, cluster: str) -> RayFacts:
         """Return counts for the manifest."""
-        return {
-            "asked": self.asked,
-            "asked_again": max(0, self.asked - self.found.rows),
-            "duplicates": self.found.duplicates,
-            "torn": self.found.torn,
-        }
+        again = max(0, self.asked - self.found.rows)
+        return RayFacts(cluster, self.asked, again, self.found.duplicates, self.found.torn)
 
 
 def refuse_another_judge(staging: Staging, judge: JudgeFingerprint) -> None:
@@ -273,12 +270,12 @@ def _is_queue(config: RunConfig) -> bool:
 
 async def grade_on_ray(
     store: RunStore, config: RunConfig, observer: Observer, stop: asyncio.Event
-) -> dict[str, Any]:
+) -> GradeFacts:
     """Append the missing judgments to the ledger; return counts and cost of this grading."""
     place = config.distributed
     assert place.cluster is not None
     method = create_method(config)
-    staging = open_staging(place.staging, store.path, store.manifest()["run_id"])
+    staging = open_staging(place.staging, store.path, store.manifest().run_id)
     observer.watched(lambda: EngineStatus(waiting=f"waiting for Ray ({place.cluster})"))
     own = starts_here(place.cluster)
     with connected(place.cluster, cpus_needed(place)) as ray:
@@ -315,4 +312,4 @@ async def grade_on_ray(
         # An earlier command paid for a part.
         bill=not jobs.resumed,
     )
-    return {**facts, "ray": {"on": place.cluster, **outcome.facts()}}
+    return replace(facts, ray=outcome.facts(place.cluster))

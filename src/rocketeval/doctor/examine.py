@@ -19,7 +19,7 @@ from rocketeval.engines.base import Engine, EngineFinding
 from rocketeval.errors import EngineError, EngineUnavailable, RequestRejected
 from rocketeval.grading.loop import fingerprint
 from rocketeval.observer import Observer
-from rocketeval.prices import usage_facts
+from rocketeval.prices import priced
 from rocketeval.prompts.render import GradingPrompt
 from rocketeval.records import Answer, GradingTask, JudgeFingerprint, Usage
 from rocketeval.workers import run_workers
@@ -112,7 +112,7 @@ class Examination:
             ],
             "figures": asdict(self.figures),
             "gold": [_gold_row(gold) for gold in self.gold],
-            "usage": usage_facts(self.usage, price),
+            "usage": asdict(priced(self.usage, price)),
             "seconds": round(self.seconds, 3),
         }
 

@@ -190,9 +190,9 @@ def status_of(engine: object) -> EngineStatus:
 
 
 async def offline_identity(engine: Engine) -> EngineIdentity:
-    """Return an engine's identity; one with a `foretell` knows it before it loads its model."""
-    foretell = getattr(engine, "foretell", engine.identify)
-    identity: EngineIdentity = await foretell()
+    """Return an engine's identity; with `identify_offline`, before it loads its model."""
+    identify = getattr(engine, "identify_offline", engine.identify)
+    identity: EngineIdentity = await identify()
     return identity
 
 

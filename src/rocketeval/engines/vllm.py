@@ -90,7 +90,7 @@ class VLLMEngine:
         judge = await self._open()
         return self._identity(judge.version, judge.logprobs)
 
-    async def foretell(self) -> EngineIdentity:
+    async def identify_offline(self) -> EngineIdentity:
         """Return the identity that the model has once it is loaded, without loading its weights."""
         chat = await self._tokenizer()
         try:

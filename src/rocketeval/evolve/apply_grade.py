@@ -8,10 +8,10 @@ plan, with an evaluator: each of its sheets is planned like a run, and all of th
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar, get_args
 
 from rocketeval.benchmarks.base import open_benchmark
 from rocketeval.benchmarks.load import LoadedBenchmark, load
@@ -37,11 +37,12 @@ from rocketeval.evolve.cases import Case
 from rocketeval.evolve.perspective import Perspective, PerspectiveKind
 from rocketeval.evolve.question_sets import QuestionSet
 from rocketeval.grading.loop import fingerprint
-from rocketeval.grading.plan import MOST_PROMPTS, Plan, plan_grading
+from rocketeval.grading.plan import MOST_PROMPTS, plan_grading
 from rocketeval.grading.schedule import cells
 from rocketeval.grading.work import PlannedChecklists
 from rocketeval.hashing import content_hash
 from rocketeval.observer import Observer
+from rocketeval.prices import PricedUsage
 from rocketeval.prompts.variants import pair_name
 from rocketeval.records import (
     Answer,
@@ -53,7 +54,17 @@ from rocketeval.records import (
     Status,
 )
 from rocketeval.scoring.read_answers import AnswerReader
+from rocketeval.store.manifest import (
+    Bill,
+    BillColumn,
+    GradeFacts,
+    Plan,
+    QuestionCounts,
+    TokensKnown,
+)
 from rocketeval.store.run import DERIVED, RunStore
+
+Amount = TypeVar("Amount", int, float)
 
 Row = tuple[str, str]
 """A query and a candidate, or the names of two."""
@@ -178,50 +189,69 @@ def _neutralised(
     )
 
 
-Facts = Mapping[str, Any]
-COUNTED = ("tasks", "finished_earlier", "from_cache", "judged", "failed", "unfinished")
-_USED = ("requests", "prompt_tokens", "cached_tokens", "completion_tokens")
-_BILLED = ("requests", "prompt_tokens", "computed_tokens", "completion_tokens", "cost", "seconds")
-KNOWN = ("exact", "sampled", "estimated")
-"""How well a plan knows its tokens, the best first."""
+KNOWN: tuple[TokensKnown, ...] = get_args(TokensKnown)
 
 
-def counts_of(sheets: Iterable[Facts]) -> dict[str, int]:
-    """Return how many judgments there were, are and lack, over all sheets."""
-    told = list(sheets)
-    return {name: sum(facts[name] for facts in told) for name in COUNTED}
+def add_up(sheets: Collection[GradeFacts]) -> GradeFacts:
+    """Return counts, cost and bill over all sheets."""
 
+    def count(of: Callable[[GradeFacts], int]) -> int:
+        return sum(map(of, sheets))
 
-def usage_of(usages: Sequence[Facts]) -> dict[str, Any]:
-    """Return what all sheets used; no cost unless each has one."""
-    return {
-        **{name: sum(usage[name] for usage in usages) for name in _USED},
-        "cost": total([usage["cost"] for usage in usages]),
-        "currency": usages[0]["currency"],
-    }
-
-
-def bill_of(sheets: Iterable[Facts]) -> dict[str, Any] | None:
-    """Return plan and bill of all that was asked; None unless a plan was made for all of it."""
-    bills = [facts["bill"] for facts in sheets if facts["judged"] or facts["failed"]]
-    if not bills or not all(bills):
-        return None
-    plan, bill = (
-        {name: total([one[side][name] for one in bills]) for name in _BILLED}
-        for side in ("plan", "bill")
+    return GradeFacts(
+        tasks=count(lambda each: each.tasks),
+        finished_earlier=count(lambda each: each.finished_earlier),
+        from_cache=count(lambda each: each.from_cache),
+        judged=count(lambda each: each.judged),
+        failed=count(lambda each: each.failed),
+        unfinished=count(lambda each: each.unfinished),
+        usage=_usage([each.usage for each in sheets]),
+        usage_of_ledger=_usage([each.paid for each in sheets]),
+        bill=_bill([each.bill for each in sheets if each.judged or each.failed]),
     )
-    computed, least = bill["computed_tokens"], plan["computed_tokens"]
-    return {
-        "plan": plan,
-        "bill": bill,
-        "tokens_known": max((one["tokens_known"] for one in bills), key=KNOWN.index),
-        "times_least": computed / least if computed and least else None,
-        "currency": bills[0]["currency"],
-        "repriced": any(one["repriced"] for one in bills),
-    }
 
 
-def total(amounts: Sequence[float | None]) -> float | None:
+def _usage(usages: Sequence[PricedUsage]) -> PricedUsage:
+    """Return what all sheets used; no cost unless each has one."""
+    return PricedUsage(
+        requests=sum(each.requests for each in usages),
+        prompt_tokens=sum(each.prompt_tokens for each in usages),
+        cached_tokens=sum(each.cached_tokens for each in usages),
+        completion_tokens=sum(each.completion_tokens for each in usages),
+        cost=total([each.cost for each in usages]),
+        currency=usages[0].currency,
+    )
+
+
+def _bill(asked: Sequence[Bill | None]) -> Bill | None:
+    """Return plan and bill of all that was asked; None unless a plan was made for all of it."""
+    bills = [each for each in asked if each is not None]
+    if not bills or len(bills) < len(asked):
+        return None
+    plan, bill = _column([each.plan for each in bills]), _column([each.bill for each in bills])
+    computed, least = bill.computed_tokens, plan.computed_tokens
+    return Bill(
+        plan=plan,
+        bill=bill,
+        tokens_known=max((each.tokens_known for each in bills), key=KNOWN.index),
+        times_least=computed / least if computed and least else None,
+        currency=bills[0].currency,
+        repriced=any(each.repriced for each in bills),
+    )
+
+
+def _column(columns: Sequence[BillColumn]) -> BillColumn:
+    return BillColumn(
+        requests=total([each.requests for each in columns]),
+        prompt_tokens=total([each.prompt_tokens for each in columns]),
+        computed_tokens=total([each.computed_tokens for each in columns]),
+        completion_tokens=total([each.completion_tokens for each in columns]),
+        cost=total([each.cost for each in columns]),
+        seconds=total([each.seconds for each in columns]),
+    )
+
+
+def total(amounts: Sequence[Amount | None]) -> Amount | None:
     """Return the sum; None where one of them is not told."""
     known = [amount for amount in amounts if amount is not None]
     return sum(known) if len(known) == len(amounts) else None
@@ -236,7 +266,7 @@ async def grade_with_evaluator(
     budget: Budget | None = None,
     *,
     make_engine: MakeEngine = create_engine,
-) -> dict[str, Any]:
+) -> GradeFacts:
     """Ask what is not paid for, by an earlier run or an evolution in this one; make its judgments.
 
     Returns counts and cost as grading does, over all sheets, and those of each sheet.
@@ -261,24 +291,20 @@ async def grade_with_evaluator(
     store.derive_ledger(judge, derive_judgments(store, given, sheets, asked))
     insides = [store.inside(FOLDER, name) for name in told]
     store.save_failures(failure for inside in insides for failure in inside.failures())
-    return {
-        **counts_of(told.values()),
-        "responses_unfinished": _unjudged(store, judge.digest, asked),
-        "responses_without_checklist": 0,
-        "responses_without_opponent": cases.lonely,
-        "usage": usage_of([facts["usage"] for facts in told.values()]),
-        "usage_of_ledger": usage_of([facts["usage_of_ledger"] for facts in told.values()]),
-        "bill": bill_of(told.values()),
-        "evaluator": given.facts(),
-        "questions": _count_questions(given, asked, cases.count()),
-        "sheets": told,
-    }
+    return replace(
+        add_up(told.values()),
+        responses_unfinished=_unjudged(store, judge.digest, asked),
+        responses_without_opponent=cases.lonely,
+        evaluator=given.facts(),
+        questions=_count_questions(given, asked, cases.count()),
+        sheets=told,
+    )
 
 
-def _count_questions(given: GivenEvaluator, asked: Sequence[Case], decided: int) -> dict[str, Any]:
+def _count_questions(given: GivenEvaluator, asked: Sequence[Case], decided: int) -> QuestionCounts:
     """Return what is asked in all, and for each response or pair that is decided about."""
     whole = questions(given.asked, asked, given.evaluator.asking)
-    return {"all": whole, "decided": decided, "per_decision": whole / decided if decided else None}
+    return QuestionCounts(whole, decided, whole / decided if decided else None)
 
 
 def _unjudged(store: RunStore, judge: bytes, asked: Sequence[Case]) -> int:
@@ -292,7 +318,6 @@ def _unjudged(store: RunStore, judge: bytes, asked: Sequence[Case]) -> int:
     )
 
 
-"""A query and a candidate."""
 _SUMMED = (
     "tasks",
     "finished",
@@ -365,7 +390,7 @@ async def plan_with_evaluator(
             if engine is not None:
                 await engine.aclose()
         if make_engine is not None:
-            inside.save_plan(asdict(plan))
+            inside.save_plan(plan)
         plans.append(plan)
     return replace(
         _total(plans),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -29,6 +29,7 @@ from rocketeval.scoring.answers import AnswerTable
 from rocketeval.scoring.crossfit import Scored
 from rocketeval.scoring.read_answers import AnswerReader
 from rocketeval.scoring.stage import ItemWeights, ScoreCounts
+from rocketeval.store.manifest import DecisionFacts, LearnedFacts, ScoreFacts
 from rocketeval.store.run import RunStore
 
 AT_ONCE = 20_000
@@ -86,8 +87,8 @@ def _columns(table: CaseTable, wanted: tuple[Perspective, ...]) -> Floats:
 
 def _check_graded(store: RunStore, given: GivenEvaluator) -> None:
     """Raise StageMissing unless this very evaluator was put to the judge."""
-    graded = store.manifest().get("stages", {}).get("grade", {}).get("evaluator", {})
-    if graded.get("hash") != given.hash:
+    graded = store.manifest().stages.grade.evaluator
+    if graded is None or graded.hash != given.hash:
         raise StageMissing(
             f"{store.path} has not been graded with the evaluator {given.path} as it is now.",
             hint="Run `rocketeval grade` first; what was asked before is not asked again.",
@@ -173,8 +174,8 @@ class EvaluatedScores:
     scored: Scored
     """In the order of the answers; FITTED where the query's gold was learned from, whoever
     responded, and everywhere if the evaluator does not say what it learned from."""
-    facts: Mapping[str, Any]
-    """What the manifest says of them."""
+    learned: LearnedFacts
+    evaluator: DecisionFacts
 
 
 def evaluate_responses(store: RunStore, config: RunConfig, answers: AnswerTable) -> EvaluatedScores:
@@ -195,19 +196,21 @@ def evaluate_responses(store: RunStore, config: RunConfig, answers: AnswerTable)
     scores, clipped = _on_scale(tally.means(rows), evaluator.task, config.scorer.scale)
     basis = _basis(store.inputs.queries, given, answers.query_ids)
     learned = provenance.get("counts", {}).get("cases", 0)
-    facts = {
-        "learned": {"votes" if evaluator.task == "pairs" else "labels": learned},
-        "evaluator": {
-            **given.facts(),
-            "decided": tally.cases,
-            "undecided": tally.undecided,
-            "to_person": tally.to_person,
-            "threshold": tally.threshold,
-            "clipped": clipped,
-            "learned_from_known": "learned_from" in provenance,
-        },
-    }
-    return EvaluatedScores(Scored(scores, basis, KIND, None, None), facts)
+    pairs = evaluator.task == "pairs"
+    facts = DecisionFacts(
+        **asdict(given.facts()),
+        decided=tally.cases,
+        undecided=tally.undecided,
+        to_person=tally.to_person,
+        threshold=tally.threshold,
+        clipped=clipped,
+        learned_from_known="learned_from" in provenance,
+    )
+    return EvaluatedScores(
+        Scored(scores, basis, KIND, None, None),
+        LearnedFacts(votes=learned) if pairs else LearnedFacts(labels=learned),
+        facts,
+    )
 
 
 def _preferences(part: DecidedCases) -> Iterator[dict[str, Any]]:
@@ -269,7 +272,7 @@ def _basis(
     return tuple(Basis.FITTED if name in fitted else Basis.UNSEEN for name in query_ids)
 
 
-def score_with_evaluator(store: RunStore, config: RunConfig) -> dict[str, Any]:
+def score_with_evaluator(store: RunStore, config: RunConfig) -> ScoreFacts:
     """Write the scores that the evaluator's decisions come down to; return what was counted."""
     store.drop_from("score")
     reader = AnswerReader(store)
@@ -277,4 +280,5 @@ def score_with_evaluator(store: RunStore, config: RunConfig) -> dict[str, Any]:
     part = reader.whole()
     evaluated = evaluate_responses(store, config, part.answers)
     store.save_scores([counts.count((part, evaluated.scored))])
-    return {**counts.facts(reader), **evaluated.facts}
+    facts = counts.facts(reader)
+    return replace(facts, learned=evaluated.learned, evaluator=evaluated.evaluator)

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import combinations
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 from rocketeval.config import AuthorConfig, RunConfig, ScorerConfig
 from rocketeval.errors import ArtifactError, BenchmarkError, ConfigError
@@ -26,9 +26,9 @@ from rocketeval.evolve.stage import HELD_OUT
 from rocketeval.grading.methods import YES_NO
 from rocketeval.hashing import content_hash
 from rocketeval.observer import Observer
-from rocketeval.prices import usage_facts
-from rocketeval.records import Checklist, JudgeFingerprint, Usage, Vote
+from rocketeval.records import Checklist, JudgeFingerprint, Vote
 from rocketeval.store.inputs import Inputs
+from rocketeval.store.manifest import ChecklistFacts, EvaluatorFacts
 from rocketeval.store.run import RunStore
 
 FOLDER = "evaluator"
@@ -59,18 +59,18 @@ class GivenEvaluator:
         """The perspectives of each sheet."""
         return by_question_set(self.asked, self.evaluator.asking)
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> EvaluatorFacts:
         """Return what the manifest says of it."""
         evaluator = self.evaluator
-        return {
-            "file": str(self.path),
-            "hash": self.hash,
-            "task": evaluator.task,
-            "asking": evaluator.asking,
-            "about_responses": len(evaluator.about_responses),
-            "about_queries": len(self.asked) - len(evaluator.about_responses),
-            "experts": len(evaluator.experts),
-        }
+        return EvaluatorFacts(
+            file=str(self.path),
+            hash=self.hash,
+            task=evaluator.task,
+            asking=evaluator.asking,
+            about_responses=len(evaluator.about_responses),
+            about_queries=len(self.asked) - len(evaluator.about_responses),
+            experts=len(evaluator.experts),
+        )
 
 
 def open_evaluator(config: RunConfig) -> GivenEvaluator:
@@ -88,12 +88,11 @@ def as_graded(config: RunConfig) -> RunConfig:
     """
     if config.evaluator is not None:
         return config
-    grade = RunStore(config.run_path).manifest().get("stages", {}).get("grade", {})
-    file = grade.get("evaluator", {}).get("file")
-    return config.model_copy(update={"evaluator": Path(file)}) if file else config
+    graded = RunStore(config.run_path).manifest().stages.grade.evaluator
+    return config.model_copy(update={"evaluator": Path(graded.file)}) if graded else config
 
 
-def not_used(config: RunConfig) -> list[str]:
+def not_used(config: RunConfig) -> tuple[str, ...]:
     """Return the sections that say something which an evaluator has no use for."""
     sections = {
         "author": (config.author, AuthorConfig()),
@@ -104,7 +103,7 @@ def not_used(config: RunConfig) -> list[str]:
         for name, (own, usual) in sections.items()
         if own.model_dump(exclude=_ALSO_USED) != usual.model_dump(exclude=_ALSO_USED)
     ]
-    return [*found, *(["judge.template"] if config.judge.template is not None else [])]
+    return (*found, *(["judge.template"] if config.judge.template is not None else []))
 
 
 def check_usable(config: RunConfig, *, own_engine: bool) -> GivenEvaluator:
@@ -245,7 +244,7 @@ def singles(query_id: str, candidates: Sequence[str]) -> list[Case]:
 AUTHOR = "evaluator"
 
 
-def give_checklists(store: RunStore, given: GivenEvaluator, observer: Observer) -> dict[str, Any]:
+def give_checklists(store: RunStore, given: GivenEvaluator, observer: Observer) -> ChecklistFacts:
     """Write the evaluator's perspectives as every query's checklist; return counts."""
     queries = store.inputs.queries
     observer.stage_began("checklist", len(queries))
@@ -255,14 +254,7 @@ def give_checklists(store: RunStore, given: GivenEvaluator, observer: Observer) 
     if store.inputs.save_checklists(made):
         store.drop_from("score")
     store.inputs.save_provenance(None)
-    return {
-        "checklists": len(made),
-        "items": len(made) * len(items),
-        "reused": 0,
-        "failures": {},
-        "unwritten": 0,
-        "usage": usage_facts(Usage(), None),
-    }
+    return ChecklistFacts(checklists=len(made), items=len(made) * len(items))
 
 
 def item_texts(perspectives: Sequence[Perspective]) -> tuple[str, ...]:

@@ -42,6 +42,7 @@ from rocketeval.records import (
     Usage,
 )
 from rocketeval.scoring.read_answers import read_answers
+from rocketeval.store.manifest import GradeFacts
 from rocketeval.store.run import RunStore
 
 
@@ -136,18 +137,18 @@ class JudgedCases:
     table: CaseTable
     judges: Mapping[str, JudgeFingerprint]
     """Who answered, by the name of the sheet."""
-    sheets: Mapping[str, Mapping[str, Any]]
+    sheets: Mapping[str, GradeFacts]
     """Counts and cost of each sheet's grading, by its name."""
 
     @property
     def unfinished(self) -> int:
         """How many prompts were not put to the judge before it was stopped."""
-        return sum(facts["unfinished"] - facts["failed"] for facts in self.sheets.values())
+        return sum(facts.unfinished - facts.failed for facts in self.sheets.values())
 
     @property
     def questions(self) -> int:
         """How many requests this asking made."""
-        return sum(facts["usage"]["requests"] for facts in self.sheets.values())
+        return sum(facts.usage.requests for facts in self.sheets.values())
 
 
 class PerspectiveAsker:
@@ -186,7 +187,7 @@ class PerspectiveAsker:
         """Return what the judge says about every case from every perspective."""
         pool = tuple(pool)
         sheets = by_question_set(pool, self._asking)
-        facts: dict[str, Mapping[str, Any]] = {}
+        facts: dict[str, GradeFacts] = {}
         said: list[QuestionSetAnswers] = []
         judges: dict[str, JudgeFingerprint] = {}
         responses = self._responses(cases)
@@ -237,7 +238,7 @@ class PerspectiveAsker:
         inside.freeze(question_set_config(self._config, sheet))
         return inside
 
-    async def _grade(self, sheet: QuestionSet, inside: RunStore) -> dict[str, Any]:
+    async def _grade(self, sheet: QuestionSet, inside: RunStore) -> GradeFacts:
         config = question_set_config(self._config, sheet)
         engine = self._make_engine(config.judge, inside.engine_home("judge"))
         try:
@@ -255,7 +256,7 @@ class PerspectiveAsker:
                     method=sheet.method(),
                     also=question_sets_in(self._store, self._also, sheet),
                 )
-                inside.note("grade", facts)
+                inside.record_stage("grade", facts)
         finally:
             await engine.aclose()
         return facts

@@ -9,7 +9,7 @@ Which cases an evaluator may learn its questions from, and which ones its figure
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -26,7 +26,7 @@ from rocketeval.evolve.perspective import (
 )
 from rocketeval.evolve.pool import read_pool, write_pool
 from rocketeval.hashing import content_hash
-from rocketeval.prices import usage_facts
+from rocketeval.prices import PricedUsage, priced
 from rocketeval.records import Query, Usage
 from rocketeval.store.codec import decode, encode
 from rocketeval.store.inputs import Inputs
@@ -42,18 +42,6 @@ class OutOfFoldFigure:
     """The accuracy of pairs, or the rank correlation of labels."""
     error: float
     """Its standard error over queries."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OptimizerUse:
-    """What the optimizer used, and the money; None without a price."""
-
-    requests: int
-    prompt_tokens: int = 0
-    cached_tokens: int = 0
-    completion_tokens: int = 0
-    cost: float | None = None
-    currency: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +63,7 @@ class Spent:
     """What judge and optimizer used over all commands."""
 
     judge: JudgeUse
-    optimizer: OptimizerUse
+    optimizer: PricedUsage
 
 
 @dataclass(frozen=True)
@@ -105,7 +93,7 @@ class Round:
     after: OutOfFoldFigure
     judge: JudgeUse
     """In the command that finished it."""
-    optimizer: OptimizerUse
+    optimizer: PricedUsage
     seconds: float
 
 
@@ -221,8 +209,8 @@ class Spending:
     def facts(self, judge: PriceConfig | None, optimizer: PriceConfig | None) -> Spent:
         """Return what both used, with the money."""
         return Spent(
-            JudgeUse(questions=self.questions, **usage_facts(self.total("judge"), judge)),
-            OptimizerUse(**usage_facts(self.total("optimizer"), optimizer)),
+            JudgeUse(questions=self.questions, **asdict(priced(self.total("judge"), judge))),
+            priced(self.total("optimizer"), optimizer),
         )
 
 

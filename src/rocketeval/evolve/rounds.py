@@ -12,7 +12,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 
@@ -39,7 +39,6 @@ from rocketeval.evolve.history import (
     CaseSplit,
     History,
     JudgeUse,
-    OptimizerUse,
     OutOfFoldFigure,
     Round,
     SharedPool,
@@ -54,7 +53,7 @@ from rocketeval.evolve.requests import FailedCase, outcome_in_words
 from rocketeval.evolve.select import weigh_perspectives
 from rocketeval.evolve.validate import out_of_fold
 from rocketeval.observer import Observer
-from rocketeval.prices import usage_facts
+from rocketeval.prices import priced
 from rocketeval.records import Query, Response, Usage
 from rocketeval.store.run import RunStore
 from rocketeval.text import count_of
@@ -136,7 +135,7 @@ class EvolveContext:
         self.observer.stage_entered(PROPOSING)
         self.observer.watched(partial(status_of, optimizer))
         journal = self.store.authored(self.config.cache)
-        run = self.store.manifest()["run_id"]
+        run = self.store.manifest().run_id
         price = self.settings.price
         return AuthorContext(
             known=journal.known(),
@@ -327,7 +326,7 @@ class Rounds:
             before=before.measured,
             after=after.measured,
             judge=self._judge_use(before_it),
-            optimizer=OptimizerUse(**usage_facts(proposals.usage, self._settings.price)),
+            optimizer=priced(proposals.usage, self._settings.price),
             seconds=round(time.monotonic() - started, 3),
         )
 
@@ -367,7 +366,7 @@ class Rounds:
         """Return what the judge did since then."""
         questions, used = self._judge_so_far()
         price = self._workshop.config.judge.price
-        facts = usage_facts(used - before[1], price)
+        facts = asdict(priced(used - before[1], price))
         return JudgeUse(questions=questions - before[0], **facts)
 
     def _responses(self) -> dict[tuple[str, str], Response]:

@@ -278,7 +278,7 @@ def _measure(
         worth,
         confidence,
         cost,
-        sum(facts["failed"] for one in (seen, held_out) for facts in one.sheets.values()),
+        sum(facts.failed for one in (seen, held_out) for facts in one.sheets.values()),
         counts["missing answers"] + counts["missing traits"],
     )
 

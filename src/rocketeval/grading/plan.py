@@ -8,9 +8,9 @@ from __future__ import annotations
 import asyncio
 import time
 from array import array
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
 
 from rocketeval.benchmarks.base import open_benchmark
 from rocketeval.benchmarks.load import load
@@ -24,20 +24,20 @@ from rocketeval.grading.prefix import trie_tokens
 from rocketeval.grading.work import (
     JudgingMaterial,
     PlannedChecklists,
-    PlannedWork,
+    PlannedInputs,
+    WorkList,
     foresee_checklists,
     identity,
 )
 from rocketeval.prices import currency, money
-from rocketeval.records import GradingTask, Usage
+from rocketeval.records import Answer, GradingTask, Usage
+from rocketeval.store.manifest import Plan, TokensKnown
 from rocketeval.store.run import RunStore
 
 BYTES_PER_TOKEN = 4
 """Of English text, roughly: what is taken where the judge's tokenizer cannot be asked."""
 PER_CALL = 256
 """Prompts tokenised at a time."""
-
-Known = Literal["exact", "sampled", "estimated"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class PlannedRequests:
     prompt_tokens: int
     computed_tokens: int
     """The least that has to be computed when every shared beginning is computed once."""
-    known: Known
+    known: TokensKnown
     """By the judge's tokenizer for all prompts, for whole queries among them, or from bytes."""
     counted: int
     """Prompts that were looked at token by token."""
@@ -58,19 +58,22 @@ class PlannedRequests:
 
 
 async def count_tokens(
-    work: PlannedWork, engine: Engine | None, most_prompts: int | None, *, alone: bool = False
+    work: WorkList, engine: Engine | None, most_prompts: int | None, *, alone: bool = False
 ) -> PlannedRequests:
     """Return how much will be asked, from at most about `most_prompts` prompts.
 
     `alone`: each item is a request of its own.
     """
-    sizes = work.items()
+    known = work.known()
+    sizes = _items_left(work, known)
     chosen = choose_evenly(sizes, most_prompts)
-    places = {query_id: place for place, query_id in enumerate(work.queries)}
+    places = {query_id: place for place, query_id in enumerate(work.inputs.queries)}
     requests = written = 0
     sample: list[GradingTask] = []
     prompts: list[str] = []
-    for task, asked in work.tasks():
+    for task in work.tasks():
+        there = known.get(task.key, {})
+        asked = [task.prefix + own for place, own in enumerate(task.suffixes) if place not in there]
         requests += calls(engine, len(asked), alone=alone) if engine else len(asked)
         written += sum(map(_bytes, asked))
         if task.query_id in chosen:
@@ -80,17 +83,27 @@ async def count_tokens(
     bound = trie_tokens(map(str.encode, prompts) if tokens is None else tokens)
     share = written / max(1, sum(map(_bytes, prompts)))
     unit = BYTES_PER_TOKEN if tokens is None else 1
-    known: Known = "exact" if len(prompts) == sizes.total() else "sampled"
+    counted: TokensKnown = "exact" if len(prompts) == sizes.total() else "sampled"
     return PlannedRequests(
         items=sizes.total(),
         requests=requests,
         prompt_tokens=round(bound.tokens * share / unit),
         # What all prompts begin with is computed once, however many there are.
         computed_tokens=round((bound.common + (bound.computed - bound.common) * share) / unit),
-        known="estimated" if tokens is None else known,
+        known="estimated" if tokens is None else counted,
         counted=len(prompts),
         sample=tuple(sorted(sample, key=lambda task: places[task.query_id])),
     )
+
+
+def _items_left(work: WorkList, known: Mapping[bytes, Mapping[int, Answer]]) -> Counter[str]:
+    """Return how many items are left to ask, by query."""
+    checklists, asked = work.inputs.checklists(), Counter[str]()
+    unfinished = work.unfinished()
+    for key, (query_id, _) in work.wanted.items():
+        if key in unfinished:
+            asked[query_id] += len(checklists[query_id].items) - len(known.get(key, ()))
+    return asked
 
 
 def choose_evenly(sizes: Mapping[str, int], most: int | None) -> set[str]:
@@ -127,60 +140,6 @@ MOST_PROMPTS = 4000
 """Prompts that are tokenised; of a larger run, whole queries, evenly spaced, with about so many."""
 MOST_PROBED = 16
 """Responses that a probe asks, at most."""
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """The size of a run before it starts."""
-
-    made_for: str
-    """Hash of every judgment the run needs: of its judge, queries, responses and checklists."""
-    judge: str
-    judge_digest: str | None
-    """The judge's fingerprint; None when it was not contacted and is not known from before."""
-    in_flight: int | None
-    """Responses in flight at once; None when the judge was not contacted."""
-    queries: int
-    candidates: int
-    responses: int
-    checklists_to_write: int
-    without_checklist: int
-    """Queries that no author will give a checklist."""
-    responses_waiting: int
-    """Responses whose checklist is not written yet: what they will cost is not known."""
-    tasks: int
-    """Judgments the run needs; responses with the same text share one."""
-    finished: int
-    """Of these, in the run already."""
-    from_cache: int
-    """Of these, paid for by another run."""
-    to_judge: int
-    """Of these, left."""
-    items: int
-    """Items to ask; each makes the judge write one token, unless the method lets it write."""
-    requests: int
-    """Calls the engine will make for them."""
-    prompt_tokens: int
-    computed_tokens: int
-    """The least that any engine has to compute of them, with a perfect prefix cache."""
-    tokens_known: Known
-    prompts_counted: int
-    """Prompts that were looked at token by token."""
-    cost: float | None
-    """Of judging without any reuse; None without a price."""
-    cost_with_reuse: float | None
-    """Of judging with a perfect prefix cache; None without a price for cached tokens."""
-    author_cost: float | None
-    """The most that writing the checklists can cost; None without a price."""
-    currency: str
-    price: dict[str, Any] | None
-    """What the judge's tokens cost when the plan was made; None without a price."""
-    author_price: dict[str, Any] | None
-    items_per_second: float | None
-    rate_from: str | None
-    """Who says how fast the judge is."""
-    seconds: float | None
-    """Of judging; None when it is not known how fast the judge is."""
 
 
 async def make_plan(
@@ -230,7 +189,9 @@ async def plan_grading(
     Answers to the same items in the runs `also` named will be taken over.
     """
     judge = await _judge([store, *also], method, engine)
-    work = PlannedWork(store, config, material, checklists, judge or b"", method, also=also)
+    inputs, digest = PlannedInputs(material, checklists), judge or b""
+    finished, cached = store.finished(), store.cached(digest, config.cache)
+    work = WorkList(store, inputs, method, digest, finished, cached, also=also)
     asking = await count_tokens(work, engine, most_prompts, alone=method.alone)
     in_flight = (config.judge.concurrency or engine.in_flight) if engine else None
     rate_from: str | None = "as told by --rate"
@@ -249,16 +210,16 @@ async def plan_grading(
         judge=config.judge.model,
         judge_digest=judge.hex() if judge else None,
         in_flight=in_flight,
-        queries=len(work.queries),
+        queries=len(inputs.queries),
         candidates=len(work.candidates),
         responses=work.responses.total(),
         checklists_to_write=len(checklists.unwritten),
-        without_checklist=len(work.queries) - len(checklists.made) - len(checklists.unwritten),
+        without_checklist=len(inputs.queries) - len(checklists.made) - len(checklists.unwritten),
         responses_waiting=sum(work.responses[query_id] for query_id in checklists.unwritten),
         tasks=len(work.wanted),
-        finished=work.finished,
+        finished=work.earlier,
         from_cache=work.from_cache,
-        to_judge=len(work.left),
+        to_judge=work.left,
         items=asking.items,
         requests=asking.requests,
         prompt_tokens=asking.prompt_tokens,
@@ -269,8 +230,8 @@ async def plan_grading(
         cost_with_reuse=money(reusing, price) if price and price.cached is not None else None,
         author_cost=money(checklists.most, author_price) if author_price else None,
         currency=currency(config),
-        price=price.model_dump() if price else None,
-        author_price=author_price.model_dump() if author_price else None,
+        price=price,
+        author_price=author_price,
         items_per_second=rate,
         rate_from=rate_from,
         seconds=asking.items / rate if rate else None,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -12,8 +13,8 @@ from numpy.typing import NDArray
 
 from rocketeval.hashing import combine, combine_each
 from rocketeval.prompts.render import Prompt
-from rocketeval.records import Checklist, GradingTask, Query
-from rocketeval.store.inputs import Inputs
+from rocketeval.records import Checklist, GradingTask, Query, Response
+from rocketeval.store.inputs import Inputs, ResponseHead
 from rocketeval.store.ledger_index import hex_to_bytes
 
 
@@ -62,7 +63,28 @@ class Identities:
         return None if head is None else combine_each(head[0], response_hashes, head[1])
 
 
-def cells(inputs: Inputs, judge: bytes) -> Iterator[ScheduledResponse]:
+class JudgingInputs(Protocol):
+    """What is to be judged: the inputs of a run, or those it would have."""
+
+    @property
+    def queries(self) -> Mapping[str, Query]:
+        """The queries by id."""
+        ...
+
+    def checklists(self) -> Mapping[str, Checklist]:
+        """Return the checklists by query id."""
+        ...
+
+    def heads(self) -> Iterator[ResponseHead]:
+        """Yield every response without its text."""
+        ...
+
+    def responses(self) -> Iterator[Response]:
+        """Yield the same responses, in the same order."""
+        ...
+
+
+def cells(inputs: JudgingInputs, judge: bytes) -> Iterator[ScheduledResponse]:
     """Yield every response of the run in query order, with its judgment's identity."""
     identities = Identities(judge, inputs.queries, inputs.checklists())
     for head in inputs.heads():
@@ -111,7 +133,7 @@ def _runs(encoded: pa.DictionaryArray) -> Iterator[tuple[str, int, int]]:
 
 
 def unfinished_tasks(
-    inputs: Inputs, prompt: Prompt, judge: bytes, finished: Callable[[bytes], bool]
+    inputs: JudgingInputs, prompt: Prompt, judge: bytes, finished: Callable[[bytes], bool]
 ) -> Iterator[GradingTask]:
     """Yield the tasks still to do, in query order.
 

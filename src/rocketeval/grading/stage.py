@@ -10,7 +10,6 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 from rocketeval.budget import Budget, PricedBudget
 from rocketeval.config import RunConfig
@@ -22,6 +21,7 @@ from rocketeval.grading.work import open_grading, stop_without_judge
 from rocketeval.hashing import content_hash
 from rocketeval.observer import EngineStatus, Observer
 from rocketeval.records import JudgeFingerprint
+from rocketeval.store.manifest import GradeFacts
 from rocketeval.store.run import RunStore
 
 NOT_ASKED_WITH = {"price", "template"}
@@ -41,8 +41,9 @@ def remembered_judge(
 
     Whoever answers under that address now may be somebody else: ask before anything is asked.
     """
-    grade = store.manifest().get("stages", {}).get("grade", {})
-    return store.judge() if grade.get("asked_as") == judge_request(config, method) else None
+    manifest = store.manifest()
+    same = manifest.stages.grade.asked_as == judge_request(config, method)
+    return manifest.judge if same else None
 
 
 async def judge_of(
@@ -64,7 +65,7 @@ async def grade_responses(
     method: Method | None = None,
     also: Sequence[RunStore] = (),
     own_engine: bool = False,
-) -> dict[str, Any]:
+) -> GradeFacts:
     """Append the missing judgments to the ledger; return counts and cost of this grading.
 
     `method` is how the judge is asked, where it is not one that the config names. Answers to the
@@ -101,7 +102,7 @@ async def grade_responses(
         spent=grading.spent,
         seconds=seconds,
     )
-    return {**facts, "asked_as": None if own_engine else judge_request(config, method)}
+    return replace(facts, asked_as=None if own_engine else judge_request(config, method))
 
 
 def _first_contact(engine: Engine, config: RunConfig) -> EngineStatus:

@@ -1,8 +1,8 @@
 """What a run has to do: its judgments, those that are there, and the tasks that are left.
 
-What a grading has to do and what it did, wherever the judge runs.
-bill: what a grading used, beside what its plan said.
-Answers that are there already though the checklist was changed: only new items are asked.
+The same list serves a plan, which reads the benchmark, and a grading, which reads the run. After a
+grading, its bill shows what it used beside what the plan said. Answers that are there already are
+not asked again, even though the checklist was changed: only new items are.
 """
 
 from __future__ import annotations
@@ -11,8 +11,9 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import chain
-from typing import Any, Protocol
+from typing import Protocol
 
 from rocketeval.benchmarks.base import open_benchmark
 from rocketeval.benchmarks.load import imported_checklists
@@ -22,11 +23,11 @@ from rocketeval.config import PriceConfig, RunConfig
 from rocketeval.errors import ChecklistError, EngineRefused, EngineUnavailable, StageMissing
 from rocketeval.grading.ask import Method, each_item_alone
 from rocketeval.grading.loop import Grading
-from rocketeval.grading.schedule import Identities, cells, unfinished_tasks
+from rocketeval.grading.schedule import JudgingInputs, cells, unfinished_tasks
 from rocketeval.hashing import combine
 from rocketeval.observer import Expected, Observer
-from rocketeval.prices import same_price, usage_facts
-from rocketeval.prompts.render import GradingPrompt, Prompt
+from rocketeval.prices import priced
+from rocketeval.prompts.render import GradingPrompt
 from rocketeval.records import (
     NO_ANSWER,
     Answer,
@@ -39,8 +40,9 @@ from rocketeval.records import (
     Response,
     Usage,
 )
-from rocketeval.store.inputs import Inputs
+from rocketeval.store.inputs import Inputs, ResponseHead
 from rocketeval.store.ledger import Ledger, adopt_from_cache
+from rocketeval.store.manifest import Bill, BillColumn, GradeFacts, Plan
 from rocketeval.store.run import RunStore
 
 Known = dict[bytes, dict[int, Answer]]
@@ -206,75 +208,100 @@ class JudgingMaterial(Protocol):
         ...
 
 
-class PlannedWork:
-    """The judgments of one run by identity, found by reading the benchmark once."""
+@dataclass(frozen=True)
+class PlannedInputs:
+    """The inputs that a run would have."""
+
+    material: JudgingMaterial
+    planned: PlannedChecklists
+
+    @cached_property
+    def queries(self) -> dict[str, Query]:
+        """The queries by id."""
+        return {query.id: query for query in self.material.queries}
+
+    def checklists(self) -> dict[str, Checklist]:
+        """Return the checklists that are there, by query id."""
+        return self.planned.made
+
+    def heads(self) -> Iterator[ResponseHead]:
+        """Yield every response without its text."""
+        for one in self.responses():
+            yield ResponseHead(one.query_id, one.candidate, one.content_hash, len(one.text))
+
+    def responses(self) -> Iterator[Response]:
+        """Yield the responses."""
+        return self.material.responses()
+
+
+class WorkList:
+    """The judgments a run needs by identity, those that are there, and the tasks that are left."""
 
     def __init__(
         self,
         store: RunStore,
-        config: RunConfig,
-        loaded: JudgingMaterial,
-        checklists: PlannedChecklists,
-        judge: bytes,
+        inputs: JudgingInputs,
         method: Method,
+        digest: bytes,
+        finished: Collection[bytes],
+        cached: Collection[bytes] = (),
         *,
         also: Sequence[RunStore] = (),
     ) -> None:
-        self.queries = {query.id: query for query in loaded.queries}
-        self.checklists = checklists
-        self._prompt: Prompt = method.prompt
-        self._loaded = loaded
-        self._identities = Identities(judge, self.queries, checklists.made)
+        """`finished` is in the run, `cached` in the cache; answers of `also` are taken over."""
+        self.store = store
+        self.inputs = inputs
+        self.method = method
+        self.digest = digest
+        """The judge's."""
+        self.wanted: dict[bytes, tuple[str, str]] = {}
+        """Every judgment the run needs, with its query and candidate."""
         self.candidates: set[str] = set()
         self.responses: Counter[str] = Counter()
         """By query."""
-        self.wanted: dict[bytes, str] = {}
-        """Every judgment the run needs, with its query."""
-        for response in loaded.responses():
-            self.candidates.add(response.candidate)
-            self.responses[response.query_id] += 1
-            key = self._identities.key(response.query_id, response.content_hash)
-            if key is not None:
-                self.wanted.setdefault(key, response.query_id)
-        finished = store.finished()
-        self._known: Mapping[bytes, Mapping[int, Answer]] = known_answers(
-            store, method, judge, checklists.made, finished, also=also
-        )
-        cached = store.cached(judge, config.cache)
-        self.finished = sum(key in finished for key in self.wanted)
+        self.without_checklist = 0
+        """Responses that cannot have a judgment."""
+        for cell in cells(inputs, digest):
+            self.candidates.add(cell.candidate)
+            self.responses[cell.query_id] += 1
+            if cell.key is None:
+                self.without_checklist += 1
+            else:
+                self.wanted.setdefault(cell.key, (cell.query_id, cell.candidate))
+        self._finished = finished
+        self._cached = cached
+        self._also = also
+        self.earlier = sum(key in finished for key in self.wanted)
+        """Judgments that the run has already."""
         self.from_cache = sum(key in cached and key not in finished for key in self.wanted)
-        self.left = {key for key in self.wanted if key not in finished and key not in cached}
-        """Judgments that are neither in the run nor in the cache."""
+        """Judgments that other runs paid for."""
 
-    def items(self) -> Counter[str]:
-        """Return how many items are left to ask, by query."""
-        asked: Counter[str] = Counter()
-        for key, query_id in self.wanted.items():
-            if key in self.left:
-                items = len(self.checklists.made[query_id].items)
-                asked[query_id] += items - len(self._known.get(key, ()))
-        return asked
+    @property
+    def left(self) -> int:
+        """How many judgments were missing at the beginning."""
+        return len(self.wanted) - self.earlier - self.from_cache
 
-    def tasks(self) -> Iterator[tuple[GradingTask, list[str]]]:
-        """Yield the tasks that are left, each with the prompts that will be asked."""
-        given: set[bytes] = set()
-        for response in self._loaded.responses():
-            query_id = response.query_id
-            key = self._identities.key(query_id, response.content_hash)
-            if key is None or key not in self.left or key in given:
-                continue
-            given.add(key)
-            query, checklist = self.queries[query_id], self.checklists.made[query_id]
-            task = self._prompt.render(query, response, checklist, key)
-            known = self._known.get(key, {})
-            yield (
-                task,
-                [
-                    task.prefix + suffix
-                    for place, suffix in enumerate(task.suffixes)
-                    if place not in known
-                ],
-            )
+    def unfinished(self) -> set[bytes]:
+        """Return the judgments that are missing now."""
+        return {key for key in self.wanted if not self._is_done(key)}
+
+    def tasks(self, but: Collection[bytes] = ()) -> Iterator[GradingTask]:
+        """Yield the tasks that are left, in the order of the responses, `but` these."""
+
+        def done(key: bytes) -> bool:
+            return self._is_done(key) or key in but
+
+        return unfinished_tasks(self.inputs, self.method.prompt, self.digest, done)
+
+    def known(self) -> Known:
+        """Return the answers that need not be asked again."""
+        checklists = self.inputs.checklists()
+        return known_answers(
+            self.store, self.method, self.digest, checklists, self._finished, also=self._also
+        )
+
+    def _is_done(self, key: bytes) -> bool:
+        return key in self._finished or key in self._cached
 
 
 def identity(keys: Collection[bytes]) -> str:
@@ -282,47 +309,39 @@ def identity(keys: Collection[bytes]) -> str:
     return combine(*sorted(keys)).hex()
 
 
-_ROWS = ("requests", "prompt_tokens", "computed_tokens", "completion_tokens", "cost", "seconds")
-
-
 def expected_use(
-    plan: Mapping[str, Any] | None,
-    wanted: Collection[bytes],
-    to_judge: int,
-    price: PriceConfig | None,
+    plan: Plan | None, wanted: Collection[bytes], to_judge: int, price: PriceConfig | None
 ) -> Expected | None:
     """Return what the plan says of the judgments that are left; None if it is about others.
 
     Of a plan for more judgments, some of which are there by now, the share that is left. Of a plan
     at another price, no money.
     """
-    if plan is None or not 0 < to_judge <= plan["to_judge"]:
+    if plan is None or not 0 < to_judge <= plan.to_judge or plan.made_for != identity(wanted):
         return None
-    if plan["made_for"] != identity(wanted):
-        return None
-    share = to_judge / plan["to_judge"]
-    repriced = not same_price(plan.get("price"), price)
+    share = to_judge / plan.to_judge
+    repriced = plan.price != price
 
     def part(amount: float | None) -> float | None:
         return None if amount is None or repriced else share * amount
 
     return Expected(
-        prompt_tokens=round(share * plan["prompt_tokens"]),
-        cost=part(plan["cost"]),
-        least_cost=part(plan["cost_with_reuse"]),
-        exact=share == 1.0 and plan["tokens_known"] == "exact",
+        prompt_tokens=round(share * plan.prompt_tokens),
+        cost=part(plan.cost),
+        least_cost=part(plan.cost_with_reuse),
+        exact=share == 1.0 and plan.tokens_known == "exact",
         repriced=repriced,
     )
 
 
 def make_bill(
-    plan: Mapping[str, Any] | None,
+    plan: Plan | None,
     wanted: Collection[bytes],
     to_judge: int,
     spent: Usage,
     seconds: float,
     price: PriceConfig | None,
-) -> dict[str, Any] | None:
+) -> Bill | None:
     """Return plan and bill, figure by figure; None unless the plan was made for this grading.
 
     A figure that nobody told is None, and so is the money of a plan at another price. Engines that
@@ -330,54 +349,55 @@ def make_bill(
     """
     if plan is None or not to_judge:
         return None
-    if (plan["made_for"], plan["to_judge"]) != (identity(wanted), to_judge):
+    if (plan.made_for, plan.to_judge) != (identity(wanted), to_judge):
         return None
     computed = spent.prompt_tokens - spent.cached_tokens if spent.cached_tokens else None
-    billed = {
-        **usage_facts(spent, price),
-        "prompt_tokens": spent.prompt_tokens or None,
-        "computed_tokens": computed,
-        "completion_tokens": spent.completion_tokens or None,
-        "seconds": round(seconds, 1),
-    }
-    repriced = not same_price(plan.get("price"), price)
-    cost = None if repriced else plan["cost"]
-    planned = {**plan, "completion_tokens": plan["items"], "cost": cost}
-    return {
-        "plan": {name: planned[name] for name in _ROWS},
-        "bill": {name: billed[name] for name in _ROWS},
-        "tokens_known": plan["tokens_known"],
-        "times_least": computed / plan["computed_tokens"] if computed else None,
-        "currency": billed["currency"],
-        "repriced": repriced,
-    }
+    repriced, paid = plan.price != price, priced(spent, price)
+    return Bill(
+        plan=BillColumn(
+            requests=plan.requests,
+            prompt_tokens=plan.prompt_tokens,
+            computed_tokens=plan.computed_tokens,
+            completion_tokens=plan.items,
+            cost=None if repriced else plan.cost,
+            seconds=plan.seconds,
+        ),
+        bill=BillColumn(
+            requests=paid.requests,
+            prompt_tokens=paid.prompt_tokens or None,
+            computed_tokens=computed,
+            completion_tokens=paid.completion_tokens or None,
+            cost=paid.cost,
+            seconds=round(seconds, 1),
+        ),
+        tokens_known=plan.tokens_known,
+        times_least=computed / plan.computed_tokens if computed else None,
+        currency=paid.currency,
+        repriced=repriced,
+    )
 
 
-@dataclass
-class GradingWork:
-    """The judgments a run needs, and the ledger they go to."""
+class GradingWork(WorkList):
+    """The work list of a run that is being graded, and the ledger its judgments go to."""
 
-    store: RunStore
-    config: RunConfig
-    method: Method
-    judge: JudgeFingerprint
-    ledger: Ledger
-    wanted: dict[bytes, tuple[str, str]]
-    """Every judgment the run needs, with its query and candidate."""
-    without_checklist: int
-    """Responses that cannot have one."""
-    earlier: int
-    """Judgments that this run had already."""
-    adopted: int
-    """Judgments that other runs paid for."""
-    observer: Observer
-    also: Sequence[RunStore] = ()
-    """Runs whose answers to the same items are taken over."""
-
-    @property
-    def left(self) -> int:
-        """How many judgments were missing at the beginning."""
-        return len(self.wanted) - self.earlier - self.adopted
+    def __init__(
+        self,
+        store: RunStore,
+        config: RunConfig,
+        method: Method,
+        judge: JudgeFingerprint,
+        ledger: Ledger,
+        observer: Observer,
+        *,
+        also: Sequence[RunStore] = (),
+    ) -> None:
+        super().__init__(store, store.inputs, method, judge.digest, ledger.finished, also=also)
+        self.judge = judge
+        self.ledger = ledger
+        self.observer = observer
+        self._price = config.judge.price
+        cache = store.shared_ledger(judge.digest, config.cache)
+        self.from_cache = adopt_from_cache(ledger, cache, self.wanted) if cache else 0
 
     def announce(self, waiting: int) -> None:
         """Tell the observer what is there and what is left.
@@ -385,33 +405,12 @@ class GradingWork:
         `waiting` judgments were finished before, but are not in the ledger yet.
         """
         earlier = self.earlier + waiting
-        self.observer.stage_began("grade", len(self.wanted), earlier + self.adopted)
-        self.observer.reused(earlier, self.adopted)
-        left = self.left - waiting
-        price = self.config.judge.price
-        expected = expected_use(self.store.plan(), self.wanted, left, price)
+        self.observer.stage_began("grade", len(self.wanted), earlier + self.from_cache)
+        self.observer.reused(earlier, self.from_cache)
+        plan, left = self.store.read_if_made(Plan), self.left - waiting
+        expected = expected_use(plan, self.wanted, left, self._price)
         if expected is not None:
             self.observer.expected(expected)
-
-    def unfinished(self) -> set[bytes]:
-        """Return the judgments that are missing now."""
-        return {key for key in self.wanted if key not in self.ledger.finished}
-
-    def tasks(self, but: Collection[bytes] = ()) -> Iterator[GradingTask]:
-        """Yield the tasks that are left, in query order, `but` these."""
-
-        def done(key: bytes) -> bool:
-            return key in self.ledger.finished or key in but
-
-        return unfinished_tasks(self.store.inputs, self.method.prompt, self.judge.digest, done)
-
-    def known(self) -> Known:
-        """Return the answers that need not be asked again."""
-        checklists = self.store.inputs.checklists()
-        finished = self.ledger.finished
-        return known_answers(
-            self.store, self.method, self.judge.digest, checklists, finished, also=self.also
-        )
 
     def keep_failures(self, failures: Iterable[Failure]) -> None:
         """Remember what failed now, and what failed before and was not tried again."""
@@ -421,34 +420,32 @@ class GradingWork:
 
     def facts(
         self, *, judged: int, failed: int, spent: Usage, seconds: float, bill: bool = True
-    ) -> dict[str, Any]:
+    ) -> GradeFacts:
         """Return counts and cost of this grading, for the manifest.
 
         Without a `bill` where what was planned is not what this command paid for.
         """
-        price = self.config.judge.price
-        unfinished = self.unfinished()
-        return {
-            "tasks": len(self.wanted),
-            "finished_earlier": self.earlier,
-            "from_cache": self.adopted,
-            "judged": judged,
-            "failed": failed,
-            "unfinished": len(unfinished),
-            "responses_unfinished": self._responses(unfinished),
-            "responses_without_checklist": self.without_checklist,
-            "usage": usage_facts(spent, price),
-            "usage_of_ledger": usage_facts(self.store.ledger_usage(), price),
-            "bill": make_bill(self.store.plan(), self.wanted, self.left, spent, seconds, price)
-            if bill
-            else None,
-        }
+        price, unfinished = self._price, self.unfinished()
+        plan = self.store.read_if_made(Plan) if bill else None
+        return GradeFacts(
+            tasks=len(self.wanted),
+            finished_earlier=self.earlier,
+            from_cache=self.from_cache,
+            judged=judged,
+            failed=failed,
+            unfinished=len(unfinished),
+            responses_unfinished=self._responses(unfinished),
+            responses_without_checklist=self.without_checklist,
+            usage=priced(spent, price),
+            usage_of_ledger=priced(self.store.ledger_usage(), price),
+            bill=make_bill(plan, self.wanted, self.left, spent, seconds, price),
+        )
 
     def _responses(self, keys: Collection[bytes]) -> int:
         """Return how many responses these judgments are about: equal responses share one."""
         if not keys:
             return 0
-        return sum(cell.key in keys for cell in cells(self.store.inputs, self.judge.digest))
+        return sum(cell.key in keys for cell in cells(self.inputs, self.digest))
 
 
 @contextmanager
@@ -461,29 +458,13 @@ def open_grading(
     *,
     also: Sequence[RunStore] = (),
 ) -> Iterator[GradingWork]:
-    """Claim the run for the judge and open its ledger, with what the cache has already in it.
+    """Bind the run to the judge and open its ledger, with what the cache has already in it.
 
     Answers that the runs `also` named hold are not asked for again.
     """
-    store.claim(judge)
-    wanted, without_checklist = _wanted(store, judge.digest)
-    cache = store.shared_ledger(judge.digest, config.cache)
-    with store.ledger(judge.digest, cache) as ledger:
-        earlier = sum(key in ledger.finished for key in wanted)
-        adopted = adopt_from_cache(ledger, cache, wanted) if cache else 0
-        work = GradingWork(
-            store,
-            config,
-            method,
-            judge,
-            ledger,
-            wanted,
-            without_checklist,
-            earlier,
-            adopted,
-            observer,
-            also,
-        )
+    store.bind_judge(judge)
+    with store.ledger(judge.digest, store.shared_ledger(judge.digest, config.cache)) as ledger:
+        work = GradingWork(store, config, method, judge, ledger, observer, also=also)
         work.announce(0)
         yield work
 
@@ -502,15 +483,3 @@ def stop_without_judge(grading: Grading, safe: int) -> None:
             hint="Check the judge's settings: some servers allow fewer `top_logprobs` or none, "
             "or too short a context.",
         )
-
-
-def _wanted(store: RunStore, judge: bytes) -> tuple[dict[bytes, tuple[str, str]], int]:
-    """Return every judgment the run needs, and how many responses cannot have one."""
-    wanted: dict[bytes, tuple[str, str]] = {}
-    without_checklist = 0
-    for cell in cells(store.inputs, judge):
-        if cell.key is None:
-            without_checklist += 1
-        else:
-            wanted.setdefault(cell.key, (cell.query_id, cell.candidate))
-    return wanted, without_checklist

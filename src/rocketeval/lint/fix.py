@@ -11,7 +11,6 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from textwrap import indent
-from typing import Any
 
 from rocketeval.budget import Budget, PricedBudget
 from rocketeval.checklists.base import is_shared
@@ -38,9 +37,10 @@ from rocketeval.lint.rewrite import (
 )
 from rocketeval.lint.stage import LintedRun, look_at_run
 from rocketeval.observer import Observer
-from rocketeval.prices import usage_facts
+from rocketeval.prices import PricedUsage, priced
 from rocketeval.records import Checklist, Query
 from rocketeval.store.files import write_bytes
+from rocketeval.store.manifest import StageFacts
 from rocketeval.store.run import RunStore
 
 PROPOSAL_HEAD = """\
@@ -168,15 +168,15 @@ async def propose_fixes(
     requests = _requests(run, kinds, query_id)
     engine = create_engine(author, store.engine_home("author"))
     journal, price = store.authored(config.cache), config.author.price
-    paying = store.manifest()["run_id"]
+    paying = store.manifest().run_id
     rewriter = Rewriter(config.author, author, engine, journal, run.candidates, paying)
     purse = PricedBudget(budget, price) if budget and price else None
     try:
         done = await rewrite_all(requests, rewriter, engine, observer, stop, purse)
     finally:
         await engine.aclose()
-    observer.stage_ended(STAGE, {"seconds": round(time.monotonic() - started, 3)})
-    fixes = _fixes(run, requests, done, usage_facts(done.usage, price), author.model)
+    observer.stage_ended(STAGE, StageFacts(seconds=round(time.monotonic() - started, 3)))
+    fixes = _fixes(run, requests, done, priced(done.usage, price), author.model)
     if not kinds:
         chosen = narrow(run.lint, query_id, ())
         fixes = replace(fixes, not_offered=count_unoffered(chosen.findings, OFFERED))
@@ -234,7 +234,7 @@ def _fixes(
     run: LintedRun,
     requests: list[RewriteRequest],
     done: RewriteResults,
-    usage: Mapping[str, Any],
+    usage: PricedUsage,
     author: str,
 ) -> Fixes:
     changes: list[ItemChange] = []

@@ -28,6 +28,7 @@ from rocketeval.lint.item_text import Context, ItemText
 from rocketeval.lint.scope_checks import find_near_duplicates
 from rocketeval.lint.static import check_item, context_of
 from rocketeval.observer import Observer
+from rocketeval.prices import PricedUsage
 from rocketeval.prompts.parse import DROP, NEEDS, Unreadable, read_rewrites, render_rewrite_request
 from rocketeval.prompts.render import RULES, Template
 from rocketeval.records import Checklist, Query, Usage
@@ -254,7 +255,7 @@ class Fixes:
     """Checklists that were not reached before it was stopped; then nothing is written."""
     reused: int
     """Checklists that were paid for earlier."""
-    usage: Mapping[str, Any]
+    usage: PricedUsage
     """What it cost."""
     checklists: tuple[Checklist, ...]
     """Every checklist of the run as it is proposed, unflagged ones too."""

@@ -18,6 +18,7 @@ from rocketeval.arrays import Floats, Ints
 from rocketeval.config import RunConfig
 from rocketeval.report.findings import Findings
 from rocketeval.report.model import CategoryMeans, Weights
+from rocketeval.store.manifest import LearnedFacts
 from rocketeval.store.schema import no_judgments
 
 ANSWER_COLUMNS = ["key", "p_yes", "p_low", "p_high", "status", "neutralised"]
@@ -244,24 +245,23 @@ class ScorerWeights:
 
 def weighing(findings: Findings, config: RunConfig) -> ScorerWeights:
     """Return how the scorer of a run weighs items."""
-    score = findings.stages.get("score", {})
-    kind = score.get("scorer", config.scorer.kind)
-    learned = score.get("learned") or {}
+    score = findings.stages.score
+    kind, learned = score.scorer or config.scorer.kind, score.learned
     if findings.weights:
         return ScorerWeights("learned", _gold(kind, learned), kind in _MEAN_WITHOUT_LABELS)
-    if learned.get("queries_by_mean"):
+    if learned.queries_by_mean:
         # Without weights for any query, those by the mean are all there are.
         return ScorerWeights("equal", "", else_equal=True)
     alike = kind in _WEIGH_ALIKE
     return ScorerWeights("equal" if alike else "none", _gold(kind, learned), alike)
 
 
-def _gold(kind: str, learned: dict[str, int]) -> str:
-    if learned.get("votes"):
+def _gold(kind: str, learned: LearnedFacts) -> str:
+    if learned.votes:
         return "votes"
-    if learned.get("labels"):
+    if learned.labels:
         return "labels"
-    if not learned:
+    if learned == LearnedFacts():
         return ""
     # A scorer that was fitted elsewhere: its run counted the gold, not this one.
     return "votes" if kind in _LEARN_FROM_VOTES else "labels"

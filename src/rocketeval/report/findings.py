@@ -14,7 +14,6 @@ import pyarrow as pa
 from rocketeval.audit.audit import Audit
 from rocketeval.audit.item_gold import ItemGold
 from rocketeval.audit.votes import JUDGE
-from rocketeval.benchmarks.load import absent_responses, all_responses
 from rocketeval.evolve.result import EvaluatorInRun
 from rocketeval.explain.stage import Explanation
 from rocketeval.ranking.rank import Ranking
@@ -22,6 +21,7 @@ from rocketeval.ranking.stage import read_ranking
 from rocketeval.records import Status
 from rocketeval.report.model import GRADE_STATUS_TEXT, STATUS_TEXT, MissingNote
 from rocketeval.scoring.stage import item_weights
+from rocketeval.store.manifest import LoadFacts, Manifest, ScoreFacts, Stages
 from rocketeval.store.run import RunStore
 
 SCORE_COLUMNS = ["query_id", "candidate", "score", "judgment"]
@@ -41,15 +41,14 @@ class Findings:
     item_gold: ItemGold | None = None
     weights: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     """Of items, by query, where a scorer learned them."""
-    manifest: Json = field(default_factory=dict)
+    manifest: Manifest = field(default=Manifest())
     evaluator: EvaluatorInRun | None = None
     """What an evolved evaluator is and found here, where one judged."""
 
     @property
-    def stages(self) -> Json:
+    def stages(self) -> Stages:
         """What the manifest says of each stage."""
-        found: Json = self.manifest.get("stages", {})
-        return found
+        return self.manifest.stages
 
 
 def read_findings(store: RunStore) -> Findings:
@@ -71,18 +70,18 @@ _STILL_USED = frozenset({Status.TRUNCATED.value})
 
 def sizes(findings: Findings) -> tuple[tuple[str, int], ...]:
     """Return how much there was of everything."""
-    load, checklist, grade, score = _facts(findings)
+    load, checklist, grade = findings.stages.load, findings.stages.checklist, findings.stages.grade
     found = (
-        ("queries", load.get("queries", 0)),
-        ("candidates", load.get("candidates", 0)),
-        ("responses", load.get("responses", 0)),
-        ("checklists", checklist.get("checklists", 0)),
-        ("items", checklist.get("items", 0)),
-        ("judgments", grade.get("tasks", 0) - grade.get("unfinished", 0)),
-        ("answers", score.get("answers", 0)),
-        ("labels", load.get("labels", 0)),
-        ("votes", load.get("votes", 0)),
-        ("reference ratings", load.get("ratings", 0)),
+        ("queries", load.queries),
+        ("candidates", load.candidates),
+        ("responses", load.responses),
+        ("checklists", checklist.checklists),
+        ("items", checklist.items),
+        ("judgments", grade.tasks - grade.unfinished),
+        ("answers", findings.stages.score.answers),
+        ("labels", load.labels),
+        ("votes", load.votes),
+        ("reference ratings", load.ratings),
     )
     return tuple((name, count) for name, count in found if count)
 
@@ -99,62 +98,56 @@ def losses(findings: Findings, *, yes_no: bool) -> tuple[tuple[MissingNote, ...]
 
 
 def _every_loss(findings: Findings, status_text: Mapping[str, str]) -> list[MissingNote]:
-    load, checklist, grade, score = _facts(findings)
-    responses, scores = load.get("responses"), findings.scores["score"]
+    made, scores = findings.stages.made(), findings.scores["score"]
+    load, grade, score = findings.stages.load, findings.stages.grade, findings.stages.score
+    responses, queries = (load.responses, load.queries) if "load" in made else (None, None)
     ranked, unranked = len(findings.ranking.rows), len(findings.ranking.unranked)
     found = [
         MissingNote(
-            "responses absent from the benchmark", absent_responses(load), all_responses(load)
+            "responses absent from the benchmark", load.absent_responses, load.all_responses
         ),
         MissingNote("responses without a score", scores.null_count, len(scores)),
         MissingNote("candidates without any score", unranked, ranked + unranked),
-        MissingNote(
-            "empty responses, judged as they are", load.get("empty_responses", 0), responses, False
-        ),
+        MissingNote("empty responses, judged as they are", load.empty_responses, responses, False),
         *(
             MissingNote(f"{kind} left out, as the config says", count, None, False)
-            for kind, count in load.get("left_out_by_config", {}).items()
+            for kind, count in load.left_out_by_config.items()
         ),
     ]
-    if checklist:
-        failures = len(checklist.get("failures", ()))
-        found.append(MissingNote("queries without a checklist", failures, load.get("queries")))
-    if grade:
-        found.append(
-            MissingNote("responses not judged", grade.get("unfinished", 0), grade.get("tasks"))
-        )
-    if score.get("answers"):
+    if "checklist" in made:
+        failures = len(findings.stages.checklist.failures)
+        found.append(MissingNote("queries without a checklist", failures, queries))
+    if "grade" in made:
+        found.append(MissingNote("responses not judged", grade.unfinished, grade.tasks))
+    if score.answers:
         found += _lost_answers(score, status_text)
     return found + _lost_gold(findings.audit, load)
 
 
-def _lost_answers(score: Mapping[str, Any], status_text: Mapping[str, str]) -> list[MissingNote]:
-    statuses, answers = score.get("statuses", {}), score.get("answers")
+def _lost_answers(score: ScoreFacts, status_text: Mapping[str, str]) -> list[MissingNote]:
     return [
         MissingNote(
-            f"answers: {words}", statuses.get(status, 0), answers, status not in _STILL_USED
+            f"answers: {words}",
+            score.statuses.get(status, 0),
+            score.answers,
+            status not in _STILL_USED,
         )
         for status, words in status_text.items()
     ]
 
 
-def _lost_gold(audit: Audit | None, load: Mapping[str, Any]) -> list[MissingNote]:
+def _lost_gold(audit: Audit | None, load: LoadFacts) -> list[MissingNote]:
     if audit is None:
         return []
     refused = audit.refused
     learned = "refused: the scorer was fitted to them"
     found = []
-    if load.get("votes"):
+    if load.votes:
         unusable = audit.agreement[JUDGE].unusable if audit.agreement else 0
-        found.append(MissingNote("unusable votes", unusable, load["votes"]))
-        found.append(MissingNote(f"votes {learned}", refused.votes, load["votes"]))
-    if load.get("labels"):
+        found.append(MissingNote("unusable votes", unusable, load.votes))
+        found.append(MissingNote(f"votes {learned}", refused.votes, load.votes))
+    if load.labels:
         unusable = sum(methods[JUDGE].unusable for methods in audit.labels.values())
-        found.append(MissingNote("labels of responses without a score", unusable, load["labels"]))
-        found.append(MissingNote(f"labels {learned}", refused.labels, load["labels"]))
+        found.append(MissingNote("labels of responses without a score", unusable, load.labels))
+        found.append(MissingNote(f"labels {learned}", refused.labels, load.labels))
     return found
-
-
-def _facts(findings: Findings) -> tuple[Mapping[str, Any], ...]:
-    names = ("load", "checklist", "grade", "score")
-    return tuple(findings.stages.get(name, {}) for name in names)

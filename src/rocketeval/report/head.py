@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, fields, is_dataclass, replace
 from math import isfinite
 from pathlib import Path
-from typing import Any
 
 from rocketeval._version import __version__
 from rocketeval.config import RunConfig
@@ -40,6 +39,7 @@ from rocketeval.report.model import (
 from rocketeval.report.trust import number, share, trust
 from rocketeval.scoring.learning import mean_by_candidate
 from rocketeval.scoring.read_answers import answers_yes_or_no
+from rocketeval.store.manifest import LearnedFacts, ScoreFacts, StageFacts, Stages
 from rocketeval.store.run import RunStore
 
 
@@ -75,20 +75,19 @@ STAGES = ("load", "checklist", "grade", "score", "rank", "audit", "explain")
 """Those that are over when a report is written."""
 
 
-def costs(stages: Mapping[str, Any]) -> tuple[StageCost, ...]:
+def costs(stages: Stages) -> tuple[StageCost, ...]:
     """Return seconds of every stage, and requests, tokens and money of those that ask a model."""
-    return tuple(_cost(stage, stages[stage]) for stage in STAGES if stage in stages)
+    made = stages.made()
+    return tuple(_cost(stage, made[stage]) for stage in STAGES if stage in made)
 
 
-def cost_notes(stages: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+def cost_notes(stages: Stages) -> tuple[tuple[str, str], ...]:
     """Return what the figures of a stage do not say."""
-    grade, checklist = stages.get("grade", {}), stages.get("checklist", {})
-    earlier = grade.get("finished_earlier", 0) + grade.get("from_cache", 0)
-    cached = _usage(grade).get("cached_tokens", 0)
+    earlier = stages.grade.finished_earlier + stages.grade.from_cache
     found = (
         ("judgments paid for earlier", earlier),
-        ("checklists paid for earlier", checklist.get("reused", 0)),
-        ("prompt tokens the judge took from its cache", cached),
+        ("checklists paid for earlier", stages.checklist.reused),
+        ("prompt tokens the judge took from its cache", stages.grade.paid.cached_tokens),
     )
     notes = [(name, f"{count:,}") for name, count in found if count]
     if earlier:
@@ -98,23 +97,17 @@ def cost_notes(stages: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
     return tuple(notes)
 
 
-def _cost(stage: str, facts: Mapping[str, Any]) -> StageCost:
-    usage = _usage(facts)
+def _cost(stage: str, facts: StageFacts) -> StageCost:
+    usage = facts.paid
     return StageCost(
         stage=stage,
-        seconds=facts.get("seconds"),
-        requests=usage.get("requests", 0),
-        prompt_tokens=usage.get("prompt_tokens", 0),
-        completion_tokens=usage.get("completion_tokens", 0),
-        cost=usage.get("cost"),
-        currency=usage.get("currency", ""),
+        seconds=facts.seconds,
+        requests=usage.requests,
+        prompt_tokens=usage.prompt_tokens,
+        completion_tokens=usage.completion_tokens,
+        cost=usage.cost,
+        currency=usage.currency,
     )
-
-
-def _usage(facts: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What all judgments of the run took, also those of an earlier call."""
-    found: Mapping[str, Any] = facts.get("usage_of_ledger") or facts.get("usage") or {}
-    return found
 
 
 _SCORERS = {
@@ -150,16 +143,16 @@ _WRITTEN = {
 }
 
 
-def notes(ranking: Ranking, score: Mapping[str, Any], grading: str) -> tuple[str, ...]:
+def notes(ranking: Ranking, score: ScoreFacts, grading: str) -> tuple[str, ...]:
     """Return how the figures were made, in words; `grading` is the grading method's name."""
-    scorer = score.get("scorer", "mean")
+    scorer = score.scorer or "mean"
     level = f"{ranking.level:.0%}"
     anchor, rating = ranking.anchor, f"{ranking.anchor_rating:g}"
     placed = f"around {rating}" if anchor is None else f"with {anchor} held at {rating}"
     return (
         *(_answers(grading) if scorer != "evaluator" else [_EVALUATED]),
         _SCORERS.get(scorer, f"Scores are made by the scorer {scorer!r}."),
-        *_learned(score.get("learned") or {}),
+        *_learned(score.learned),
         "Ratings are a Bradley-Terry fit to all pairs of scores on each query, on the Elo scale "
         f"{placed}; scores closer than {ranking.tie_margin:g} are a tie.",
         f"Intervals hold {level} of {ranking.bootstrap} resamples of the queries.",
@@ -175,21 +168,20 @@ def _answers(grading: str) -> list[str]:
     return [*asked, _WRITTEN.get(grading, usual).format(low=kind.labels[-1], high=kind.labels[0])]
 
 
-def _learned(learned: Mapping[str, Any]) -> list[str]:
+def _learned(learned: LearnedFacts) -> list[str]:
     """Return what the scorer learned from, and what was kept from it."""
-    if "fitted" not in learned:
+    if learned.fitted is None:
         return []
-    labels, votes = learned.get("labels", 0), learned.get("votes", 0)
-    gold = f"{labels} labels" if labels else f"{votes} votes"
-    held_out = ", ".join(learned.get("held_out", ()))
+    gold = f"{learned.labels} labels" if learned.labels else f"{learned.votes or 0} votes"
+    held_out = ", ".join(learned.held_out or ())
     said = [
-        f"The scorer learned from {gold} on {len(learned['fitted'])} candidates; these were scored "
+        f"The scorer learned from {gold} on {len(learned.fitted)} candidates; these were scored "
         "by fits that did not see their own gold."
     ]
     if held_out:
         said.append(f"Kept from it, to test it on: {held_out}.")
-    if learned.get("queries_by_mean"):
-        said.append(f"{learned['queries_by_mean']} queries had too little to learn from.")
+    if learned.queries_by_mean:
+        said.append(f"{learned.queries_by_mean} queries had too little to learn from.")
     return said
 
 
@@ -331,7 +323,7 @@ def bare_head(
     return ReportHead(
         run=config.name,
         benchmark=name_of_benchmark(config.benchmark.path, config.benchmark.kind),
-        created=findings.manifest.get("created", ""),
+        created=findings.manifest.created,
         finished="",
         made_with=f"RocketEval {__version__}",
         provisional="",
@@ -343,7 +335,7 @@ def bare_head(
         judge_details=(_JUDGE_LATER,),
         author=_author_names(checklists),
         method=config.method.kind,
-        scorer=findings.stages.get("score", {}).get("scorer", config.scorer.kind),
+        scorer=findings.stages.score.scorer or config.scorer.kind,
         scale=config.scorer.scale,
         answers_are=PROBABILITY if yes_no else GRADE,
         yes_no=yes_no,
@@ -361,13 +353,14 @@ def make_head(
 ) -> ReportHead:
     """Return the head of a judged run's report."""
     audit, ranking, stages = findings.audit, findings.ranking, findings.stages
+    made = stages.made()
     explain, judge = findings.explain, store.judge()
     given = store.inputs.labels()
     gold = label_grid(cells, given)
     details = {**asdict(judge), "digest": judge.digest.hex()}
     return replace(
         bare_head(config, findings, store.inputs.checklists()),
-        finished=max((stages[s].get("finished", "") for s in STAGES if s in stages), default=""),
+        finished=max((made[name].finished for name in STAGES if name in made), default=""),
         provisional=provisional,
         conclusion="" if provisional else conclusion_in_words(ranking),
         judge=judge.model,
@@ -383,7 +376,7 @@ def make_head(
         cost_notes=cost_notes(stages),
         wins=_wins(ranking),
         explained=() if explain is None else tuple(_explained(explain, cells)),
-        notes=notes(ranking, stages.get("score", {}), config.method.kind),
+        notes=notes(ranking, stages.score, config.method.kind),
         files=tuple(RunFile(*file) for file in _FILES.items() if (store.path / file[0]).is_file()),
         categories=_categories(store, cells),
         groups=group_means(explain, [row.candidate for row in ranking.rows]),

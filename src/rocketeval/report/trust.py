@@ -7,9 +7,8 @@ reference ratings; then what every run has: pairs that can be told apart, usable
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from itertools import islice
-from typing import Any
 
 import numpy as np
 
@@ -21,6 +20,7 @@ from rocketeval.ranking.rank import Ranking
 from rocketeval.records import Interval
 from rocketeval.report.findings import Findings
 from rocketeval.report.model import FigureBaseline, Mood, TrustNumber
+from rocketeval.store.manifest import ScoreFacts
 
 
 def share(value: float) -> str:
@@ -243,9 +243,9 @@ def separation(ranking: Ranking) -> TrustNumber:
     )
 
 
-def usable(score: Mapping[str, Any]) -> TrustNumber:
+def usable(score: ScoreFacts) -> TrustNumber:
     """Return how many answers could be used."""
-    answers, missing = score.get("answers", 0), score.get("missing_answers", 0)
+    answers, missing = score.answers, score.missing_answers
     value: Interval | None = None
     mood: Mood = "unknown"
     verdict = "counted when the run is scored"
@@ -304,7 +304,7 @@ def _numbers(findings: Findings) -> Iterator[TrustNumber]:
     gold = [] if audit is None else [*from_votes(audit), *from_labels(audit), *from_ratings(audit)]
     yield from gold or [_no_gold(findings)]
     yield separation(findings.ranking)
-    yield usable(findings.stages.get("score", {}))
+    yield usable(findings.stages.score)
     yield length(audit)
 
 
@@ -320,8 +320,8 @@ def _no_gold(findings: Findings) -> TrustNumber:
 
 
 def _why_unknown(findings: Findings) -> str:
-    load = findings.stages.get("load", {})
-    if not any(load.get(kind) for kind in ("labels", "votes", "ratings")):
+    load = findings.stages.load
+    if not (load.labels or load.votes or load.ratings):
         return "not audited: the run has neither labels nor votes"
     if findings.audit and findings.audit.refused.counts:
         return "nothing left to audit on: what made the scores learned from all gold of this run"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -24,6 +24,7 @@ from rocketeval.scoring.crossfit import Scored, score_answers, score_table, scor
 from rocketeval.scoring.learning import refuse_off_scale
 from rocketeval.scoring.read_answers import AnsweredPart, AnswerReader
 from rocketeval.scoring.split import gold_cells, split_gold
+from rocketeval.store.manifest import LearnedFacts, ScoreFacts
 from rocketeval.store.run import RunStore
 
 
@@ -49,7 +50,7 @@ def keep_scorer(
         return
     used = _learned_keys(scored.split.learned, answers, keys)
     # The run's own time, so that scoring again writes the same bytes.
-    created = store.manifest()["created"]
+    created = store.manifest().created
     checklists = _checklist_hashes(store)
     provenance = Provenance.from_keys(store.judge(), used, checklists, created)
     save_scorer(scored.scorer, config, store.scorer_path, provenance=provenance)
@@ -115,22 +116,24 @@ class SavedScorer:
         return Scored(scores, basis, self._loaded.config.kind, self.scorer, None)
 
 
-def learned_facts(scored: Scored) -> dict[str, Any]:
+def learned_facts(scored: Scored) -> LearnedFacts:
     """Return what was learned from, and where nothing could be, for the manifest."""
-    facts: dict[str, Any] = {}
-    if scored.split is not None:
-        learned = scored.split.learned
-        facts |= {
-            "labels": len(learned.labels),
-            "votes": len(learned.votes),
-            "fitted": list(scored.split.fitted),
-            "held_out": list(scored.split.held_out),
-        }
+    facts, split = LearnedFacts(), scored.split
+    if split is not None:
+        facts = LearnedFacts(
+            labels=len(split.learned.labels),
+            votes=len(split.learned.votes),
+            fitted=tuple(split.fitted),
+            held_out=tuple(split.held_out),
+        )
     if isinstance(scored.scorer, Learner):
         fallbacks = scored.scorer.fallbacks()
-        facts["queries_by_mean"] = len(fallbacks)
-        facts["queries_by_mean_in_a_fold"] = scored.fold_fallbacks
-        facts["reasons"] = dict(Counter(fallbacks.values()).most_common(5))
+        facts = replace(
+            facts,
+            queries_by_mean=len(fallbacks),
+            queries_by_mean_in_a_fold=scored.fold_fallbacks,
+            reasons=dict(Counter(fallbacks.values()).most_common(5)),
+        )
     return facts
 
 
@@ -154,14 +157,14 @@ def _learned_keys(gold: Gold, answers: AnswerTable, keys: pa.StringArray) -> lis
     return [key for key in keys.take(rows).to_pylist() if key]
 
 
-def score_responses(store: RunStore, config: RunConfig) -> dict[str, Any]:
+def score_responses(store: RunStore, config: RunConfig) -> ScoreFacts:
     """Write the scores; return how many there are, what they rest on, and how many are missing."""
     store.drop_from("score")
     reader = AnswerReader(store)
     tally = ScoreCounts()
     store.save_scores(map(tally.count, _scored_parts(store, config.scorer, reader)))
     assert tally.last is not None
-    return {**tally.facts(reader), "learned": learned_facts(tally.last)}
+    return replace(tally.facts(reader), learned=learned_facts(tally.last))
 
 
 def read_grid(store: RunStore) -> ScoreGrid:
@@ -204,7 +207,10 @@ def _scored_parts(store: RunStore, config: ScorerConfig, reader: AnswerReader) -
 class ScoreCounts:
     """What the manifest says of all parts together."""
 
-    counts: Counter[str] = field(default_factory=Counter)
+    scores: int = 0
+    without_score: int = 0
+    answers: int = 0
+    missing_answers: int = 0
     basis: Counter[str] = field(default_factory=Counter)
     last: Scored | None = None
     """Any part tells what the scorer has learned."""
@@ -213,19 +219,22 @@ class ScoreCounts:
         """Count a part; return it as the table that is written to disk."""
         part, self.last = scored_part
         answers, scores = part.answers, self.last.scores
-        self.counts["scores"] += int(np.isfinite(scores).sum())
-        self.counts["without_score"] += int(np.isnan(scores).sum())
-        self.counts["answers"] += int(answers.items.sum())
-        self.counts["missing_answers"] += int((answers.items - answers.answered).sum())
+        self.scores += int(np.isfinite(scores).sum())
+        self.without_score += int(np.isnan(scores).sum())
+        self.answers += int(answers.items.sum())
+        self.missing_answers += int((answers.items - answers.answered).sum())
         self.basis.update(self.last.counts())
         return score_table(answers, self.last, part.keys)
 
-    def facts(self, reader: AnswerReader) -> dict[str, Any]:
+    def facts(self, reader: AnswerReader) -> ScoreFacts:
         """Return what was counted, when all parts are."""
         assert self.last is not None
-        return {
-            **self.counts,
-            "statuses": reader.statuses(),
-            "scorer": self.last.kind,
-            "basis": dict(sorted(self.basis.items())),
-        }
+        return ScoreFacts(
+            scores=self.scores,
+            without_score=self.without_score,
+            answers=self.answers,
+            missing_answers=self.missing_answers,
+            statuses=reader.statuses(),
+            scorer=self.last.kind,
+            basis=dict(sorted(self.basis.items())),
+        )

@@ -2,6 +2,7 @@
 
 A record is a dataclass of plain values, tuples, mappings, enums and other records. JSON has no NaN
 and no infinity, so both are written as null; a null where a number must be is read as NaN.
+A field that is marked OPTIONAL is left out while it has its default.
 """
 
 from __future__ import annotations
@@ -16,10 +17,16 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal, Protocol, TypeVar, Union, get_args, get_origin
 from typing import get_type_hints as resolve_hints
 
+from pydantic import BaseModel
+
 from rocketeval.errors import StoreError
 
 SCHEMA = "schema"
 """The key of a file's schema version."""
+OPTIONAL: Mapping[str, bool] = {"optional": True}
+"""Metadata of a field that JSON leaves out while it has its default."""
+LAST: Mapping[str, bool] = {"optional": True, "last": True}
+"""The same of a field that is written after those of subclasses."""
 
 
 class Finding(Protocol):
@@ -40,24 +47,35 @@ FindingT = TypeVar("FindingT", bound=Finding)
 T = TypeVar("T")
 
 
+def encode(value: Any) -> Any:
+    """Return records as JSON holds them: what is no number (NaN, infinity) is None."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if is_dataclass(value) and not isinstance(value, type):
+        return {
+            each.name: encode(getattr(value, each.name))
+            for each in _in_order(type(value))
+            if not each.metadata.get("optional") or getattr(value, each.name) != each.default
+        }
+    if isinstance(value, BaseModel):
+        return value.model_dump(mode="json")
+    if isinstance(value, Mapping):
+        return {str(name): encode(own) for name, own in value.items()}
+    if isinstance(value, list | tuple):
+        return [encode(own) for own in value]
+    return str(value) if isinstance(value, Path) else value
+
+
+@cache
+def _in_order(kind: Any) -> tuple[Field[Any], ...]:
+    return tuple(sorted(fields(kind), key=lambda each: bool(each.metadata.get("last"))))
+
+
 def encode_finding(finding: Finding) -> dict[str, Any]:
     """Return what the finding's file holds."""
     root = getattr(finding, "ROOT", None)
     found: dict[str, Any] = encode(getattr(finding, root) if root else finding)
     return found if root else {SCHEMA: finding.SCHEMA, **found}
-
-
-def encode(value: Any) -> Any:
-    """Return records as JSON holds them: what is no number (NaN, infinity) is None."""
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if is_dataclass(value):
-        return {field.name: encode(getattr(value, field.name)) for field in fields(value)}
-    if isinstance(value, Mapping):
-        return {str(name): encode(each) for name, each in value.items()}
-    if isinstance(value, tuple | list):
-        return [encode(each) for each in value]
-    return str(value) if isinstance(value, Path) else value
 
 
 def decode_finding(kind: type[FindingT], found: object, path: Path) -> FindingT:
@@ -121,6 +139,8 @@ def _decode_plain(kind: Any, found: Any) -> Any:
         return found
     if is_dataclass(kind):
         return _decode_record(kind, found)
+    if issubclass(kind, BaseModel):
+        return kind.model_validate(found)
     if issubclass(kind, Enum | Path):
         return kind(found)
     if not isinstance(found, kind) or (kind is int and isinstance(found, bool)):
@@ -149,15 +169,15 @@ def _decode_record(kind: Any, found: Any) -> Any:
     if not isinstance(found, Mapping):
         raise TypeError(f"{found!r} is no {kind.__name__}")
     values = {}
-    for field, hint in _fields(kind):
-        if field.name in found:
-            values[field.name] = _decode(hint, found[field.name])
-        elif field.default is MISSING and field.default_factory is MISSING:
-            raise KeyError(f"{kind.__name__}.{field.name}")
+    for each, hint in _fields(kind):
+        if each.name in found:
+            values[each.name] = _decode(hint, found[each.name])
+        elif each.default is MISSING and each.default_factory is MISSING:
+            raise KeyError(f"{kind.__name__}.{each.name}")
     return kind(**values)
 
 
 @cache
 def _fields(kind: type) -> tuple[tuple[Field[Any], Any], ...]:
     hints = resolve_hints(kind)
-    return tuple((field, hints[field.name]) for field in fields(kind) if field.init)
+    return tuple((each, hints[each.name]) for each in fields(kind) if each.init)

@@ -23,7 +23,9 @@ import pyarrow.parquet as pq
 from rocketeval.errors import StageMissing
 from rocketeval.hashing import combine, content_hash
 from rocketeval.records import Checklist, Label, Query, Rating, Response, Turn, Vote
+from rocketeval.store.codec import Finding, decode_finding, encode_finding
 from rocketeval.store.files import read_json, read_jsonl, write_json, write_jsonl, write_parquet
+from rocketeval.store.manifest import InputSummary
 
 RESPONSES = pa.schema(
     [
@@ -72,7 +74,7 @@ class Inputs:
         labels: Iterable[Label],
         votes: Iterable[Vote],
         ratings: Iterable[Rating],
-    ) -> dict[str, Any]:
+    ) -> InputSummary:
         """Replace the snapshot; return counts and content hashes for the manifest.
 
         It is built beside the old one and takes its place when it is whole: a benchmark with a
@@ -81,14 +83,29 @@ class Inputs:
         fresh = self.folder.with_name(".inputs.new")
         shutil.rmtree(fresh, ignore_errors=True)
         positions = {query.id: place for place, query in enumerate(queries)}
-        summary = {
-            **_save_rows(fresh, "queries", queries),
-            **_ResponseSorter(fresh / "responses", positions).write(responses),
-            **_save_rows(fresh, "labels", labels),
-            **_save_rows(fresh, "votes", votes),
-            **_save_rows(fresh, "ratings", ratings),
-        }
-        write_json(fresh / "summary.json", summary)
+        sorter = _ResponseSorter(fresh / "responses", positions)
+        queries_hash = _save_rows(fresh, "queries", queries)[1]
+        responses_hash = sorter.write(responses)
+        saved = {"labels": labels, "votes": votes, "ratings": ratings}
+        (n_labels, labels_hash), (n_votes, votes_hash), (n_ratings, ratings_hash) = (
+            _save_rows(fresh, name, rows) for name, rows in saved.items()
+        )
+        summary = InputSummary(
+            queries=len(queries),
+            queries_hash=queries_hash,
+            responses=sorter.count,
+            candidates=len(sorter.candidates),
+            empty_responses=sorter.empty,
+            response_characters=sorter.characters,
+            responses_hash=responses_hash,
+            labels=n_labels,
+            labels_hash=labels_hash,
+            votes=n_votes,
+            votes_hash=votes_hash,
+            ratings=n_ratings,
+            ratings_hash=ratings_hash,
+        )
+        write_json(fresh / "summary.json", encode_finding(summary))
         self._take(fresh)
         return summary
 
@@ -109,14 +126,13 @@ class Inputs:
         """Whether the load stage has finished."""
         return self._summary_path.exists()
 
-    def summary(self) -> dict[str, Any]:
+    def summary(self) -> InputSummary:
         """Return the counts and hashes of the load stage."""
         if not self.exist:
             raise StageMissing(
                 f"{self.folder.parent} has no inputs yet.", hint="Run `rocketeval run` first."
             )
-        found: dict[str, Any] = read_json(self._summary_path)
-        return found
+        return decode_finding(InputSummary, read_json(self._summary_path), self._summary_path)
 
     @cached_property
     def queries(self) -> dict[str, Query]:
@@ -238,19 +254,13 @@ class Inputs:
         rows = read_jsonl(path)
         return {row["query_id"]: _checklist(row) for row in rows}
 
-    def save_provenance(self, provenance: Mapping[str, Any] | None) -> None:
+    def save_provenance(self, provenance: Finding | None) -> None:
         """Write where the checklist's items came from; None removes what an earlier author left."""
         path = self.folder / PROVENANCE
         if provenance is None:
             path.unlink(missing_ok=True)
         else:
-            write_json(path, provenance)
-
-    def provenance(self) -> dict[str, Any] | None:
-        """Return where the checklist's items came from; None when its author does not tell."""
-        path = self.folder / PROVENANCE
-        found: dict[str, Any] | None = read_json(path) if path.exists() else None
-        return found
+            write_json(path, encode_finding(provenance))
 
     @property
     def _summary_path(self) -> Path:
@@ -272,46 +282,38 @@ class _ResponseSorter:
     def __init__(self, folder: Path, positions: Mapping[str, int]) -> None:
         self.folder = folder
         self.positions = positions
+        self.candidates: set[str] = set()
+        self.count = self.empty = self.characters = 0
         self._queries_per_bucket = max(QUERIES_PER_BUCKET, -(-len(positions) // MOST_BUCKETS))
         self._scratch = folder.with_name(".responses.tmp")
         self._buffers: dict[int, list[dict[str, Any]]] = {}
         self._buffered = 0
         self._writers: dict[int, pq.ParquetWriter] = {}
 
-    def write(self, responses: Iterable[Response]) -> dict[str, Any]:
-        """Write sorted parts; return counts and the content hash of all responses."""
+    def write(self, responses: Iterable[Response]) -> str:
+        """Write sorted parts; return the content hash of all responses."""
         shutil.rmtree(self._scratch, ignore_errors=True)
         self._scratch.mkdir(parents=True)
         try:
-            candidates, count, empty, characters = self._scatter(responses)
-            digest = self._gather()
+            self._scatter(responses)
+            return self._gather()
         finally:
             shutil.rmtree(self._scratch, ignore_errors=True)
-        return {
-            "responses": count,
-            "candidates": len(candidates),
-            "empty_responses": empty,
-            "response_characters": characters,
-            "responses_hash": digest,
-        }
 
-    def _scatter(self, responses: Iterable[Response]) -> tuple[set[str], int, int, int]:
-        candidates: set[str] = set()
-        count = empty = characters = 0
+    def _scatter(self, responses: Iterable[Response]) -> None:
         for response in responses:
             bucket = self.positions[response.query_id] // self._queries_per_bucket
             self._buffers.setdefault(bucket, []).append(_response_row(response))
             self._buffered += len(response.text) + 200
-            candidates.add(response.candidate)
-            count += 1
-            empty += not response.text.strip()
-            characters += len(response.text)
+            self.candidates.add(response.candidate)
+            self.count += 1
+            self.empty += not response.text.strip()
+            self.characters += len(response.text)
             if self._buffered > SPILL_BYTES:
                 self._spill()
         self._spill()
         for writer in self._writers.values():
             writer.close()
-        return candidates, count, empty, characters
 
     def _spill(self) -> None:
         for bucket, rows in self._buffers.items():
@@ -379,11 +381,11 @@ def _response_row(response: Response) -> dict[str, Any]:
     }
 
 
-def _save_rows(folder: Path, name: str, records: Iterable[Any]) -> dict[str, Any]:
+def _save_rows(folder: Path, name: str, records: Iterable[Any]) -> tuple[int, str]:
     """Write `<name>.jsonl`; return how many rows it has and the hash of all that is in them."""
     rows = [asdict(record) for record in records]
     write_jsonl(folder / f"{name}.jsonl", rows)
-    return {name: len(rows), f"{name}_hash": content_hash(name, rows).hex()}
+    return len(rows), content_hash(name, rows).hex()
 
 
 def _turns(rows: Iterable[Mapping[str, str]]) -> tuple[Turn, ...]:

@@ -15,20 +15,16 @@ methods.json     grading methods side by side; methods/ holds a run of each
 reliability.json, item_gold.json   other judges, and gold answers to items, beside this judge's
 evaluator.npz    what `rocketeval evolve` learned; evolve/ holds its pool (pool.yaml), rounds, bill,
                  figures (evolution.json) and a run of each of its sheets
-
-
-Which files of a run folder may be handed to a browser: a list of names, and nothing else.
 """
 
 from __future__ import annotations
 
 import platform
-import re
 import secrets
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -56,6 +52,7 @@ from rocketeval.store.files import (
 from rocketeval.store.inputs import Inputs
 from rocketeval.store.journal import AuthoredJournal
 from rocketeval.store.ledger import Ledger, Mirror, count_rows, read_tables
+from rocketeval.store.manifest import Manifest, Plan, StageFacts
 from rocketeval.store.schema import (
     JUDGMENTS,
     answers_to_lists,
@@ -139,20 +136,23 @@ class RunStore:
         """Write the config beside what it makes, and begin the manifest."""
         write_bytes(self.path / "run.yaml", dump_config(config).encode())
         manifest = self.manifest()
-        manifest.setdefault("run_id", secrets.token_hex(8))
-        manifest.setdefault("created", _now())
-        manifest["versions"] = {
+        versions = {
             "rocketeval": __version__,
             "python": platform.python_version(),
             "pyarrow": pa.__version__,
         }
-        write_json(self.path / "manifest.json", manifest)
+        self.save(
+            replace(
+                manifest,
+                run_id=manifest.run_id or secrets.token_hex(8),
+                created=manifest.created or now(),
+                versions=versions,
+            )
+        )
 
-    def manifest(self) -> dict[str, Any]:
+    def manifest(self) -> Manifest:
         """Return the manifest, empty before the first stage."""
-        path = self.path / "manifest.json"
-        found: dict[str, Any] = read_json(path) if path.exists() else {}
-        return found
+        return self.read_if_made(Manifest) or Manifest()
 
     def drop_from(self, stage: str) -> None:
         """Remove what `stage` and the stages after it made: it rests on what is changing now."""
@@ -161,36 +161,34 @@ class RunStore:
             for name in MADE[later]:
                 (self.path / name).unlink(missing_ok=True)
 
-    def note(self, stage: str, facts: Mapping[str, Any]) -> None:
+    def record_stage(self, stage: str, facts: StageFacts) -> None:
         """Record in the manifest what a stage did."""
         manifest = self.manifest()
-        manifest.setdefault("stages", {})[stage] = {"finished": _now(), **facts}
-        write_json(self.path / "manifest.json", manifest)
+        done: dict[str, Any] = {stage: replace(facts, finished=now())}
+        self.save(replace(manifest, stages=replace(manifest.stages, **done)))
 
     def refuse_other_judge(self, model: str, template: str) -> None:
         """Raise RunMismatch early, from what the config says, before anything is overwritten."""
-        theirs = self.manifest().get("judge")
+        theirs = self.manifest().judge
         if theirs is not None:
-            self._refuse_changes(theirs, {**theirs, "model": model, "template": template})
+            self._refuse_changes(theirs, replace(theirs, model=model, template=template))
 
     def check_judge(self, fingerprint: JudgeFingerprint) -> None:
         """Raise RunMismatch if another judge's judgments are in the run."""
-        ours = asdict(fingerprint)
-        self._refuse_changes(self.manifest().get("judge", ours), ours)
+        self._refuse_changes(self.manifest().judge or fingerprint, fingerprint)
 
-    def claim(self, fingerprint: JudgeFingerprint) -> None:
+    def bind_judge(self, fingerprint: JudgeFingerprint) -> None:
         """Bind the run to one judge; RunMismatch if another one's judgments are in it."""
         self.check_judge(fingerprint)
-        manifest = self.manifest()
-        manifest["judge"] = asdict(fingerprint)
-        manifest["judge_digest"] = fingerprint.digest.hex()
-        write_json(self.path / "manifest.json", manifest)
+        digest = fingerprint.digest.hex()
+        self.save(replace(self.manifest(), judge=fingerprint, judge_digest=digest))
 
-    def _refuse_changes(self, theirs: Mapping[str, str], ours: Mapping[str, str]) -> None:
+    def _refuse_changes(self, theirs: JudgeFingerprint, ours: JudgeFingerprint) -> None:
+        before = asdict(theirs)
         changed = ", ".join(
-            f"{_TOLD.get(name, name)} {theirs.get(name)!r} -> {value!r}"
-            for name, value in ours.items()
-            if theirs.get(name) != value
+            f"{_TOLD.get(name, name)} {before[name]!r} -> {value!r}"
+            for name, value in asdict(ours).items()
+            if before[name] != value
         )
         if changed and count_rows(self.ledger_folder):
             raise RunMismatch(
@@ -201,12 +199,12 @@ class RunStore:
 
     def judge(self) -> JudgeFingerprint:
         """Return the judge this run belongs to; StageMissing before grading."""
-        found = self.manifest().get("judge")
+        found = self.manifest().judge
         if found is None:
             raise StageMissing(
                 f"{self.path} has not been graded yet.", hint="Run `rocketeval grade` first."
             )
-        return JudgeFingerprint(**found)
+        return found
 
     def inside(self, folder: str, name: str) -> RunStore:
         """Return a run inside this one, such as a sheet of perspectives."""
@@ -232,7 +230,7 @@ class RunStore:
         The first new judgment drops the scores and all that rests on them, just before it is
         written: they never stand beside judgments that they do not know.
         """
-        mirror = Mirror(cache, self.manifest()["run_id"]) if cache else None
+        mirror = Mirror(cache, self.manifest().run_id) if cache else None
         drop = partial(self.drop_from, "score")
         ledger = Ledger(self.ledger_folder, judge, mirror=mirror, before_change=drop)
         try:
@@ -249,17 +247,18 @@ class RunStore:
         rows = [judgment_to_row(judgment, judge.digest.hex()) for judgment in judgments]
         fresh = pa.Table.from_pylist(rows, schema=JUDGMENTS)
         if pa.concat_tables([JUDGMENTS.empty_table(), *self.judgments()]).equals(fresh):
-            self.claim(judge)
+            self.bind_judge(judge)
             return
         self.drop_from("score")
         shutil.rmtree(self.ledger_folder, ignore_errors=True)
-        self.claim(judge)
+        self.bind_judge(judge)
         write_parquet(self.ledger_folder / "part-000001.parquet", fresh)
 
     def check_derivable(self) -> None:
         """Raise RunMismatch if the run has judgments that were not derived from runs inside it."""
-        template = str(self.manifest().get("judge", {}).get("template", DERIVED))
-        if not template.startswith(DERIVED) and count_rows(self.ledger_folder):
+        judge = self.manifest().judge
+        derived = judge is None or judge.template.startswith(DERIVED)
+        if not derived and count_rows(self.ledger_folder):
             raise RunMismatch(
                 f"The run {self.path} was judged without an evaluator.",
                 hint="A run never mixes two ways to ask a judge: give this one another `name`.",
@@ -298,16 +297,9 @@ class RunStore:
                 seconds += pc.sum(table["seconds"]).as_py() or 0.0
         return JudgePace(judgments, items, seconds)
 
-    def save_plan(self, plan: Mapping[str, Any]) -> Path:
-        """Write plan.json and return its path."""
-        write_json(self.path / "plan.json", {"created": _now(), **plan})
-        return self.path / "plan.json"
-
-    def plan(self) -> dict[str, Any] | None:
-        """Return the last plan that was made for this run; None if there is none."""
-        path = self.path / "plan.json"
-        found: dict[str, Any] | None = read_json(path) if path.exists() else None
-        return found
+    def save_plan(self, plan: Plan) -> None:
+        """Write plan.json."""
+        self.save(replace(plan, created=now()))
 
     def judgments_of(self, keys: Iterable[str]) -> dict[str, Judgment]:
         """Return a few judgments by hex key."""
@@ -482,39 +474,6 @@ def _keys(folder: Path) -> set[bytes]:
     return {bytes.fromhex(key) for table in tables for key in table["key"].to_pylist()}
 
 
-def _now() -> str:
+def now() -> str:
+    """Return the time, as run files note it."""
     return datetime.now(UTC).isoformat(timespec="seconds")
-
-
-_SHOWN = re.compile(
-    r"""
-    (?: run\.yaml | manifest\.json | plan\.json | failures\.jsonl
-      | scores\.(?:parquet|jsonl) | scorer\.npz | item_weights\.json
-      | ranking\.(?:json|csv) | audit\.json | explain\.json
-      | methods\.json | reliability\.json | item_gold\.json | report\.html
-      | inputs/summary\.json
-      | inputs/(?:queries|checklists|labels|votes|ratings)\.jsonl
-      | inputs/responses/part-\d{1,9}\.parquet
-      | ledger/part-\d{1,9}\.parquet | ledger/journal-\d{1,9}\.jsonl
-    )
-    """,
-    re.VERBOSE | re.ASCII,
-)
-
-
-def public_file(run: Path, name: str) -> Path | None:
-    """Return the file of that name in the run's folder; None unless it is one to show.
-
-    A link is never followed, wherever it leads: neither the file nor a folder on the way to it.
-
-    >>> public_file(Path("runs/demo"), "../other/run.yaml") is None
-    True
-    """
-    if not _SHOWN.fullmatch(name):
-        return None
-    path = run / name
-    try:
-        real = path.resolve(strict=True)
-    except (OSError, RuntimeError):
-        return None
-    return real if real == run.resolve() / name and real.is_file() else None

@@ -86,7 +86,7 @@ def made_by(store: RunStore) -> set[str]:
 
 def inputs_version(store: RunStore) -> str:
     """Return what changes whenever a run wants other judgments than before."""
-    judge = store.manifest().get("judge_digest", "")
+    judge = store.manifest().judge_digest
     return content_hash(judge, list(_stamps(store.path, _INPUTS))).hex()
 
 

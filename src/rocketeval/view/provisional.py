@@ -6,9 +6,8 @@ Provisional figures are made in memory from the ledger; nothing is written to th
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -18,7 +17,7 @@ from rocketeval.errors import RocketEvalError, StageMissing
 from rocketeval.explain.groups import score_groups
 from rocketeval.explain.stage import Explanation
 from rocketeval.grid import ScoreGrid
-from rocketeval.prices import usage_facts
+from rocketeval.prices import priced
 from rocketeval.ranking.rank import Ranking, rank
 from rocketeval.records import Checklist, Gold
 from rocketeval.report.blocks import ReportSource, served_detail
@@ -33,6 +32,7 @@ from rocketeval.scoring.base import Learner, create_scorer
 from rocketeval.scoring.crossfit import Scored, count_statuses, score_answers, score_table
 from rocketeval.scoring.read_answers import answers_yes_or_no, read_answers, scored_answers
 from rocketeval.store.inputs import Inputs
+from rocketeval.store.manifest import GradeFacts, Manifest, ScoreFacts, Stages
 from rocketeval.store.run import RunStore
 from rocketeval.store.watch import made_by
 
@@ -62,15 +62,20 @@ def _no_scores(cells: list[tuple[str, str]]) -> pa.Table:
     )
 
 
-def _before_grading(manifest: dict[str, Any], responses: int) -> dict[str, Any]:
+def _before_grading(manifest: Manifest, responses: int) -> Manifest:
     """Return the manifest without what later stages said, which was about an earlier call."""
-    stages = manifest.get("stages", {})
-    kept = {name: stages[name] for name in ("load", "checklist") if name in stages}
-    missing = {
-        "grade": {"tasks": responses, "unfinished": responses},
-        "score": {"without_score": responses},
-    }
-    return {**manifest, "stages": kept | missing}
+    return _with_stages(
+        manifest,
+        GradeFacts(tasks=responses, unfinished=responses),
+        ScoreFacts(without_score=responses),
+    )
+
+
+def _with_stages(manifest: Manifest, grade: GradeFacts, score: ScoreFacts) -> Manifest:
+    """Return the manifest with these facts, and none of the stages after them."""
+    stages = manifest.stages
+    known = Stages(load=stages.load, checklist=stages.checklist, grade=grade, score=score)
+    return replace(manifest, stages=known)
 
 
 class _SomeChecklists(Inputs):
@@ -123,7 +128,7 @@ def provisional_figures(store: RunStore, command: str | None = None) -> PageFigu
     config = run_config(store)
     if made_by(store).issuperset(("score", "rank")):
         return _not_audited(store, config, command)
-    if "judge" not in store.manifest():
+    if store.manifest().judge is None:
         return _nothing_yet(store, config, command)
     answers, keys = read_answers(store)
     scorer, scored_by = _scorer(config.scorer)
@@ -134,7 +139,7 @@ def provisional_figures(store: RunStore, command: str | None = None) -> PageFigu
     manifest = _manifest(store, config, answers, scored, keys)
     if np.isnan(scored.scores).all():
         ranking = nobody_ranked(set(answers.candidates), len(set(answers.query_ids)), config)
-        scored_by = _why_no_score(manifest["stages"]["score"], config)
+        scored_by = _why_no_score(manifest.stages.score, config)
     else:
         columns = (answers.query_ids, answers.candidates, scored.scores.tolist())
         ranking = _rank(ScoreGrid.from_columns(*columns), config)
@@ -182,12 +187,12 @@ def _nothing_yet(run: RunStore, config: RunConfig, command: str | None) -> PageF
     return PageFigures(ReportSource(page, content, detail), *words)
 
 
-def _why_no_score(score: Mapping[str, Any], config: RunConfig) -> str:
+def _why_no_score(score: ScoreFacts, config: RunConfig) -> str:
     """Return why responses that are judged have no score, by what is wrong with most answers."""
     texts = STATUS_TEXT if answers_yes_or_no(config) else GRADE_STATUS_TEXT
-    lost = {name: count for name, count in score["statuses"].items() if count and name in texts}
+    lost = {name: count for name, count in score.statuses.items() if count and name in texts}
     why = f" Most often, {texts[max(lost, key=lambda name: lost[name])]}." if lost else ""
-    return f"No response has a score: none of {score['answers']:,} answers can be used.{why}"
+    return f"No response has a score: none of {score.answers:,} answers can be used.{why}"
 
 
 def _words(judged: int, total: int, scored_by: str, go_on: str) -> tuple[str, str]:
@@ -203,30 +208,25 @@ def _manifest(
     answers: AnswerTable,
     scored: Scored,
     keys: Sequence[str | None],
-) -> dict[str, Any]:
+) -> Manifest:
     """Return the manifest as if grading and scoring had ended here.
 
     What it says of these stages may be an earlier call's, about other responses.
     """
-    manifest = store.manifest()
-    stages = manifest.get("stages", {})
     judged = int((answers.items > 0).sum())
     tasks = len(keys) - keys.count(None)
-    usage = usage_facts(store.ledger_usage(), config.judge.price)
-    return {
-        **manifest,
-        "stages": {
-            **{name: stages[name] for name in ("load", "checklist") if name in stages},
-            "grade": {"tasks": tasks, "unfinished": tasks - judged, "usage_of_ledger": usage},
-            "score": {
-                "scorer": scored.kind,
-                "without_score": int(np.isnan(scored.scores).sum()),
-                "answers": int(answers.items.sum()),
-                "missing_answers": int((answers.items - answers.answered).sum()),
-                "statuses": _statuses(store, answers, keys),
-            },
-        },
-    }
+    usage = priced(store.ledger_usage(), config.judge.price)
+    return _with_stages(
+        store.manifest(),
+        GradeFacts(tasks=tasks, unfinished=tasks - judged, usage_of_ledger=usage),
+        ScoreFacts(
+            scorer=scored.kind,
+            without_score=int(np.isnan(scored.scores).sum()),
+            answers=int(answers.items.sum()),
+            missing_answers=int((answers.items - answers.answered).sum()),
+            statuses=_statuses(store, answers, keys),
+        ),
+    )
 
 
 def _statuses(store: RunStore, answers: AnswerTable, keys: Sequence[str | None]) -> dict[str, int]:

@@ -23,6 +23,7 @@ from rocketeval.report.findings import Findings
 from rocketeval.report.head import name_of_benchmark
 from rocketeval.report.model import LiveProgress, RankedLine, RunLine, TrustNumber
 from rocketeval.report.trust import trust
+from rocketeval.store.manifest import Manifest, Stages
 from rocketeval.store.run import RunStore
 from rocketeval.store.watch import (
     READ_ERRORS,
@@ -75,7 +76,7 @@ class ProgressMeter:
             self._samples.clear()
             done, total = _graded(store)
             return LiveProgress("finished", "", done, total)
-        written = "checklist" in store.manifest().get("stages", {})
+        written = "checklist" in store.manifest().stages.made()
         changed = newest_change(store, () if written else _outside(store))
         going = self._is_going(store, changed)
         done, total = self._count(store)
@@ -104,7 +105,7 @@ class ProgressMeter:
             self._watch = _watch(store)
             self._samples.clear()
         if self._watch is None:
-            self._counts = (0, int(store.inputs.summary()["responses"]))
+            self._counts = (0, store.inputs.summary().responses)
         else:
             self._counts = (self._watch.look(), self._watch.total)
         self._seen = seen
@@ -149,9 +150,8 @@ def _outside(store: RunStore) -> tuple[Path, ...]:
 
 
 def _graded(store: RunStore) -> tuple[int, int]:
-    facts = store.manifest().get("stages", {}).get("grade", {})
-    total = int(facts.get("tasks", 0))
-    return total - int(facts.get("unfinished", 0)), total
+    facts = store.manifest().stages.grade
+    return facts.tasks - facts.unfinished, facts.tasks
 
 
 MOST_RANKED = 200
@@ -237,25 +237,24 @@ def _told_apart(queries: str, name: str, taken: Counter[str]) -> str:
 
 def _read(store: RunStore) -> tuple[str, RunLine]:
     manifest, config = store.manifest(), _config(store.path / "run.yaml")
-    if not manifest:
+    if not (store.path / "manifest.json").exists():
         raise RocketEvalError(f"{store.path.name} has no manifest.json.")
-    if "run_id" not in manifest:
+    if not manifest.run_id:
         raise RocketEvalError(f"The manifest.json in {store.path.name} is not that of a run.")
-    stages: Mapping[str, Any] = manifest.get("stages", {})
-    load = stages.get("load", {})
+    stages, load, made = manifest.stages, manifest.stages.load, manifest.stages.made()
     tokens, cost, currency = _spent(stages)
     ranking = read_ranking(store) if "rank" in made_by(store) else None
     line = RunLine(
         name=store.path.name,
         at="",
         benchmark=_benchmark(config["benchmark"]),
-        created=str(manifest.get("created", "")),
-        judge=str(manifest.get("judge", {}).get("model") or config["judge"]["model"]),
+        created=manifest.created,
+        judge=manifest.judge.model if manifest.judge else str(config["judge"]["model"]),
         method=str(config.get("method", {}).get("kind", "checklist")),
-        scorer=str(stages.get("score", {}).get("scorer") or config["scorer"]["kind"]),
-        queries=int(load.get("queries", 0)),
-        candidates=int(load.get("candidates", 0)),
-        seconds=sum(facts.get("seconds", 0.0) for facts in stages.values()) if stages else None,
+        scorer=stages.score.scorer or str(config["scorer"]["kind"]),
+        queries=load.queries,
+        candidates=load.candidates,
+        seconds=sum(facts.seconds or 0.0 for facts in made.values()) if made else None,
         prompt_tokens=tokens,
         cost=cost,
         currency=currency,
@@ -265,7 +264,7 @@ def _read(store: RunStore) -> tuple[str, RunLine]:
             for row in (ranking.rows[:MOST_RANKED] if ranking else ())
         ),
     )
-    return str(load.get("queries_hash", "")), line
+    return load.queries_hash, line
 
 
 def _config(path: Path) -> Mapping[str, Any]:
@@ -285,22 +284,20 @@ def _benchmark(config: Mapping[str, Any]) -> str:
     return name_of_benchmark(Path(str(config["path"])), str(config.get("kind", "jsonl")))
 
 
-def _spent(stages: Mapping[str, Any]) -> tuple[int, float | None, str]:
+def _spent(stages: Stages) -> tuple[int, float | None, str]:
     """Return prompt tokens, cost and currency; no cost unless everything asked has a price."""
     tokens, cost, currency = 0, 0.0, ""
     priced = True
-    for stage in ("checklist", "grade"):
-        facts = stages.get(stage, {})
-        usage = facts.get("usage_of_ledger") or facts.get("usage") or {}
-        tokens += int(usage.get("prompt_tokens", 0))
-        if usage.get("requests"):
-            priced = priced and usage.get("cost") is not None
-            cost += usage.get("cost") or 0.0
-            currency = usage.get("currency") or currency
+    for usage in (stages.checklist.paid, stages.grade.paid):
+        tokens += usage.prompt_tokens
+        if usage.requests:
+            priced = priced and usage.cost is not None
+            cost += usage.cost or 0.0
+            currency = usage.currency or currency
     return tokens, cost if priced and tokens else None, currency
 
 
-def _trust(store: RunStore, ranking: Ranking, manifest: Mapping[str, Any]) -> TrustNumber | None:
+def _trust(store: RunStore, ranking: Ranking, manifest: Manifest) -> TrustNumber | None:
     """Return the first of the numbers on trust that the run's page shows; None before the audit."""
     audit = store.read_if_made(Audit)
     if audit is None:

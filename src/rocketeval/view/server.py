@@ -27,7 +27,7 @@ from rocketeval.errors import ConfigError, RocketEvalError
 from rocketeval.report.blocks import json_bytes, plain
 from rocketeval.report.model import ReportHead
 from rocketeval.report.page import served_page
-from rocketeval.store.run import public_file
+from rocketeval.store.files import public_file
 from rocketeval.view.catalog import RunCache
 from rocketeval.view.live_run import LiveRun, StaleBlock
 
