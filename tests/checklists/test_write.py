@@ -191,7 +191,7 @@ async def test_how_each_list_came_about_is_the_same_when_it_is_taken_over(
     first = await write(asked, journal, run="one")
     second = await write(Asked(), journal, run="two")
     assert second.traces == first.traces
-    row = first.traces["q0"].row()
+    row = first.traces["q0"]
     assert (row.items, row.attempts, row.run, row.failure) == (12, 2, "one", None)
     assert row.refused[0].mistake == "a line is not a numbered question"
     assert row.usage.requests == 2
@@ -207,7 +207,7 @@ async def test_how_each_list_came_about_is_the_same_when_it_is_taken_over(
 async def test_what_failed_has_its_mistakes_too() -> None:
     """Every attempt is there, and why there is no list."""
     authoring = await write(Asked(bad_on="Question 3"))
-    row = authoring.traces["q3"].row()
+    row = authoring.traces["q3"]
     assert (row.items, row.attempts, len(row.refused)) == (None, 3, 3)
     assert row.failure == authoring.failures["q3"]
 

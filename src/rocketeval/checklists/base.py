@@ -168,56 +168,45 @@ def create_author(
     return AUTHORS.get(config.kind).create(config, imported, home)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AuthoringRow:
-    """How the list for a query, or of a step, came about; what is not known is None."""
+@dataclass(frozen=True, slots=True)
+class AuthoringTrace:
+    """How the list for a query, or of a step, came about."""
 
-    query_id: str = field(default="", metadata=OPTIONAL)
-    step: str = field(default="", metadata=OPTIONAL)
+    query_id: str = field(default="", metadata=OPTIONAL, kw_only=True)
+    step: str = field(default="", metadata=OPTIONAL, kw_only=True)
     items: int | None
+    """How many items or lines it has; None when there is no list."""
     attempts: int | None
+    """None, as the next two, when a journal of an earlier version did not keep it."""
     refused: tuple[RefusedList, ...] | None
     usage: Usage | None
     run: str | None
-    failure: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class AuthoringTrace:
-    """How one list came about."""
-
-    items: int | None
-    """How many items or lines it has; None when there is no list."""
-    effort: AuthoringEffort | None
-    """What it took; None when a journal of an earlier version did not keep it."""
-    run: str | None
     """The id of the run that paid for it; None as above."""
-    failure: str | None = None
+    failure: str | None
     """Why there is no list."""
 
-    def row(self, *, query_id: str = "", step: str = "") -> AuthoringRow:
-        """Return it for the run's own record, by the query or step it belongs to."""
-        effort = self.effort
-        return AuthoringRow(
-            query_id=query_id,
-            step=step,
-            items=self.items,
-            attempts=None if effort is None else effort.attempts,
-            refused=None if effort is None else effort.refused,
-            usage=None if effort is None else effort.usage,
-            run=self.run,
-            failure=self.failure,
-        )
+    @classmethod
+    def of(
+        cls,
+        items: int | None,
+        effort: AuthoringEffort | None,
+        run: str | None,
+        failure: str | None = None,
+    ) -> AuthoringTrace:
+        """Return how a list of so many items came about."""
+        if effort is None:
+            return cls(items, None, None, None, run, failure)
+        return cls(items, effort.attempts, effort.refused, effort.usage, run, failure)
 
 
 def count_refusals(traces: Iterable[AuthoringTrace]) -> RefusalCounts:
     """Return how many lists were refused at first, and the mistakes, the most frequent first."""
     listed = list(traces)
-    told = [trace.effort for trace in listed if trace.effort is not None]
-    mistakes = Counter(refusal.mistake for effort in told for refusal in effort.refused)
+    told = [trace.refused for trace in listed if trace.refused is not None]
+    mistakes = Counter(refusal.mistake for refused in told for refusal in refused)
     return RefusalCounts(
         lists=len(listed),
-        refused_at_first=sum(bool(effort.refused) for effort in told),
+        refused_at_first=sum(map(bool, told)),
         refusals=mistakes.total(),
         mistakes=dict(sorted(mistakes.items(), key=lambda pair: (-pair[1], pair[0]))),
         untold=len(listed) - len(told),

@@ -12,13 +12,13 @@ Settings of the dimension author.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar, Literal
 
 from pydantic import Field, field_validator
 
-from rocketeval.checklists.base import AuthorContext, AuthoringRow, count_refusals
+from rocketeval.checklists.base import AuthorContext, AuthoringTrace, count_refusals
 from rocketeval.checklists.dimension_file import (
     Dimension,
     DimensionFile,
@@ -102,7 +102,7 @@ class DimensionProvenance:
     task: str
     dimensions: Mapping[str, Dimension]
     failed_steps: Mapping[str, str]
-    asked: tuple[AuthoringRow, ...]
+    asked: tuple[AuthoringTrace, ...]
     counts: tuple[SubDimensionCounts, ...]
     questions: tuple[QuestionRow, ...]
 
@@ -256,7 +256,9 @@ class DimensionAuthor:
             task=self._file.task,
             dimensions=self._dimensions,
             failed_steps=self._failed_steps(),
-            asked=tuple(self._done.traces[step].row(step=step.name) for step in self._all_steps()),
+            asked=tuple(
+                replace(self._done.traces[step], step=step.name) for step in self._all_steps()
+            ),
             counts=count_rows(fates, self._groups()),
             questions=question_rows(fates),
         )

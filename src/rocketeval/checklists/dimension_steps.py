@@ -89,13 +89,13 @@ class StepResults(Generic[AnyStep]):
             if lines is not None:
                 paid = known[step.key]
                 self.lines[step] = lines
-                self.traces[step] = AuthoringTrace(len(lines), paid.effort, paid.run)
+                self.traces[step] = AuthoringTrace.of(len(lines), paid.effort, paid.run)
                 self.reused += 1
             elif skip and step.was_skipped(known):
                 paid = known[step.key]
                 reason = (paid.effort and paid.effort.failure) or FAILED_EARLIER
                 self.failed[step] = reason
-                self.traces[step] = AuthoringTrace(None, paid.effort, paid.run, reason)
+                self.traces[step] = AuthoringTrace.of(None, paid.effort, paid.run, reason)
             else:
                 left.append(step)
         return left
@@ -150,14 +150,14 @@ async def _do(
         lines = await writer.write(step.asked, step.read, step.max_tokens)
     except ChecklistError as error:
         done.failed[step] = error.message
-        done.traces[step] = AuthoringTrace(None, writer.effort, desk.run, error.message)
+        done.traces[step] = AuthoringTrace.of(None, writer.effort, desk.run, error.message)
         desk.failed(step.name, error.message)
         if skip:
             desk.record(step.key, Checklist(step.name, (), author), writer.effort)
         return
     desk.record(step.key, Checklist(step.name, lines, author), writer.effort)
     done.lines[step] = lines
-    done.traces[step] = AuthoringTrace(len(lines), writer.effort, desk.run)
+    done.traces[step] = AuthoringTrace.of(len(lines), writer.effort, desk.run)
 
 
 Kind = Literal["diversify", "elaborate", "filter"]

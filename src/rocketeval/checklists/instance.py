@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
 from rocketeval.budget import TEMPLATE_TOKENS, PricedBudget, most_tokens, most_written
-from rocketeval.checklists.base import AuthoringRow, AuthoringTrace, count_refusals
+from rocketeval.checklists.base import AuthoringTrace, count_refusals
 from rocketeval.config import AuthorConfig, NoOptions, parse_options
 from rocketeval.engines.base import Engine, create_engine, status_of
 from rocketeval.errors import ChecklistError, ConfigError, RequestRejected
@@ -203,7 +203,7 @@ class InstanceProvenance:
     accepted: tuple[int, int]
     attempts: int
     refusals: RefusalCounts
-    queries: tuple[AuthoringRow, ...]
+    queries: tuple[AuthoringTrace, ...]
 
 
 class InstanceAuthor:
@@ -287,7 +287,7 @@ class InstanceAuthor:
             accepted=(self.config.min_items, self.config.max_items),
             attempts=self.config.attempts,
             refusals=count_refusals(traces.values()),
-            queries=tuple(trace.row(query_id=query) for query, trace in traces.items()),
+            queries=tuple(replace(trace, query_id=name) for name, trace in traces.items()),
         )
 
     def effort(self, query_id: str) -> AuthoringEffort | None:

@@ -72,7 +72,9 @@ async def write_checklists(
             if key in known:
                 paid = known[key]
                 authoring.checklists[query.id] = Checklist(query.id, paid.items, paid.author)
-                authoring.traces[query.id] = AuthoringTrace(len(paid.items), paid.effort, paid.run)
+                authoring.traces[query.id] = AuthoringTrace.of(
+                    len(paid.items), paid.effort, paid.run
+                )
                 authoring.reused += 1
             else:
                 reserved = await purse.reserve(author.most(query)) if purse else 0.0
@@ -138,11 +140,11 @@ async def _write_one(
         authoring.failures[query.id] = error.message
         if traced:
             effort = traced.effort(query.id)
-            authoring.traces[query.id] = AuthoringTrace(None, effort, run, error.message)
+            authoring.traces[query.id] = AuthoringTrace.of(None, effort, run, error.message)
         return
     effort = traced.effort(query.id) if traced else None
     if record is not None:
         record(key, checklist, effort)
     authoring.checklists[query.id] = checklist
     if traced:
-        authoring.traces[query.id] = AuthoringTrace(len(checklist.items), effort, run)
+        authoring.traces[query.id] = AuthoringTrace.of(len(checklist.items), effort, run)

@@ -8,10 +8,10 @@ plan, with an evaluator: each of its sheets is planned like a run, and all of th
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from functools import partial
-from typing import Any, TypeVar, get_args
+from typing import Any, get_args
 
 from rocketeval.benchmarks.base import open_benchmark
 from rocketeval.benchmarks.load import LoadedBenchmark, load
@@ -39,7 +39,7 @@ from rocketeval.evolve.question_sets import QuestionSet
 from rocketeval.grading.loop import fingerprint
 from rocketeval.grading.plan import MOST_PROMPTS, plan_grading
 from rocketeval.grading.schedule import cells
-from rocketeval.grading.work import PlannedChecklists
+from rocketeval.grading.work import PlannedChecklists, PlannedInputs
 from rocketeval.hashing import content_hash
 from rocketeval.observer import Observer
 from rocketeval.prices import PricedUsage
@@ -49,7 +49,6 @@ from rocketeval.records import (
     Checklist,
     JudgeFingerprint,
     Judgment,
-    Query,
     Response,
     Status,
 )
@@ -63,8 +62,6 @@ from rocketeval.store.manifest import (
     TokensKnown,
 )
 from rocketeval.store.run import DERIVED, RunStore
-
-Amount = TypeVar("Amount", int, float)
 
 Row = tuple[str, str]
 """A query and a candidate, or the names of two."""
@@ -189,38 +186,29 @@ def _neutralised(
     )
 
 
+COUNTED = ("tasks", "finished_earlier", "from_cache", "judged", "failed", "unfinished")
 KNOWN: tuple[TokensKnown, ...] = get_args(TokensKnown)
 
 
 def add_up(sheets: Collection[GradeFacts]) -> GradeFacts:
     """Return counts, cost and bill over all sheets."""
-
-    def count(of: Callable[[GradeFacts], int]) -> int:
-        return sum(map(of, sheets))
-
+    counts: dict[str, Any] = {
+        name: sum(getattr(facts, name) for facts in sheets) for name in COUNTED
+    }
     return GradeFacts(
-        tasks=count(lambda each: each.tasks),
-        finished_earlier=count(lambda each: each.finished_earlier),
-        from_cache=count(lambda each: each.from_cache),
-        judged=count(lambda each: each.judged),
-        failed=count(lambda each: each.failed),
-        unfinished=count(lambda each: each.unfinished),
-        usage=_usage([each.usage for each in sheets]),
-        usage_of_ledger=_usage([each.paid for each in sheets]),
-        bill=_bill([each.bill for each in sheets if each.judged or each.failed]),
+        **counts,
+        usage=_usage([facts.usage for facts in sheets]),
+        usage_of_ledger=_usage([facts.paid for facts in sheets]),
+        bill=_bill([facts.bill for facts in sheets if facts.judged or facts.failed]),
     )
 
 
 def _usage(usages: Sequence[PricedUsage]) -> PricedUsage:
     """Return what all sheets used; no cost unless each has one."""
-    return PricedUsage(
-        requests=sum(each.requests for each in usages),
-        prompt_tokens=sum(each.prompt_tokens for each in usages),
-        cached_tokens=sum(each.cached_tokens for each in usages),
-        completion_tokens=sum(each.completion_tokens for each in usages),
-        cost=total([each.cost for each in usages]),
-        currency=usages[0].currency,
-    )
+    names = ("requests", "prompt_tokens", "cached_tokens", "completion_tokens")
+    sums: dict[str, Any] = {name: sum(getattr(usage, name) for usage in usages) for name in names}
+    cost = total([usage.cost for usage in usages])
+    return PricedUsage(**sums, cost=cost, currency=usages[0].currency)
 
 
 def _bill(asked: Sequence[Bill | None]) -> Bill | None:
@@ -241,17 +229,11 @@ def _bill(asked: Sequence[Bill | None]) -> Bill | None:
 
 
 def _column(columns: Sequence[BillColumn]) -> BillColumn:
-    return BillColumn(
-        requests=total([each.requests for each in columns]),
-        prompt_tokens=total([each.prompt_tokens for each in columns]),
-        computed_tokens=total([each.computed_tokens for each in columns]),
-        completion_tokens=total([each.completion_tokens for each in columns]),
-        cost=total([each.cost for each in columns]),
-        seconds=total([each.seconds for each in columns]),
-    )
+    names = (field.name for field in fields(BillColumn))
+    return BillColumn(*(total([getattr(one, name) for one in columns]) for name in names))
 
 
-def total(amounts: Sequence[Amount | None]) -> Amount | None:
+def total(amounts: Sequence[float | None]) -> Any:
     """Return the sum; None where one of them is not told."""
     known = [amount for amount in amounts if amount is not None]
     return sum(known) if len(known) == len(amounts) else None
@@ -334,18 +316,6 @@ _SUMMED = (
 )
 
 
-@dataclass(frozen=True)
-class _ShownPrompts:
-    """What a judge is shown on one sheet."""
-
-    queries: Sequence[Query]
-    shown: Sequence[Response]
-
-    def responses(self) -> Iterator[Response]:
-        """Yield what stands for responses."""
-        return iter(self.shown)
-
-
 async def plan_with_evaluator(
     store: RunStore,
     config: RunConfig,
@@ -365,9 +335,8 @@ async def plan_with_evaluator(
     asked = _cases(loaded, responses, given).asked()
     plans = []
     for sheet, perspectives in given.sheets.items():
-        material = _material(sheet, loaded, asked, responses)
         items = tuple(each.text for each in perspectives)
-        checklists = PlannedChecklists({q.id: Checklist(q.id, items) for q in material.queries})
+        inputs = _inputs(sheet, items, loaded, asked, responses)
         inside, settings = store.inside(FOLDER, sheet.name), question_set_config(config, sheet)
         engine = make_engine(settings.judge, inside.engine_home("judge")) if make_engine else None
         try:
@@ -378,8 +347,7 @@ async def plan_with_evaluator(
                 inside,
                 settings,
                 engine,
-                material,
-                checklists,
+                inputs,
                 sheet.method(),
                 also=question_sets_in(store, ANSWERED, sheet),
                 most_prompts=most_prompts,
@@ -411,23 +379,26 @@ def _cases(
     return EvaluatorCases(answered, loaded.votes(), given.evaluator)
 
 
-def _material(
+def _inputs(
     sheet: QuestionSet,
+    items: tuple[str, ...],
     loaded: LoadedBenchmark,
     asked: Sequence[Case],
     responses: Mapping[Row, Response],
-) -> _ShownPrompts:
+) -> PlannedInputs:
+    """Return what a judge is shown on one sheet."""
     cases: dict[str, list[Case]] = {}
     for case in asked:
         cases.setdefault(case.query_id, []).append(case)
-    queries = [query for query in loaded.queries if query.id in cases]
+    queries = {query.id: query for query in loaded.queries if query.id in cases}
     shown = {
         (one.query_id, one.candidate): one
-        for query in queries
-        for case in cases[query.id]
+        for query_id, query in queries.items()
+        for case in cases[query_id]
         for one in show(sheet, case, query, responses)
     }
-    return _ShownPrompts(queries, tuple(shown.values()))
+    checklists = PlannedChecklists({name: Checklist(name, items) for name in queries})
+    return PlannedInputs(queries, lambda: iter(shown.values()), checklists)
 
 
 def _total(plans: Sequence[Plan]) -> Plan:

@@ -21,14 +21,7 @@ from rocketeval.grading.ask import Ask, Method
 from rocketeval.grading.loop import calls, fingerprint
 from rocketeval.grading.methods import create_method
 from rocketeval.grading.prefix import trie_tokens
-from rocketeval.grading.work import (
-    JudgingMaterial,
-    PlannedChecklists,
-    PlannedInputs,
-    WorkList,
-    foresee_checklists,
-    identity,
-)
+from rocketeval.grading.work import PlannedInputs, WorkList, foresee_checklists, identity
 from rocketeval.prices import currency, money
 from rocketeval.records import Answer, GradingTask, Usage
 from rocketeval.store.manifest import Plan, TokensKnown
@@ -162,8 +155,7 @@ async def make_plan(
         store,
         config,
         engine,
-        loaded,
-        checklists,
+        PlannedInputs({query.id: query for query in loaded.queries}, loaded.responses, checklists),
         create_method(config),
         most_prompts=most_prompts,
         rate=rate,
@@ -175,8 +167,7 @@ async def plan_grading(
     store: RunStore,
     config: RunConfig,
     engine: Engine | None,
-    material: JudgingMaterial,
-    checklists: PlannedChecklists,
+    inputs: PlannedInputs,
     method: Method,
     *,
     also: Sequence[RunStore] = (),
@@ -184,12 +175,12 @@ async def plan_grading(
     rate: float | None = None,
     probe: bool = False,
 ) -> Plan:
-    """Return the same of a run that asks these checklists about this material by this method.
+    """Return the same of a run with these inputs that asks by this method.
 
     Answers to the same items in the runs `also` named will be taken over.
     """
     judge = await _judge([store, *also], method, engine)
-    inputs, digest = PlannedInputs(material, checklists), judge or b""
+    checklists, digest = inputs.planned, judge or b""
     finished, cached = store.finished(), store.cached(digest, config.cache)
     work = WorkList(store, inputs, method, digest, finished, cached, also=also)
     asking = await count_tokens(work, engine, most_prompts, alone=method.alone)

@@ -8,12 +8,10 @@ not asked again, even though the checklist was changed: only new items are.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cached_property
 from itertools import chain
-from typing import Protocol
 
 from rocketeval.benchmarks.base import open_benchmark
 from rocketeval.benchmarks.load import imported_checklists
@@ -195,30 +193,14 @@ async def foresee_checklists(
     return found
 
 
-class JudgingMaterial(Protocol):
-    """What is to be judged: a benchmark, or what a judge is shown of one."""
-
-    @property
-    def queries(self) -> Sequence[Query]:
-        """The queries."""
-        ...
-
-    def responses(self) -> Iterator[Response]:
-        """Yield the responses, each time anew."""
-        ...
-
-
 @dataclass(frozen=True)
 class PlannedInputs:
     """The inputs that a run would have."""
 
-    material: JudgingMaterial
+    queries: Mapping[str, Query]
+    responses: Callable[[], Iterator[Response]]
+    """Yields the responses, each time anew."""
     planned: PlannedChecklists
-
-    @cached_property
-    def queries(self) -> dict[str, Query]:
-        """The queries by id."""
-        return {query.id: query for query in self.material.queries}
 
     def checklists(self) -> dict[str, Checklist]:
         """Return the checklists that are there, by query id."""
@@ -228,10 +210,6 @@ class PlannedInputs:
         """Yield every response without its text."""
         for one in self.responses():
             yield ResponseHead(one.query_id, one.candidate, one.content_hash, len(one.text))
-
-    def responses(self) -> Iterator[Response]:
-        """Yield the responses."""
-        return self.material.responses()
 
 
 class WorkList:

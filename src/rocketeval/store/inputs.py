@@ -83,27 +83,12 @@ class Inputs:
         fresh = self.folder.with_name(".inputs.new")
         shutil.rmtree(fresh, ignore_errors=True)
         positions = {query.id: place for place, query in enumerate(queries)}
-        sorter = _ResponseSorter(fresh / "responses", positions)
-        queries_hash = _save_rows(fresh, "queries", queries)[1]
-        responses_hash = sorter.write(responses)
-        saved = {"labels": labels, "votes": votes, "ratings": ratings}
-        (n_labels, labels_hash), (n_votes, votes_hash), (n_ratings, ratings_hash) = (
-            _save_rows(fresh, name, rows) for name, rows in saved.items()
-        )
         summary = InputSummary(
-            queries=len(queries),
-            queries_hash=queries_hash,
-            responses=sorter.count,
-            candidates=len(sorter.candidates),
-            empty_responses=sorter.empty,
-            response_characters=sorter.characters,
-            responses_hash=responses_hash,
-            labels=n_labels,
-            labels_hash=labels_hash,
-            votes=n_votes,
-            votes_hash=votes_hash,
-            ratings=n_ratings,
-            ratings_hash=ratings_hash,
+            **_save_rows(fresh, "queries", queries),
+            **_ResponseSorter(fresh / "responses", positions).write(responses),
+            **_save_rows(fresh, "labels", labels),
+            **_save_rows(fresh, "votes", votes),
+            **_save_rows(fresh, "ratings", ratings),
         )
         write_json(fresh / "summary.json", encode_finding(summary))
         self._take(fresh)
@@ -282,38 +267,43 @@ class _ResponseSorter:
     def __init__(self, folder: Path, positions: Mapping[str, int]) -> None:
         self.folder = folder
         self.positions = positions
-        self.candidates: set[str] = set()
-        self.count = self.empty = self.characters = 0
         self._queries_per_bucket = max(QUERIES_PER_BUCKET, -(-len(positions) // MOST_BUCKETS))
         self._scratch = folder.with_name(".responses.tmp")
         self._buffers: dict[int, list[dict[str, Any]]] = {}
         self._buffered = 0
         self._writers: dict[int, pq.ParquetWriter] = {}
 
-    def write(self, responses: Iterable[Response]) -> str:
-        """Write sorted parts; return the content hash of all responses."""
+    def write(self, responses: Iterable[Response]) -> dict[str, Any]:
+        """Write sorted parts; return their fields of the summary."""
         shutil.rmtree(self._scratch, ignore_errors=True)
         self._scratch.mkdir(parents=True)
         try:
-            self._scatter(responses)
-            return self._gather()
+            return {**self._scatter(responses), "responses_hash": self._gather()}
         finally:
             shutil.rmtree(self._scratch, ignore_errors=True)
 
-    def _scatter(self, responses: Iterable[Response]) -> None:
+    def _scatter(self, responses: Iterable[Response]) -> dict[str, int]:
+        candidates: set[str] = set()
+        count = empty = characters = 0
         for response in responses:
             bucket = self.positions[response.query_id] // self._queries_per_bucket
             self._buffers.setdefault(bucket, []).append(_response_row(response))
             self._buffered += len(response.text) + 200
-            self.candidates.add(response.candidate)
-            self.count += 1
-            self.empty += not response.text.strip()
-            self.characters += len(response.text)
+            candidates.add(response.candidate)
+            count += 1
+            empty += not response.text.strip()
+            characters += len(response.text)
             if self._buffered > SPILL_BYTES:
                 self._spill()
         self._spill()
         for writer in self._writers.values():
             writer.close()
+        return {
+            "responses": count,
+            "candidates": len(candidates),
+            "empty_responses": empty,
+            "response_characters": characters,
+        }
 
     def _spill(self) -> None:
         for bucket, rows in self._buffers.items():
@@ -381,11 +371,11 @@ def _response_row(response: Response) -> dict[str, Any]:
     }
 
 
-def _save_rows(folder: Path, name: str, records: Iterable[Any]) -> tuple[int, str]:
-    """Write `<name>.jsonl`; return how many rows it has and the hash of all that is in them."""
+def _save_rows(folder: Path, name: str, records: Iterable[Any]) -> dict[str, Any]:
+    """Write `<name>.jsonl`; return its fields of the summary."""
     rows = [asdict(record) for record in records]
     write_jsonl(folder / f"{name}.jsonl", rows)
-    return len(rows), content_hash(name, rows).hex()
+    return {name: len(rows), f"{name}_hash": content_hash(name, rows).hex()}
 
 
 def _turns(rows: Iterable[Mapping[str, str]]) -> tuple[Turn, ...]:
