@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ import pytest
 
 from rocketeval.errors import StageMissing, StoreError
 from rocketeval.records import Interval
+from rocketeval.store.codec import encode
 from rocketeval.store.run import RunStore
 
 
@@ -99,3 +101,32 @@ def test_a_file_without_a_schema_is_read(tmp_path: Path) -> None:
     text = '{"rows": [], "pair": ["a", 1], "by_name": {}, "mode": "b", "counts": [3]}'
     (tmp_path / "made.json").write_text(text)
     assert RunStore(tmp_path).read(Made).counts == [3]
+
+
+@dataclass(frozen=True)
+class ByName:
+    """A finding whose file is one of its fields."""
+
+    FILE: ClassVar[str] = "by_name"
+    STAGE: ClassVar[str] = "score"
+    SCHEMA: ClassVar[int] = 1
+    ROOT: ClassVar[str] = "rows"
+
+    rows: Mapping[str, tuple[float, ...]]
+
+
+def test_a_field_can_be_the_whole_file(tmp_path: Path) -> None:
+    """Its names are the user's: one that is called `schema` is a name like any other."""
+    store = RunStore(tmp_path)
+    store.save(ByName({"schema": (0.5, math.inf), "q": ()}))
+    assert json.loads((tmp_path / "by_name.json").read_text()) == {"schema": [0.5, None], "q": []}
+    found = store.read(ByName).rows
+    assert (found["q"], found["schema"][0]) == ((), 0.5)
+    assert math.isnan(found["schema"][1])
+
+
+def test_records_are_plain_json_with_every_field() -> None:
+    """Paths are texts, what is no number is None, and names of mappings are texts."""
+    assert encode({1: (Path("a/b"), math.nan, Row("x", None, Color.RED))}) == {
+        "1": ["a/b", None, {"name": "x", "figure": None, "color": Color.RED}]
+    }

@@ -316,7 +316,7 @@ export interface PairsBlock {
   how: string;
 }
 
-// ---- Block "evaluator": the evolved evaluator that judged; `src/rocketeval/evolve/describe.py` has
+// ---- Block "evaluator": the evolved evaluator that judged; `src/rocketeval/evolve/result.py` has
 // the same names. Absent where head.evaluator is "". ----
 
 /** A question that the judge answered. */

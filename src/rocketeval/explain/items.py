@@ -58,36 +58,27 @@ def item_figures(
     >>> one.mean, one.dead, other.dead
     (0.5, None, 'yes to all')
     """
-    return tuple(
-        _figure(place, text, p_yes[:, place], scores, len(texts), learned)
-        for place, text in enumerate(texts)
-    )
-
-
-def _figure(
-    place: int,
-    text: str,
-    answers: Floats,
-    scores: Floats,
-    items: int,
-    learned: Sequence[float] | None,
-) -> ItemFigure:
-    known = ~np.isnan(answers)
-    given = answers[known]
-    some = len(given) > 0
-    return ItemFigure(
-        item=place + 1,
-        text=text,
-        equal_weight=1.0 / items,
-        learned_weight=None if learned is None else float(learned[place]),
-        answered=len(given),
-        mean=float(given.mean()) if some else None,
-        low=float(given.min()) if some else None,
-        high=float(given.max()) if some else None,
-        spread=float(given.std()) if some else None,
-        discrimination=_correlation(answers, scores),
-        dead=why_dead(given),
-    )
+    figures = []
+    for place, text in enumerate(texts):
+        answers = p_yes[:, place]
+        given = answers[~np.isnan(answers)]
+        some = len(given) > 0
+        figures.append(
+            ItemFigure(
+                item=place + 1,
+                text=text,
+                equal_weight=1.0 / len(texts),
+                learned_weight=None if learned is None else float(learned[place]),
+                answered=len(given),
+                mean=float(given.mean()) if some else None,
+                low=float(given.min()) if some else None,
+                high=float(given.max()) if some else None,
+                spread=float(given.std()) if some else None,
+                discrimination=_correlation(answers, scores),
+                dead=why_dead(given),
+            )
+        )
+    return tuple(figures)
 
 
 def why_dead(given: Floats) -> str | None:

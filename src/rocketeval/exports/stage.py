@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import BinaryIO
 
@@ -118,7 +118,7 @@ def _display(store: RunStore, what: str) -> TextTable:
 
 
 def _write_table(store: RunStore, request: ExportRequest, stream: BinaryIO) -> Exported:
-    tables = _Tables(store, request)
+    tables = _read_table(store, request)
     rows = 0
 
     def sliced() -> Iterator[pa.Table]:
@@ -149,65 +149,54 @@ def _write_lines(tables: Iterable[pa.Table], stream: BinaryIO) -> None:
             stream.write(orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE))
 
 
-class _Tables:
+@dataclass(frozen=True)
+class _Table:
     """One of a run's tables, part by part, and what is not in it."""
 
-    def __init__(self, store: RunStore, request: ExportRequest) -> None:
-        self.left_out: dict[str, int] = {}
-        self.notes: tuple[str, ...] = ()
-        self.schema: pa.Schema
-        self.parts: Iterable[pa.Table]
-        if request.what in ("scores", "judgments"):
-            self._read_rows(store, request.what)
-            return
-        if request.what == "group_scores":
-            self._read_groups(store)
-            return
-        table = self._whole(store, request)
-        self.schema, self.parts = table.schema, (table,)
+    schema: pa.Schema
+    parts: Iterable[pa.Table]
+    left_out: Mapping[str, int] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
 
-    def _whole(self, store: RunStore, request: ExportRequest) -> pa.Table:
-        if request.what == "audit":
-            return audit_table(store.read(Audit))
-        if request.what == "groups":
-            found, self.left_out["groups that are too many to sum up"] = _groups(store)
-            return groups_table(found)
+
+def _read_table(store: RunStore, request: ExportRequest) -> _Table:
+    if request.what in ("scores", "judgments", "group_scores"):
+        return _read_rows(store, request.what)
+    if request.what == "audit":
+        table, left_out = audit_table(store.read(Audit)), {}
+    elif request.what == "groups":
+        found, many = _groups(store)
+        table, left_out = groups_table(found), {"groups that are too many to sum up": many}
+    else:
         ranking = read_ranking(store)
-        self.left_out["candidates without a score"] = len(ranking.unranked)
+        left_out = {"candidates without a score": len(ranking.unranked)}
         if request.what == "ranking":
-            return ranking_table(ranking)
-        wins = _wins(ranking)
-        return wins_matrix(wins) if request.form.name == "csv" else wins_pairs(wins)
+            table = ranking_table(ranking)
+        else:
+            as_matrix = request.form.name == "csv"
+            table = (wins_matrix if as_matrix else wins_pairs)(_wins(ranking))
+    return _Table(table.schema, (table,), left_out)
 
-    def _read_groups(self, store: RunStore) -> None:
-        inputs = store.inputs
-        checklists = inputs.checklists()
-        groups = find_groups(checklists)
-        if not groups:
-            raise _no_groups()
-        names = ExportNames(store.judge().model, inputs.queries, checklists)
-        cells = store.scores(["query_id", "candidate"])
-        answers, _ = scored_answers(store)
-        self.schema = GROUP_SCORES
-        self.parts = (
-            group_score_rows(column, cells, names)
-            for column in group_columns(answers, checklists, groups)
-        )
 
-    def _read_rows(self, store: RunStore, what: str) -> None:
-        inputs = store.inputs
-        names = ExportNames(store.judge().model, inputs.queries, inputs.checklists())
-        if what == "scores":
-            scores = store.scores()
-            unscored = scores["score"].null_count
-            if unscored:
-                self.notes = (f"Responses without a score, which is left empty: {unscored:,}.",)
-            self.schema, self.parts = SCORES, score_rows(scores, names)
-            return
+def _read_rows(store: RunStore, what: str) -> _Table:
+    checklists = store.inputs.checklists()
+    names = ExportNames(store.judge().model, store.inputs.queries, checklists)
+    if what == "scores":
+        scores = store.scores()
+        unscored = scores["score"].null_count
+        note = f"Responses without a score, which is left empty: {unscored:,}."
+        return _Table(SCORES, score_rows(scores, names), notes=(note,) if unscored else ())
+    if what == "judgments":
         cells = store.scores(["query_id", "candidate", "judgment", "items"])
         unjudged = sum(items == 0 for items in cells["items"].to_pylist())
-        self.left_out["responses that were not judged"] = unjudged
-        self.schema, self.parts = JUDGMENTS, answer_rows(cells, store.judgments(), names)
+        parts = answer_rows(cells, store.judgments(), names)
+        return _Table(JUDGMENTS, parts, {"responses that were not judged": unjudged})
+    groups = find_groups(checklists)
+    if not groups:
+        raise _no_groups()
+    cells = store.scores(["query_id", "candidate"])
+    columns = group_columns(scored_answers(store)[0], checklists, groups)
+    return _Table(GROUP_SCORES, (group_score_rows(column, cells, names) for column in columns))
 
 
 def _groups(store: RunStore) -> tuple[tuple[GroupScore, ...], int]:

@@ -1,8 +1,4 @@
-"""A ranking, its win matrix and an audit's figures as tables of columns.
-
-Scores and answers as tidy tables: one row a response, one row an answer, names beside them.
-Means by group of items as tables: one row a candidate and group, or a response and group.
-"""
+"""A run's wins, audit figures, scores, answers and means by group of items, as tidy tables."""
 
 from __future__ import annotations
 
@@ -33,8 +29,32 @@ AUDIT = pa.schema(
         ("high", pa.float64()),
     ]
 )
-PAIRS = pa.schema(
-    [("candidate", pa.string()), ("opponent", pa.string()), ("win_share", pa.float64())]
+
+
+def _schema(columns: str) -> pa.Schema:
+    """Return a schema from names with their types; text where none is given.
+
+    >>> _schema("query_id score:double").types
+    [DataType(string), DataType(double)]
+    """
+    named = (column.partition(":") for column in columns.split())
+    return pa.schema([(name, pa.type_for_alias(kind or "string")) for name, _, kind in named])
+
+
+_ANSWERS = ("p_yes", "p_low", "p_high", "mass", "logp_yes", "logp_no")
+_RESPONSE = "query_id category candidate judge"
+PAIRS = _schema("candidate opponent win_share:double")
+SCORES = _schema(f"{_RESPONSE} score:double basis items:int32 answered:int32 judgment")
+JUDGMENTS = _schema(
+    f"{_RESPONSE} item:int32 item_text group {':double '.join(_ANSWERS)}:double "
+    "status text judgment"
+)
+GROUPS = _schema(
+    "candidate group dimension whole:bool mean:double mean_low:double mean_high:double "
+    "responses:int64 missing:int64"
+)
+GROUP_SCORES = _schema(
+    f"{_RESPONSE} group dimension whole:bool mean:double items:int32 answered:int32"
 )
 
 
@@ -93,38 +113,6 @@ def _label(entry: object, place: int) -> str:
     return str(entry.margin if isinstance(entry, MarginAgreement) else place)
 
 
-_ANSWERS = ("p_yes", "p_low", "p_high", "mass", "logp_yes", "logp_no")
-
-SCORES = pa.schema(
-    [
-        ("query_id", pa.string()),
-        ("category", pa.string()),
-        ("candidate", pa.string()),
-        ("judge", pa.string()),
-        ("score", pa.float64()),
-        ("basis", pa.string()),
-        ("items", pa.int32()),
-        ("answered", pa.int32()),
-        ("judgment", pa.string()),
-    ]
-)
-JUDGMENTS = pa.schema(
-    [
-        ("query_id", pa.string()),
-        ("category", pa.string()),
-        ("candidate", pa.string()),
-        ("judge", pa.string()),
-        ("item", pa.int32()),
-        ("item_text", pa.string()),
-        ("group", pa.string()),
-        *((name, pa.float64()) for name in _ANSWERS),
-        ("status", pa.string()),
-        ("text", pa.string()),
-        ("judgment", pa.string()),
-    ]
-)
-
-
 @dataclass(frozen=True)
 class ExportNames:
     """What ids stand for."""
@@ -133,11 +121,16 @@ class ExportNames:
     queries: Mapping[str, Query]
     checklists: Mapping[str, Checklist]
 
-    def categories(self, query_ids: pa.ChunkedArray) -> pa.Array:
-        """Return the category of each query; missing where it has none."""
+    def beside(self, query_ids: pa.ChunkedArray) -> dict[str, pa.Array]:
+        """Return the category of each query, missing where it has none, and the judge."""
         known = pa.array([query.category for query in self.queries.values()], pa.string())
         places = pc.index_in(query_ids, value_set=pa.array(list(self.queries), pa.string()))
-        return _one_array(known.take(_one_array(places)))
+        categories = _one_array(known.take(_one_array(places)))
+        return {"category": categories, "judge": _repeated(self.judge, len(query_ids))}
+
+
+def _repeated(text: str | None, times: int) -> pa.Array:
+    return pa.repeat(pa.scalar(text, pa.string()), times)
 
 
 def score_rows(scores: pa.Table, names: ExportNames, rows: int = 50_000) -> Iterator[pa.Table]:
@@ -145,8 +138,7 @@ def score_rows(scores: pa.Table, names: ExportNames, rows: int = 50_000) -> Iter
     for start in range(0, scores.num_rows, rows):
         part = scores.slice(start, rows)
         columns = {name: part[name] for name in part.column_names}
-        columns["category"] = names.categories(part["query_id"])
-        columns["judge"] = pa.repeat(pa.scalar(names.judge, pa.string()), part.num_rows)
+        columns |= names.beside(part["query_id"])
         yield pa.table([columns[name] for name in SCORES.names], schema=SCORES)
 
 
@@ -170,11 +162,10 @@ def _exploded(cells: pa.Table, part: pa.Table, items: _Items, names: ExportNames
     lengths = pc.list_value_length(part["status"]).to_numpy()
     rows = np.repeat(np.arange(len(lengths)), lengths)
     within = np.arange(len(rows)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-    cells = cells.append_column("category", names.categories(cells["query_id"]))
-    cells = cells.select(["query_id", "category", "candidate", "judgment"]).take(pa.array(rows))
+    cells = cells.select(["query_id", "candidate", "judgment"]).take(pa.array(rows))
     columns = {
         **{name: cells[name] for name in cells.column_names},
-        "judge": pa.repeat(pa.scalar(names.judge, pa.string()), len(rows)),
+        **names.beside(cells["query_id"]),
         "item": pa.array(within + 1, pa.int32()),
         **items.named(cells["query_id"], within),
         **{name: pc.list_flatten(part[name]) for name in (*_ANSWERS, "status")},
@@ -219,34 +210,6 @@ def _one_array(values: pa.Array | pa.ChunkedArray) -> pa.Array:
 MOST_COLUMNS = 12
 """Candidates of a table that still fits a page."""
 
-GROUPS = pa.schema(
-    [
-        ("candidate", pa.string()),
-        ("group", pa.string()),
-        ("dimension", pa.string()),
-        ("whole", pa.bool_()),
-        ("mean", pa.float64()),
-        ("mean_low", pa.float64()),
-        ("mean_high", pa.float64()),
-        ("responses", pa.int64()),
-        ("missing", pa.int64()),
-    ]
-)
-GROUP_SCORES = pa.schema(
-    [
-        ("query_id", pa.string()),
-        ("category", pa.string()),
-        ("candidate", pa.string()),
-        ("judge", pa.string()),
-        ("group", pa.string()),
-        ("dimension", pa.string()),
-        ("whole", pa.bool_()),
-        ("mean", pa.float64()),
-        ("items", pa.int32()),
-        ("answered", pa.int32()),
-    ]
-)
-
 
 def groups_table(found: Sequence[GroupScore]) -> pa.Table:
     """Return one row a candidate and group; an unknown bound is missing."""
@@ -276,11 +239,10 @@ def group_score_rows(column: GroupColumn, cells: pa.Table, names: ExportNames) -
     group = column.group
     made = {
         "query_id": there["query_id"],
-        "category": names.categories(there["query_id"]),
         "candidate": there["candidate"],
-        "judge": pa.repeat(pa.scalar(names.judge, pa.string()), len(chosen)),
-        "group": pa.repeat(pa.scalar(group.name, pa.string()), len(chosen)),
-        "dimension": pa.repeat(pa.scalar(group.dimension, pa.string()), len(chosen)),
+        **names.beside(there["query_id"]),
+        "group": _repeated(group.name, len(chosen)),
+        "dimension": _repeated(group.dimension, len(chosen)),
         "whole": pa.repeat(pa.scalar(group.whole), len(chosen)),
         "mean": pa.array(column.scores[chosen], pa.float64(), from_pandas=True),
         "items": pa.array(column.items[chosen], pa.int32()),

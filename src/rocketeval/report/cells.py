@@ -185,13 +185,11 @@ def quantiles(scores: Floats) -> list[tuple[float, ...] | None]:
     >>> quantiles(np.array([[1.0, np.nan], [3.0, np.nan]]))
     [(1.1, 1.5, 2.0, 2.5, 2.9), None]
     """
-    return [_quantiles(column[~np.isnan(column)]) for column in scores.T]
-
-
-def _quantiles(values: Floats) -> tuple[float, ...] | None:
-    if not len(values):
-        return None
-    return tuple(np.quantile(values, PARTS).round(4).tolist())
+    columns = (column[~np.isnan(column)] for column in scores.T)
+    return [
+        tuple(np.quantile(known, PARTS).round(4).tolist()) if len(known) else None
+        for known in columns
+    ]
 
 
 def category_means(

@@ -15,7 +15,6 @@ from rocketeval.compare.all_pairs import compare_all
 from rocketeval.config import RunConfig
 from rocketeval.explain.items import item_verdicts
 from rocketeval.grid import ScoreGrid
-from rocketeval.ranking.rank import Ranking
 from rocketeval.records import Checklist, Label, Query, Status, Turn
 from rocketeval.report.cells import (
     ANSWER_COLUMNS,
@@ -86,65 +85,6 @@ def label_grid(cells: ResponseGrid, labels: Iterable[Label]) -> Floats:
     return label_cells(grid, labels)[0]
 
 
-def labels_of(labels: Floats, place: int) -> list[tuple[int, float]]:
-    """Return the labels of one query's responses, as candidate and label."""
-    row = labels[place]
-    return [
-        (int(column), round(float(row[column]), 4)) for column in np.flatnonzero(~np.isnan(row))
-    ]
-
-
-def labels_block(labels: Floats, scores: Floats) -> LabelsBlock | None:
-    """Return the labelled responses that have a score; None without any."""
-    both = np.argwhere(~np.isnan(labels) & ~np.isnan(scores))
-    if not len(both):
-        return None
-    shown = both[:: -(-len(both) // MOST_LABELS)]
-    queries, candidates = shown.T
-    return {
-        "query": queries.tolist(),
-        "candidate": candidates.tolist(),
-        "score": scores[queries, candidates].round(4).tolist(),
-        "label": labels[queries, candidates].round(4).tolist(),
-        "left_out": len(both) - len(shown),
-    }
-
-
-def pairs_block(cells: ResponseGrid, ranking: Ranking) -> PairsBlock | None:
-    """Return the comparisons of the first candidates; None for fewer than two ranked ones."""
-    if len(ranking.rows) < 2:
-        return None
-    ranked = len(ranking.rows)
-    # The ranking keeps its candidates' order in the head; those without a score come after.
-    grid = ScoreGrid(cells.query_ids, cells.candidates[:ranked], cells.scores[:, :ranked])
-    found = compare_all(
-        grid,
-        tie_margin=ranking.tie_margin,
-        bootstrap=ranking.bootstrap,
-        seed=ranking.seed,
-        level=ranking.level,
-    )
-    return {
-        "first": found.first,
-        "effect": known(found.effect),
-        "low": known(found.low),
-        "high": known(found.high),
-        "p_value": known(found.p_value),
-        "wins": found.wins.tolist(),
-        "ties": found.ties.tolist(),
-        "losses": found.losses.tolist(),
-        "verdict": [str(verdict) for verdict in found.verdict],
-        "how": (
-            "Mean difference of the two candidates' scores over the queries that both have one on. "
-            f"The interval holds {ranking.level:.0%} of {ranking.bootstrap} resamples of the "
-            "queries; the p-value is from flipped signs. Better or worse needs an interval without "
-            f"zero and a p-value of at most {1 - ranking.level:.2g}. A query is won by "
-            f"{ranking.tie_margin:g} points or more. "
-            "Pairs are not corrected for how many there are."
-        ),
-    }
-
-
 SNIPPET = 160
 """Characters of a query's text that stand in the list of queries."""
 
@@ -169,7 +109,9 @@ class RunContent:
     @cached_property
     def items(self) -> Ints:
         """How many items each query has."""
-        return np.array([len(self._texts_of_items(q)) for q in self.cells.query_ids], dtype=int)
+        return np.array(
+            [len(self._checklist(place).items) for place in range(len(self.scores))], dtype=int
+        )
 
     @cached_property
     def _checklists(self) -> dict[str, Checklist]:
@@ -225,7 +167,11 @@ class RunContent:
             "figures": items["figures"],
             "odd": list(self._odd(place, judged)),
             "disarmed": list(self._disarmed(place, judged)),
-            "labels": labels_of(self._labels, place),
+            "labels": [
+                (column, round(label, _DIGITS))
+                for column, label in enumerate(self._labels[place].tolist())
+                if label == label
+            ],
             "texts": None,
             "histories": [],
             "cells": None,
@@ -249,12 +195,55 @@ class RunContent:
             yield found[self.cells.query_ids[place]]
 
     def labels(self) -> LabelsBlock | None:
-        """Return the block of labels; None without any."""
-        return labels_block(self._labels, self.scores)
+        """Return the labeled responses that have a score; None without any."""
+        labels, scores = self._labels, self.scores
+        both = np.argwhere(~np.isnan(labels) & ~np.isnan(scores))
+        if not len(both):
+            return None
+        shown = both[:: -(-len(both) // MOST_LABELS)]
+        queries, candidates = shown.T
+        return {
+            "query": queries.tolist(),
+            "candidate": candidates.tolist(),
+            "score": scores[queries, candidates].round(_DIGITS).tolist(),
+            "label": labels[queries, candidates].round(_DIGITS).tolist(),
+            "left_out": len(both) - len(shown),
+        }
 
     def pairs(self) -> PairsBlock | None:
-        """Return the block of comparisons; None for fewer than two candidates."""
-        return pairs_block(self.cells, self.findings.ranking)
+        """Return the comparisons of the first candidates; None for fewer than two ranked ones."""
+        cells, ranking = self.cells, self.findings.ranking
+        ranked = len(ranking.rows)
+        if ranked < 2:
+            return None
+        # The ranking keeps its candidates' order in the head; those without a score come after.
+        grid = ScoreGrid(cells.query_ids, cells.candidates[:ranked], cells.scores[:, :ranked])
+        found = compare_all(
+            grid,
+            tie_margin=ranking.tie_margin,
+            bootstrap=ranking.bootstrap,
+            seed=ranking.seed,
+            level=ranking.level,
+        )
+        return {
+            "first": found.first,
+            "effect": known(found.effect),
+            "low": known(found.low),
+            "high": known(found.high),
+            "p_value": known(found.p_value),
+            "wins": found.wins.tolist(),
+            "ties": found.ties.tolist(),
+            "losses": found.losses.tolist(),
+            "verdict": [str(verdict) for verdict in found.verdict],
+            "how": (
+                "Mean difference of the two candidates' scores over the queries that both have one "
+                f"on. The interval holds {ranking.level:.0%} of {ranking.bootstrap} resamples of "
+                "the queries; the p-value is from flipped signs. Better or worse needs an interval "
+                f"without zero and a p-value of at most {1 - ranking.level:.2g}. A query is won by "
+                f"{ranking.tie_margin:g} points or more. "
+                "Pairs are not corrected for how many there are."
+            ),
+        }
 
     def hold(self, places: Sequence[int]) -> None:
         """Read the answers of many queries at once: the ledger is passed over once."""
@@ -285,24 +274,19 @@ class RunContent:
     def _read(self, places: Sequence[int]) -> JudgedColumns:
         return read_judged(self.cells, places, self.store.judgments(ANSWER_COLUMNS))
 
-    def _texts_of_items(self, query_id: str) -> tuple[str, ...]:
-        checklist = self._checklists.get(query_id)
-        return () if checklist is None else checklist.items
-
-    def _groups_of_items(self, query_id: str) -> list[str] | None:
-        checklist = self._checklists.get(query_id)
-        groups = None if checklist is None else checklist.groups
-        return None if groups is None else list(groups)
+    def _checklist(self, place: int) -> Checklist:
+        query_id = self.cells.query_ids[place]
+        return self._checklists.get(query_id) or Checklist(query_id, ())
 
     def _items(self, place: int, judged: JudgedColumns) -> ItemsBlock:
         if place not in self._made:
-            query_id = self.cells.query_ids[place]
+            checklist = self._checklist(place)
             answers = judged.answers(place, int(self.items[place]))
-            learned = self.findings.weights.get(query_id)
+            learned = self.findings.weights.get(checklist.query_id)
             weights = self._weighing.of_items(int(self.items[place]), learned)
             self._made[place] = {
-                "texts": list(self._texts_of_items(query_id)),
-                "groups": self._groups_of_items(query_id),
+                "texts": list(checklist.items),
+                "groups": None if checklist.groups is None else list(checklist.groups),
                 "figures": figures_of(
                     answers, self.scores[place], weights, learned=learned is not None
                 ),

@@ -41,6 +41,7 @@ from rocketeval.scoring.learning import mean_by_candidate
 from rocketeval.scoring.read_answers import answers_yes_or_no
 from rocketeval.store.manifest import LearnedFacts, ScoreFacts, StageFacts, Stages
 from rocketeval.store.run import RunStore
+from rocketeval.text import count_of
 
 
 def candidates(
@@ -230,9 +231,9 @@ def evaluator_in_words(found: EvaluatorInRun | None) -> str:
     kinds = [each.kind for each in found.perspectives]
     return (
         "An evolved evaluator decided here: "
-        f"{_counted(kinds.count('response'), 'perspective', 'perspectives')} about the response, "
+        f"{count_of(kinds.count('response'), 'perspective', 'perspectives')} about the response, "
         f"{kinds.count('query'):,} about the query, "
-        f"{_counted(len(found.experts), 'expert', 'experts')}{_evaluator_learned(found)}."
+        f"{count_of(len(found.experts), 'expert', 'experts')}{_evaluator_learned(found)}."
         f"{_how_right(found)}"
     )
 
@@ -261,7 +262,7 @@ def _evaluator_learned(found: EvaluatorInRun) -> str:
     if told.cases is None:
         return ""
     of = f" of {told.benchmark}" if told.benchmark else ""
-    return f", learned from {_counted(told.cases, *_UNITS[found.decides])}{of}"
+    return f", learned from {count_of(told.cases, *_UNITS[found.decides])}{of}"
 
 
 def _how_right(found: EvaluatorInRun) -> str:
@@ -272,10 +273,6 @@ def _how_right(found: EvaluatorInRun) -> str:
     known = isfinite(own.low) and isfinite(own.high)
     reach = f" ({shown(own.low)} to {shown(own.high)})" if known else ""
     return f" Cross-validated {found.measure}: {shown(own.value)}{reach}."
-
-
-def _counted(amount: int, one: str, more: str) -> str:
-    return f"{amount:,} {one if amount == 1 else more}"
 
 
 MOST_WINS = 100

@@ -14,8 +14,6 @@ from rocketeval.report.head import evaluator_blocks, make_head
 from rocketeval.report.page import embedded_page
 from rocketeval.store.run import RunStore
 
-__all__ = ["Findings", "gather", "read_findings", "write_report"]
-
 
 def write_report(store: RunStore, config: RunConfig) -> Path:
     """Write report.html and return its path; StageMissing before the audit."""
