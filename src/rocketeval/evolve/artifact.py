@@ -62,7 +62,7 @@ def save_evaluator(evaluator: Evaluator, path: Path) -> None:
         "about_responses": [asdict(each) for each in evaluator.about_responses],
         "about_queries": [asdict(each) for each in evaluator.about_queries],
         "forests": sizes,
-        "settings": [expert.settings.as_dict() for expert in experts],
+        "settings": [asdict(expert.settings) for expert in experts],
         "judges": {sheet: asdict(judge) for sheet, judge in evaluator.judges.items()},
         "provenance": dict(evaluator.provenance),
     }

@@ -7,7 +7,7 @@ Which settings suit a forest, by how well it predicts left-out queries.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import product
 from typing import Any, Literal
 
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from rocketeval.arrays import Floats
 from rocketeval.errors import ArtifactError
 from rocketeval.evolve.cases import OUTCOMES, Task
-from rocketeval.scoring.forest import LEAF, Forest, forest_of
+from rocketeval.scoring.forest import LEAF, Forest, forest_of, grow_trees, importances_of
 
 COLUMNS = 1.0 / 3.0
 """Share of the perspectives that a split chooses among: judges leave few that tell much."""
@@ -31,10 +31,6 @@ class ForestSettings:
     max_depth: int = 5
     min_samples_split: int = 2
     min_samples_leaf: int = 5
-
-    def as_dict(self) -> dict[str, int]:
-        """Return the settings as plain data."""
-        return asdict(self)
 
 
 SPACES: dict[Literal["short", "paper"], tuple[ForestSettings, ...]] = {
@@ -98,26 +94,23 @@ def fit_trees(
     A case is drawn in proportion to its weight, and as many are drawn as the weights sum to when
     the largest is 1: so the settings that count cases count those that count for this expert.
     """
-    import sklearn
-    from sklearn.tree import DecisionTreeRegressor
-
-    x, y = lessons.answers.astype(np.float32), lessons.targets()
     chances = lessons.weights / lessons.weights.sum()
     draws = max(1, round(float(lessons.weights.sum() / lessons.weights.max())))
-    random = np.random.RandomState(seed % 2**32)
-    grown = []
-    with sklearn.config_context(skip_parameter_validation=True, assume_finite=True):
-        for _ in range(settings.n_estimators):
-            tree = DecisionTreeRegressor(
-                max_depth=settings.max_depth,
-                min_samples_split=settings.min_samples_split,
-                min_samples_leaf=settings.min_samples_leaf,
-                max_features=columns,
-                random_state=random,
-            )
-            drawn = random.multinomial(draws, chances).astype(np.float64)
-            grown.append(tree.fit(x, y, sample_weight=drawn, check_input=False).tree_)
-    return grown
+
+    def draw(random: np.random.RandomState) -> tuple[Any, Floats]:
+        return slice(None), random.multinomial(draws, chances).astype(np.float64)
+
+    return grow_trees(
+        lessons.answers,
+        lessons.targets(),
+        settings.n_estimators,
+        np.random.RandomState(seed % 2**32),
+        draw,
+        max_depth=settings.max_depth,
+        min_samples_split=settings.min_samples_split,
+        min_samples_leaf=settings.min_samples_leaf,
+        max_features=columns,
+    )
 
 
 def node_values(trees: list[Any]) -> Floats:
@@ -173,13 +166,10 @@ class Expert:
 def fit_expert(lessons: TrainingCases, settings: ForestSettings, seed: int) -> Expert:
     """Return an expert grown from all of the lessons."""
     trees = fit_trees(lessons, settings, seed)
-    shares = np.mean([tree.compute_feature_importances() for tree in trees], axis=0)
-    total = float(shares.sum())
-    attention: NDArray[np.float64] = shares / total if total > 0.0 else np.zeros(len(shares))
-    forest, values = forest_of(trees), node_values(trees)
-    leaf = forest.item < 0
-    # What a node says on the way to a leaf is never read.
-    return Expert(forest, np.where(leaf[:, None], values, 0.0), attention, settings)
+    forest = forest_of(trees)
+    # The values of inner nodes are never read.
+    values = np.where((forest.item == LEAF)[:, None], node_values(trees), 0.0)
+    return Expert(forest, values, importances_of(trees), settings)
 
 
 INNER_FOLDS = 3
