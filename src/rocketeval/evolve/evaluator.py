@@ -31,14 +31,12 @@ from rocketeval.evolve.cases import (
     traits_of,
 )
 from rocketeval.evolve.forest import (
-    INNER_FOLDS,
     SPACES,
     Expert,
     ForestSettings,
     TrainingCases,
     best_settings,
     fit_expert,
-    inner_folds,
 )
 from rocketeval.evolve.perspective import Perspective
 from rocketeval.evolve.predictions import Predictions, joined, lead
@@ -55,6 +53,8 @@ from rocketeval.evolve.select import (
 )
 from rocketeval.hashing import content_hash
 from rocketeval.records import JudgeFingerprint
+from rocketeval.scoring.split import INNER_FOLDS, inner_folds
+from rocketeval.stats.correlation import ranks
 
 Picker = Callable[[TrainingCases, int], ForestSettings]
 """Finds the settings of a forest for lessons, with a seed."""
@@ -195,12 +195,10 @@ def credit_of(said: Predictions, gold: Floats) -> Floats:
     """
     if said.values is None:
         return np.asarray(said.verdict == gold, dtype=np.float64)
-    from scipy.stats import rankdata
-
-    ranks = [rankdata(side) for side in (said.values, gold)]
-    if min(float(np.ptp(side)) for side in ranks) == 0.0:
+    ranked = [ranks(side) for side in (said.values, gold)]
+    if min(float(np.ptp(side)) for side in ranked) == 0.0:
         return np.zeros(len(gold))
-    one, two = ((side - side.mean()) / side.std() for side in ranks)
+    one, two = ((side - side.mean()) / side.std() for side in ranked)
     return np.asarray(one * two, dtype=np.float64)
 
 

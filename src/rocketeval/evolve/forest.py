@@ -1,8 +1,4 @@
-"""Trees of a random forest, grown by scikit-learn from cases that count more or less.
-
-An expert: a random forest that weighs answers for one sort of query.
-Which settings suit a forest, by how well it predicts left-out queries.
-"""
+"""An expert: a random forest that weighs answers for one sort of query, and its settings."""
 
 from __future__ import annotations
 
@@ -18,6 +14,7 @@ from rocketeval.arrays import Floats
 from rocketeval.errors import ArtifactError
 from rocketeval.evolve.cases import OUTCOMES, Task
 from rocketeval.scoring.forest import LEAF, Forest, forest_of, grow_trees, importances_of
+from rocketeval.scoring.split import inner_folds
 
 COLUMNS = 1.0 / 3.0
 """Share of the perspectives that a split chooses among: judges leave few that tell much."""
@@ -172,8 +169,6 @@ def fit_expert(lessons: TrainingCases, settings: ForestSettings, seed: int) -> E
     return Expert(forest, values, importances_of(trees), settings)
 
 
-INNER_FOLDS = 3
-"""Parts of the queries for choices within training."""
 TREES_TO_CHOOSE = 30
 """Trees of a forest that is only compared with others of as many trees."""
 
@@ -192,14 +187,6 @@ def best_settings(
         learned, held_out = lessons.take(folds != fold), lessons.take(folds == fold)
         losses += _losses(learned, held_out, space, seed + fold)
     return space[int(losses.argmin())]
-
-
-def inner_folds(queries: NDArray[np.int64], seed: int) -> NDArray[np.int64]:
-    """Return the fold of each case for choices within training; queries stay whole."""
-    names, place = np.unique(queries, return_inverse=True)
-    order = np.random.default_rng(seed).permutation(len(names))
-    folds: NDArray[np.int64] = (order % min(INNER_FOLDS, len(names)))[place]
-    return folds
 
 
 def _losses(

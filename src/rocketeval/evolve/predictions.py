@@ -16,6 +16,7 @@ from rocketeval.arrays import Floats
 from rocketeval.errors import ConfigError
 from rocketeval.evolve.cases import by_query
 from rocketeval.records import Interval
+from rocketeval.stats.bootstrap import wilson
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,11 +163,11 @@ def _row(threshold: float, sure: Floats, right: Floats, query_ids: list[str]) ->
     share = len(among) / len(sure) if len(sure) else 0.0
     if not len(among):
         return ConfidenceRow(threshold, 0, share, None)
-    accuracy = _wilson(right[among], [query_ids[place] for place in among.tolist()])
+    accuracy = _accuracy(right[among], [query_ids[place] for place in among.tolist()])
     return ConfidenceRow(threshold, len(among), share, accuracy)
 
 
-def _wilson(right: Floats, query_ids: Sequence[str]) -> Interval:
+def _accuracy(right: Floats, query_ids: Sequence[str]) -> Interval:
     """Wilson's interval for as many independent cases as the spread over queries is worth.
 
     Resampling would be certain where every verdict is right, which few cases are enough for.
@@ -180,7 +181,4 @@ def _wilson(right: Floats, query_ids: Sequence[str]) -> Interval:
     variance = float(sums @ sums) * len(sums) / (len(sums) - 1) / cases**2
     # Never worth more than the cases that there are; without any spread, one a query.
     worth = min(cases, mean * (1.0 - mean) / variance) if variance > 0.0 else len(sums)
-    reach = float(stdtrit(len(sums) - 1, 0.5 + _LEVEL / 2.0)) ** 2 / worth
-    middle = (mean + reach / 2.0) / (1.0 + reach)
-    half = math.sqrt(reach * (mean * (1.0 - mean) + reach / 4.0)) / (1.0 + reach)
-    return Interval(mean, max(0.0, middle - half), min(1.0, middle + half))
+    return wilson(mean, float(stdtrit(len(sums) - 1, 0.5 + _LEVEL / 2.0)) ** 2 / worth)

@@ -24,9 +24,10 @@ from numpy.typing import NDArray
 from rocketeval.arrays import Floats
 from rocketeval.config import EvolveConfig
 from rocketeval.errors import BenchmarkError
-from rocketeval.evolve.cases import CaseTable, by_query, filled, group_folds, medians
+from rocketeval.evolve.cases import CaseTable, by_query, filled, medians
 from rocketeval.evolve.forest import targets
 from rocketeval.scoring.forest import grow_trees, shares_of
+from rocketeval.scoring.split import group_folds
 
 LEAST_WEIGHT = 0.02
 """What the farthest case counts at least, so that no expert starves."""

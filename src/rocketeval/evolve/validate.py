@@ -25,7 +25,6 @@ from rocketeval.evolve.cases import (
     CaseTable,
     Task,
     filled,
-    group_folds,
     medians,
     query_numbers,
     stacked,
@@ -34,13 +33,19 @@ from rocketeval.evolve.evaluator import ExpertChoice, fit_mixture, fit_router, p
 from rocketeval.evolve.predictions import Predictions, joined
 from rocketeval.evolve.select import weigh_perspectives, with_gold
 from rocketeval.records import Interval
+from rocketeval.scoring.split import group_folds
 from rocketeval.stats.bootstrap import interval, resample_queries
-from rocketeval.stats.correlation import kendall_adds, tau_b
+from rocketeval.stats.correlation import (
+    kendall_adds,
+    resampled_rho,
+    rho_of_counts,
+    tau_b,
+    tau_of_counts,
+)
 
 TIMES = 1000
 """How often queries are drawn anew."""
 LEVEL = 0.95
-_BLOCK_CELLS = 1_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,12 +100,12 @@ def label_figures(
     squared = (said - gold) ** 2
     draws: dict[str, list[Floats]] = {"rho": [], "tau": [], "mse": []}
     for counts in resample_queries(queries, times, seed):
-        draws["rho"].append(_drawn_rho(said, gold, counts, numbers))
+        draws["rho"].append(resampled_rho(said, gold, counts, numbers))
         draws["tau"].append(np.clip(tau + (counts - 1.0) @ adds, -1.0, 1.0))
         times_drawn = counts[:, numbers]
         draws["mse"].append(times_drawn @ squared / times_drawn.sum(axis=1))
     whole = {
-        "rho": float(_drawn_rho(said, gold, np.ones((1, queries)), numbers)[0]),
+        "rho": float(resampled_rho(said, gold, np.ones((1, queries)), numbers)[0]),
         "tau": tau,
         "mse": float(squared.mean()),
     }
@@ -123,62 +128,9 @@ def _of_meetings(met: Floats) -> dict[str, Floats]:
         "accuracy": right.sum(axis=1) / total,
         "f1": f1.sum(axis=1) / classes,
         "precision": precision.sum(axis=1) / classes,
-        "rho": _rho_of_meetings(table, given, said),
-        "tau": _tau_of_meetings(table, given, said),
+        "rho": rho_of_counts(table),
+        "tau": tau_of_counts(table),
     }
-
-
-def _rho_of_meetings(table: Floats, given: Floats, said: Floats) -> Floats:
-    """Spearman's rho: the correlation of ranks, of which there are three a side."""
-    total = table.sum(axis=(1, 2))
-    one, two = (
-        np.cumsum(side, axis=1) - side / 2.0 - total[:, None] / 2.0 for side in (given, said)
-    )
-    together = np.einsum("ni,nij,nj->n", one, table, two)
-    apart = (given * one**2).sum(axis=1) * (said * two**2).sum(axis=1)
-    return _quotient(together, np.sqrt(apart))
-
-
-def _tau_of_meetings(table: Floats, given: Floats, said: Floats) -> Floats:
-    """Kendall's tau-b: cases in the same order less those in the other."""
-    surplus = np.zeros(len(table))
-    for row in range(3):
-        for column in range(3):
-            later = table[:, row + 1 :, column + 1 :].sum(axis=(1, 2))
-            other = table[:, row + 1 :, :column].sum(axis=(1, 2))
-            surplus += table[:, row, column] * (later - other)
-    total = table.sum(axis=(1, 2))
-    apart = [(total**2 - (side**2).sum(axis=1)) / 2.0 for side in (given, said)]
-    return _quotient(surplus, np.sqrt(apart[0] * apart[1]))
-
-
-def _drawn_rho(said: Floats, gold: Floats, counts: Floats, numbers: NDArray[np.int64]) -> Floats:
-    """Spearman's rho of each resample: ranks among the cases as often as they were drawn."""
-    found, block = [], max(1, _BLOCK_CELLS // len(said))
-    for start in range(0, len(counts), block):
-        drawn = counts[start : start + block][:, numbers]
-        one, two = (_drawn_ranks(side, drawn) for side in (said, gold))
-        together = (drawn * one * two).sum(axis=1)
-        apart = (drawn * one**2).sum(axis=1) * (drawn * two**2).sum(axis=1)
-        found.append(_quotient(together, np.sqrt(apart)))
-    return np.concatenate(found)
-
-
-def _drawn_ranks(values: Floats, drawn: Floats) -> Floats:
-    """Each case's rank, less the mean rank, when it is there as often as it was drawn."""
-    _, place = np.unique(values, return_inverse=True)
-    order = np.argsort(place, kind="stable")
-    starts = np.flatnonzero(np.diff(place[order], prepend=-1))
-    alike = np.add.reduceat(drawn[:, order], starts, axis=1)
-    middle = np.cumsum(alike, axis=1) - alike / 2.0 - drawn.sum(axis=1, keepdims=True) / 2.0
-    ranks: Floats = middle[:, place]
-    return ranks
-
-
-def _quotient(above: Floats, below: Floats) -> Floats:
-    found = np.full(len(above), np.nan)
-    np.divide(above, below, out=found, where=below > 0.0)
-    return found
 
 
 @dataclass(frozen=True)

@@ -220,6 +220,17 @@ def tail_probability(queries: int, level: float) -> float:
     return float(ndtr(math.sqrt(queries / (queries - 1)) * quantile))
 
 
+def wilson(share: float, reach: float) -> Interval:
+    """Return a share with Wilson's interval; `reach` is the squared quantile over the cases.
+
+    >>> wilson(0.5, 1.96**2 / 24)
+    Interval(value=0.5, low=0.314..., high=0.685...)
+    """
+    middle = (share + reach / 2.0) / (1.0 + reach)
+    half = math.sqrt(reach * (share * (1.0 - share) + reach / 4.0)) / (1.0 + reach)
+    return Interval(share, max(0.0, middle - half), min(1.0, middle + half))
+
+
 def _meetings(here: Floats, weights: Floats) -> Floats:
     counts: Floats = here.T @ (weights[:, None] * here)
     np.fill_diagonal(counts, 0.0)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import secrets
 import shutil
 import tempfile
@@ -26,6 +25,7 @@ from rocketeval.engines.batch import api as batch_api
 from rocketeval.engines.batch.api import BatchApi, BatchState
 from rocketeval.errors import RequestRejected
 from rocketeval.store.files import write_bytes
+from rocketeval.store.journal import Journal
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,21 +47,15 @@ class OpenBatch:
 
 
 class BatchJournal:
-    """Appends records and syncs each: a record that was written survives a power cut."""
+    """What was about to be paid for, what was, and what became of it."""
 
     def __init__(self, path: Path) -> None:
-        self.path = path
+        self._journal = Journal(path, shared=True)
 
     def live(self) -> dict[str, OpenBatch]:
-        """Return every batch that is not closed; a torn line is passed over."""
+        """Return every batch that is not closed."""
         entries: dict[str, OpenBatch] = {}
-        if not self.path.exists():
-            return entries
-        for line in self.path.read_bytes().split(b"\n"):
-            try:
-                row = orjson.loads(line)
-            except orjson.JSONDecodeError:
-                continue
+        for row in self._journal.rows():
             job, event = row["job"], row["event"]
             if event == "intent":
                 entries[job] = OpenBatch(job, row["tag"], row["file"], row["since"])
@@ -91,11 +85,7 @@ class BatchJournal:
         self._append("closed", job, why=why)
 
     def _append(self, event: str, job: str, **facts: Any) -> None:
-        # The newline in front keeps a torn line of a killed writer from swallowing this one.
-        line = b"\n" + orjson.dumps({"event": event, "job": job, **facts}) + b"\n"
-        with self.path.open("ab", buffering=0) as stream:
-            stream.write(line)
-            os.fsync(stream.fileno())
+        self._journal.append({"event": event, "job": job, **facts})
 
 
 class BatchAnswers:
