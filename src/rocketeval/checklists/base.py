@@ -88,7 +88,7 @@ class AuthorContext:
     """Hears what was used so far."""
     stop: asyncio.Event
     """Set when nothing new shall be begun."""
-    purse: PricedBudget | None = None
+    budget: PricedBudget | None = None
     """The money there is; None without a limit."""
     run: str | None = None
     """The id of the run that pays."""
@@ -118,7 +118,7 @@ class SharedAuthor(Author, Protocol):
         """
         ...
 
-    async def compose(self, desk: AuthorContext) -> bool:
+    async def compose(self, context: AuthorContext) -> bool:
         """Do the work there is to do; False when it was stopped or the money did not suffice.
 
         ChecklistError names what could not be done; what was done is recorded all the same.
@@ -186,14 +186,14 @@ class AuthoringTrace:
 def count_refusals(traces: Iterable[AuthoringTrace]) -> dict[str, Any]:
     """Return how many lists were refused at first, and the mistakes, the most frequent first."""
     listed = list(traces)
-    told = [trace.effort for trace in listed if trace.effort is not None]
-    mistakes = Counter(refusal.mistake for effort in told for refusal in effort.refused)
+    efforts = [trace.effort for trace in listed if trace.effort is not None]
+    mistakes = Counter(refusal.mistake for effort in efforts for refusal in effort.refused)
     return {
         "lists": len(listed),
-        "refused_at_first": sum(bool(effort.refused) for effort in told),
+        "refused_at_first": sum(bool(effort.refused) for effort in efforts),
         "refusals": mistakes.total(),
         "mistakes": dict(sorted(mistakes.items(), key=lambda pair: (-pair[1], pair[0]))),
-        "untold": len(listed) - len(told),
+        "untold": len(listed) - len(efforts),
     }
 
 

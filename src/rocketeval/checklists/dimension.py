@@ -124,7 +124,7 @@ class DimensionAuthor:
             "dimension",
             model,
             self._extra_body,
-            {name: told.model_dump() for name, told in self._dimensions.items()},
+            {name: dimension.model_dump() for name, dimension in self._dimensions.items()},
             self._steps.hashes,
             config.min_items,
             config.max_items,
@@ -184,7 +184,9 @@ class DimensionAuthor:
             tuple(question.text for question in questions),
             self._model,
             tuple(question.group for question in questions),
-            "\n".join(f"{name}: {told.definition}" for name, told in self._dimensions.items()),
+            "\n".join(
+                f"{name}: {dimension.definition}" for name, dimension in self._dimensions.items()
+            ),
         )
 
     async def aclose(self) -> None:
@@ -208,12 +210,12 @@ class DimensionAuthor:
         self._finish(done)
         return None
 
-    async def compose(self, desk: AuthorContext) -> bool:
+    async def compose(self, context: AuthorContext) -> bool:
         """Do the steps that are not paid for, then choose; False when not all could be begun."""
-        if not await self._do(self._augmenting, desk):
+        if not await self._do(self._augmenting, context):
             return False
         self._stop_at_failures()
-        if not await self._do(self._steps.filtering(self._pools(self._done)[0]), desk):
+        if not await self._do(self._steps.filtering(self._pools(self._done)[0]), context):
             return False
         self._stop_at_failures()
         self._finish(self._done)
@@ -230,7 +232,8 @@ class DimensionAuthor:
             "templates": self._steps.hashes,
             "task": self._file.task,
             "dimensions": {
-                name: told.model_dump(mode="json") for name, told in self._dimensions.items()
+                name: dimension.model_dump(mode="json")
+                for name, dimension in self._dimensions.items()
             },
             "failed_steps": self._failed_steps(),
             "asked": [
@@ -274,10 +277,10 @@ class DimensionAuthor:
         assert self._engine is not None, "an author with steps has an engine"
         return Writer(self._engine, self._config.attempts, self._extra_body)
 
-    async def _do(self, steps: list[DimensionStep], desk: AuthorContext) -> bool:
+    async def _do(self, steps: list[DimensionStep], context: AuthorContext) -> bool:
         return await do_steps(
             steps,
-            desk,
+            context,
             self._done,
             make_writer=self._writer,
             author=self._model,
@@ -301,7 +304,9 @@ class DimensionAuthor:
 
     def _groups(self) -> list[tuple[str, str]]:
         return [
-            (name, part) for name, told in self._dimensions.items() for part in told.sub_dimensions
+            (name, part)
+            for name, dimension in self._dimensions.items()
+            for part in dimension.sub_dimensions
         ]
 
     def _most_filtering(self, step: DimensionStep, unwritten: int) -> Usage:
@@ -317,8 +322,10 @@ class DimensionAuthor:
         """Return the distinct questions of each dimension, seeds first, and the duplicates."""
         pools: dict[str, list[Question]] = {}
         dropped: list[QuestionOutcome] = []
-        for name, told in self._dimensions.items():
-            seeds = [Question(seed, name, part, QuestionOrigin.SEED) for part, seed in told.seeds()]
+        for name, dimension in self._dimensions.items():
+            seeds = [
+                Question(seed, name, part, QuestionOrigin.SEED) for part, seed in dimension.seeds()
+            ]
             pools[name], same = without_duplicates([*seeds, *self._written(done, name)])
             dropped += same
         return pools, dropped

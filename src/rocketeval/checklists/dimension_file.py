@@ -135,7 +135,7 @@ class DimensionFile(Section):
                     f"author.options.dimensions: the file has no dimension {name!r}.",
                     hint=nearest(name, list(self.dimensions)),
                 )
-        return {name: told for name, told in self.dimensions.items() if name in names}
+        return {name: dimension for name, dimension in self.dimensions.items() if name in names}
 
 
 def packaged_files() -> list[str]:

@@ -151,10 +151,10 @@ class FileAuthor:
     durable = False
     lost = 0
 
-    def __init__(self, sheet: ChecklistFile) -> None:
-        self.digest = content_hash("file", sheet.model_dump(mode="json"))
+    def __init__(self, file: ChecklistFile) -> None:
+        self.digest = content_hash("file", file.model_dump(mode="json"))
         self.usage = Usage()
-        self._sheet = sheet
+        self._file = file
 
     @classmethod
     def create(
@@ -173,7 +173,7 @@ class FileAuthor:
 
     async def write(self, query: Query) -> Checklist:
         """Return the query's own checklist, or the one for all."""
-        entry = self._sheet.queries.get(query.id, self._sheet.for_all)
+        entry = self._file.queries.get(query.id, self._file.for_all)
         if entry is None:
             raise ChecklistError("the file has no checklist for it.")
         return entry.checklist(query.id)
@@ -185,10 +185,10 @@ class FileAuthor:
         only. Where there is a checklist for all, nothing is guessed: no query lacks one.
         """
         known = set(query_ids)
-        strange = [name for name in self._sheet.queries if name not in known]
-        without = [name for name in query_ids if name not in self._sheet.queries]
+        strange = [name for name in self._file.queries if name not in known]
+        without = [name for name in query_ids if name not in self._file.queries]
         guessed: dict[str, str | None] = dict.fromkeys(strange)
-        if self._sheet.for_all is not None or len(without) > MOST_COMPARED:
+        if self._file.for_all is not None or len(without) > MOST_COMPARED:
             return guessed
         for name in strange[:MOST_GUESSED]:
             guessed[name] = next(iter(difflib.get_close_matches(name, without, n=1)), None)

@@ -74,13 +74,15 @@ async def make_checklists(
         observer.advanced()
         observer.spent(author.usage)
 
-    purse = PricedBudget(budget, price) if budget and price else None
+    priced = PricedBudget(budget, price) if budget and price else None
     try:
         if shared:
-            desk = AuthorContext(
-                known, record, observer.unwritten, observer.spent, stop, purse, run
+            context = AuthorContext(
+                known, record, observer.unwritten, observer.spent, stop, priced, run
             )
-            authoring = await share_checklist(shared, list(queries.values()), desk, advance=advance)
+            authoring = await share_checklist(
+                shared, list(queries.values()), context, advance=advance
+            )
         else:
             authoring = await write_checklists(
                 author,
@@ -91,7 +93,7 @@ async def make_checklists(
                 failed=observer.unwritten,
                 concurrency=author.in_flight,
                 stop=stop,
-                purse=purse,
+                budget=priced,
                 run=run,
             )
     finally:

@@ -1,8 +1,8 @@
-"""grade, with an evaluator: the judge answers its perspectives, sheet by sheet.
+"""grade, with an evaluator: the judge answers its perspectives, question set by question set.
 
-The run's own judgments, from what the judge said on the evaluator's sheets.
-What the sheets of an evaluator took together, in the shape of one grading's facts.
-plan, with an evaluator: each of its sheets is planned like a run, and all of them add up.
+The run's own judgments, from what the judge said on the evaluator's question sets.
+What the question sets of an evaluator took together, in the shape of one grading's facts.
+plan, with an evaluator: each of its question sets is planned like a run, and all of them add up.
 """
 
 from __future__ import annotations
@@ -61,9 +61,9 @@ Row = tuple[str, str]
 
 @dataclass(frozen=True)
 class QuestionSetRun:
-    """A sheet about responses that was put to the judge."""
+    """A question set about responses that was put to the judge."""
 
-    sheet: QuestionSet
+    question_set: QuestionSet
     perspectives: tuple[Perspective, ...]
     judge: JudgeFingerprint
     judged: Mapping[Row, Judgment]
@@ -71,28 +71,33 @@ class QuestionSetRun:
 
 
 def read_question_sets(store: RunStore, given: GivenEvaluator) -> list[QuestionSetRun]:
-    """Return the evaluator's sheets about responses, as far as they are judged."""
+    """Return the evaluator's question sets about responses, as far as they are judged."""
     found = []
-    for sheet, perspectives in given.sheets.items():
+    for question_set, perspectives in given.question_sets.items():
         if perspectives[0].kind is PerspectiveKind.RESPONSE:
-            inside = store.inside(FOLDER, sheet.name)
+            inside = store.inside(FOLDER, question_set.name)
             judged = dict(_judged(inside))
-            found.append(QuestionSetRun(sheet, tuple(perspectives), inside.judge(), judged))
+            found.append(QuestionSetRun(question_set, tuple(perspectives), inside.judge(), judged))
     return found
 
 
-def derived_judge(sheets: Sequence[QuestionSetRun]) -> JudgeFingerprint:
-    """Return the fingerprint of a judge that was asked on these sheets."""
-    parts = sorted((one.sheet.name, one.judge.template, one.judge.readout) for one in sheets)
+def derived_judge(question_sets: Sequence[QuestionSetRun]) -> JudgeFingerprint:
+    """Return the fingerprint of a judge that was asked on these question sets."""
+    parts = sorted(
+        (one.question_set.name, one.judge.template, one.judge.readout) for one in question_sets
+    )
     template = content_hash([[name, template] for name, template, _ in parts]).hex()
     readout = content_hash([[name, readout] for name, _, readout in parts]).hex()
-    return replace(sheets[0].judge, template=f"{DERIVED}{template}", readout=readout)
+    return replace(question_sets[0].judge, template=f"{DERIVED}{template}", readout=readout)
 
 
 def derive_judgments(
-    store: RunStore, given: GivenEvaluator, sheets: Sequence[QuestionSetRun], cases: Iterable[Case]
+    store: RunStore,
+    given: GivenEvaluator,
+    question_sets: Sequence[QuestionSetRun],
+    cases: Iterable[Case],
 ) -> Iterator[Judgment]:
-    """Yield one judgment for each response that was judged on every sheet, in the run's order.
+    """Yield one judgment per response that was judged on every question set, in the run's order.
 
     `cases` is what the judge was asked about. Responses with the same text share a judgment.
     """
@@ -104,9 +109,9 @@ def derive_judgments(
             shown.setdefault((case.query_id, candidate), []).append((name, place == 0))
     order = [each.id for each in given.evaluator.about_responses]
     done: set[bytes] = set()
-    for cell in cells(store.inputs, derived_judge(sheets).digest):
+    for cell in cells(store.inputs, derived_judge(question_sets).digest):
         views = shown.get((cell.query_id, cell.candidate), [])
-        found = [_answers(one, cell.query_id, views) for one in sheets]
+        found = [_answers(one, cell.query_id, views) for one in question_sets]
         if cell.key is None or cell.key in done or not all(found):
             continue
         done.add(cell.key)
@@ -116,7 +121,7 @@ def derive_judgments(
             cell.query_id,
             cell.candidate,
             tuple(answers[name] for name in order),
-            neutralised=_neutralised(sheets, cell.query_id, views),
+            neutralised=_neutralised(question_sets, cell.query_id, views),
         )
 
 
@@ -144,7 +149,7 @@ def _answers(
     ]
     if not seen:
         return {}
-    if not one.sheet.signed:
+    if not one.question_set.signed:
         return {each.id: seen[0][0][place] for place, each in enumerate(one.perspectives)}
     return {
         each.id: _mean([(answers[place], first) for answers, first in seen])
@@ -167,12 +172,12 @@ def _mean(seen: Sequence[tuple[Answer, bool]]) -> Answer:
 
 
 def _neutralised(
-    sheets: Sequence[QuestionSetRun], query_id: str, views: Sequence[tuple[str, bool]]
+    question_sets: Sequence[QuestionSetRun], query_id: str, views: Sequence[tuple[str, bool]]
 ) -> int:
-    """The most that had to be disarmed in one prompt: every sheet shows the same text."""
+    """The most that had to be disarmed in one prompt: every question set shows the same text."""
     return max(
         one.judged[query_id, name].neutralised
-        for one in sheets
+        for one in question_sets
         for name, _ in views
         if (query_id, name) in one.judged
     )
@@ -186,14 +191,14 @@ KNOWN = ("exact", "sampled", "estimated")
 """How well a plan knows its tokens, the best first."""
 
 
-def counts_of(sheets: Iterable[Facts]) -> dict[str, int]:
-    """Return how many judgments there were, are and lack, over all sheets."""
-    told = list(sheets)
-    return {name: sum(facts[name] for facts in told) for name in COUNTED}
+def counts_of(question_sets: Iterable[Facts]) -> dict[str, int]:
+    """Return how many judgments there were, are and lack, over all question sets."""
+    graded = list(question_sets)
+    return {name: sum(facts[name] for facts in graded) for name in COUNTED}
 
 
 def usage_of(usages: Sequence[Facts]) -> dict[str, Any]:
-    """Return what all sheets used; no cost unless each has one."""
+    """Return what all question sets used; no cost unless each has one."""
     return {
         **{name: sum(usage[name] for usage in usages) for name in _USED},
         "cost": total([usage["cost"] for usage in usages]),
@@ -201,9 +206,9 @@ def usage_of(usages: Sequence[Facts]) -> dict[str, Any]:
     }
 
 
-def bill_of(sheets: Iterable[Facts]) -> dict[str, Any] | None:
+def bill_of(question_sets: Iterable[Facts]) -> dict[str, Any] | None:
     """Return plan and bill of all that was asked; None unless a plan was made for all of it."""
-    bills = [facts["bill"] for facts in sheets if facts["judged"] or facts["failed"]]
+    bills = [facts["bill"] for facts in question_sets if facts["judged"] or facts["failed"]]
     if not bills or not all(bills):
         return None
     plan, bill = (
@@ -239,7 +244,7 @@ async def grade_with_evaluator(
 ) -> dict[str, Any]:
     """Ask what is not paid for, by an earlier run or an evolution in this one; make its judgments.
 
-    Returns counts and cost as grading does, over all sheets, and those of each sheet.
+    Returns counts and cost as grading does, over all question sets, and those of each question set.
     """
     cases = EvaluatorCases.of(store.inputs, given.evaluator)
     asked = cases.asked()
@@ -255,23 +260,23 @@ async def grade_with_evaluator(
         make_engine=make_engine,
         check_judge=partial(check_judge, given),
     )
-    told = (await asker.ask(given.asked, asked)).sheets
-    sheets = read_question_sets(store, given)
-    judge = derived_judge(sheets)
-    store.derive_ledger(judge, derive_judgments(store, given, sheets, asked))
-    insides = [store.inside(FOLDER, name) for name in told]
+    graded = (await asker.ask(given.asked, asked)).question_sets
+    question_sets = read_question_sets(store, given)
+    judge = derived_judge(question_sets)
+    store.derive_ledger(judge, derive_judgments(store, given, question_sets, asked))
+    insides = [store.inside(FOLDER, name) for name in graded]
     store.save_failures(failure for inside in insides for failure in inside.failures())
     return {
-        **counts_of(told.values()),
+        **counts_of(graded.values()),
         "responses_unfinished": _unjudged(store, judge.digest, asked),
         "responses_without_checklist": 0,
-        "responses_without_opponent": cases.lonely,
-        "usage": usage_of([facts["usage"] for facts in told.values()]),
-        "usage_of_ledger": usage_of([facts["usage_of_ledger"] for facts in told.values()]),
-        "bill": bill_of(told.values()),
+        "responses_without_opponent": cases.without_opponent,
+        "usage": usage_of([facts["usage"] for facts in graded.values()]),
+        "usage_of_ledger": usage_of([facts["usage_of_ledger"] for facts in graded.values()]),
+        "bill": bill_of(graded.values()),
         "evaluator": given.facts(),
         "questions": _count_questions(given, asked, cases.count()),
-        "sheets": told,
+        "sheets": graded,
     }
 
 
@@ -311,7 +316,7 @@ _SUMMED = (
 
 @dataclass(frozen=True)
 class _ShownPrompts:
-    """What a judge is shown on one sheet."""
+    """What a judge is shown on one question set."""
 
     queries: Sequence[Query]
     shown: Sequence[Response]
@@ -331,7 +336,7 @@ async def plan_with_evaluator(
     rate: float | None = None,
     probe: bool = False,
 ) -> Plan:
-    """Return the size of the run, and keep each sheet's plan inside it, for its bill.
+    """Return the size of the run, and keep each question set's plan inside it, for its bill.
 
     Without `make_engine` nothing is contacted or written.
     """
@@ -339,24 +344,27 @@ async def plan_with_evaluator(
     responses = {(each.query_id, each.candidate): each for each in loaded.responses()}
     asked = _cases(loaded, responses, given).asked()
     plans = []
-    for sheet, perspectives in given.sheets.items():
-        material = _material(sheet, loaded, asked, responses)
+    for question_set, perspectives in given.question_sets.items():
+        material = _material(question_set, loaded, asked, responses)
         items = tuple(each.text for each in perspectives)
         checklists = PlannedChecklists({q.id: Checklist(q.id, items) for q in material.queries})
-        inside, settings = store.inside(FOLDER, sheet.name), question_set_config(config, sheet)
+        inside, settings = (
+            store.inside(FOLDER, question_set.name),
+            question_set_config(config, question_set),
+        )
         engine = make_engine(settings.judge, inside.engine_home("judge")) if make_engine else None
         try:
             if engine is not None:
-                judge = fingerprint(await engine.identify(), sheet.method())
-                check_judge(given, sheet.name, judge)
+                judge = fingerprint(await engine.identify(), question_set.method())
+                check_judge(given, question_set.name, judge)
             plan = await plan_grading(
                 inside,
                 settings,
                 engine,
                 material,
                 checklists,
-                sheet.method(),
-                also=question_sets_in(store, ANSWERED, sheet),
+                question_set.method(),
+                also=question_sets_in(store, ANSWERED, question_set),
                 most_prompts=most_prompts,
                 rate=rate,
                 probe=probe,
@@ -387,7 +395,7 @@ def _cases(
 
 
 def _material(
-    sheet: QuestionSet,
+    question_set: QuestionSet,
     loaded: LoadedBenchmark,
     asked: Sequence[Case],
     responses: Mapping[Row, Response],
@@ -400,13 +408,13 @@ def _material(
         (one.query_id, one.candidate): one
         for query in queries
         for case in cases[query.id]
-        for one in show(sheet, case, query, responses)
+        for one in show(question_set, case, query, responses)
     }
     return _ShownPrompts(queries, tuple(shown.values()))
 
 
 def _total(plans: Sequence[Plan]) -> Plan:
-    """Return the plan of all sheets together."""
+    """Return the plan of all question sets together."""
     sums: dict[str, Any] = {
         name: total([getattr(plan, name) for plan in plans]) for name in _SUMMED
     }
@@ -415,7 +423,7 @@ def _total(plans: Sequence[Plan]) -> Plan:
         plans[0],
         **sums,
         made_for=content_hash([plan.made_for for plan in plans]).hex(),
-        # Every sheet has a judge of its own.
+        # Every question set has a judge of its own.
         judge_digest=None,
         tokens_known=max((plan.tokens_known for plan in plans), key=KNOWN.index),
         items_per_second=items / seconds if items and seconds else None,

@@ -51,25 +51,25 @@ _FORESTS = ("roots", "item", "right", "number")
 
 def save_evaluator(evaluator: Evaluator, path: Path) -> None:
     """Write an evaluator to `path`, whole or not at all; the same fit gives the same bytes."""
-    panel, experts = evaluator.panel, evaluator.experts
+    mixture, experts = evaluator.mixture, evaluator.experts
     sizes, forests = pack_forests([expert.forest for expert in experts])
     header = {
         "asking": evaluator.asking,
-        "task": panel.task,
-        "mirrored": panel.mirrored,
-        "scale": list(panel.scale),
-        "reach": panel.router.reach,
+        "task": mixture.task,
+        "mirrored": mixture.mirrored,
+        "scale": list(mixture.scale),
+        "reach": mixture.router.reach,
         "about_responses": [asdict(each) for each in evaluator.about_responses],
         "about_queries": [asdict(each) for each in evaluator.about_queries],
         "forests": sizes,
         "settings": [asdict(expert.settings) for expert in experts],
-        "judges": {sheet: asdict(judge) for sheet, judge in evaluator.judges.items()},
+        "judges": {question_set: asdict(judge) for question_set, judge in evaluator.judges.items()},
         "provenance": dict(evaluator.provenance),
     }
     arrays = {
-        "fill": panel.fill,
-        "router.weights": panel.router.weights,
-        "router.centroids": panel.router.centroids,
+        "fill": mixture.fill,
+        "router.weights": mixture.router.weights,
+        "router.centroids": mixture.router.centroids,
         "experts.values": np.concatenate([expert.values for expert in experts]),
         "experts.attention": np.stack([expert.attention for expert in experts]),
         **{_FOREST + name: array for name, array in forests.items()},
@@ -104,7 +104,7 @@ def _evaluator(header: Mapping[str, Any], arrays: Arrays) -> Evaluator:
     low, high = (float(end) for end in header["scale"])
     if not (np.isfinite([low, high]).all() and low <= high):
         raise ValueError("its scale is none")
-    panel = Mixture(
+    mixture = Mixture(
         task,
         mirrored,
         _numbers(arrays["fill"], (len(responses),)),
@@ -112,10 +112,10 @@ def _evaluator(header: Mapping[str, Any], arrays: Arrays) -> Evaluator:
         _router(header, arrays, queries),
         _experts(header, arrays, len(responses), 1 if task == "scores" else len(OUTCOMES)),
     )
-    if len(panel.experts) != panel.router.experts:
+    if len(mixture.experts) != mixture.router.experts:
         raise ValueError("it routes to other experts than it has")
     judges = {str(name): JudgeFingerprint(**found) for name, found in header["judges"].items()}
-    return Evaluator(asking, responses, queries, panel, judges, _provenance(header["provenance"]))
+    return Evaluator(asking, responses, queries, mixture, judges, _provenance(header["provenance"]))
 
 
 def _router(header: Mapping[str, Any], arrays: Arrays, queries: tuple[Perspective, ...]) -> Router:

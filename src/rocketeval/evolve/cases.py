@@ -112,18 +112,18 @@ def cases_from_votes(votes: Iterable[Vote]) -> tuple[Case, ...]:
     >>> [(case.name, case.gold) for case in cases_from_votes(votes)]
     [('q: x vs y', 1.0)]
     """
-    ballots: dict[tuple[str, str, str], Counter[float]] = {}
+    counted_votes: dict[tuple[str, str, str], Counter[float]] = {}
     for vote in votes:
         side = {"a": 1.0, "b": -1.0, "tie": 0.0}[vote.winner]
         there = (vote.query_id, vote.candidate_a, vote.candidate_b)
         turned = (vote.query_id, vote.candidate_b, vote.candidate_a)
-        if turned in ballots:
-            ballots[turned][-side] += 1
+        if turned in counted_votes:
+            counted_votes[turned][-side] += 1
         else:
-            ballots.setdefault(there, Counter())[side] += 1
+            counted_votes.setdefault(there, Counter())[side] += 1
     return tuple(
         Case(query_id, (first, second), _most(counted))
-        for (query_id, first, second), counted in ballots.items()
+        for (query_id, first, second), counted in counted_votes.items()
     )
 
 

@@ -84,22 +84,22 @@ def targets(task: Task, gold: Floats) -> Floats:
 
 
 def fit_trees(
-    lessons: TrainingCases, settings: ForestSettings, seed: int, columns: float = COLUMNS
+    cases: TrainingCases, settings: ForestSettings, seed: int, columns: float = COLUMNS
 ) -> list[Any]:
     """Return trees of scikit-learn, each of another draw of the cases.
 
     A case is drawn in proportion to its weight, and as many are drawn as the weights sum to when
     the largest is 1: so the settings that count cases count those that count for this expert.
     """
-    chances = lessons.weights / lessons.weights.sum()
-    draws = max(1, round(float(lessons.weights.sum() / lessons.weights.max())))
+    chances = cases.weights / cases.weights.sum()
+    draws = max(1, round(float(cases.weights.sum() / cases.weights.max())))
 
     def draw(random: np.random.RandomState) -> tuple[Any, Floats]:
         return slice(None), random.multinomial(draws, chances).astype(np.float64)
 
     return grow_trees(
-        lessons.answers,
-        lessons.targets(),
+        cases.answers,
+        cases.targets(),
         settings.n_estimators,
         np.random.RandomState(seed % 2**32),
         draw,
@@ -160,9 +160,9 @@ class Expert:
             )
 
 
-def fit_expert(lessons: TrainingCases, settings: ForestSettings, seed: int) -> Expert:
-    """Return an expert grown from all of the lessons."""
-    trees = fit_trees(lessons, settings, seed)
+def fit_expert(cases: TrainingCases, settings: ForestSettings, seed: int) -> Expert:
+    """Return an expert grown from all of the training cases."""
+    trees = fit_trees(cases, settings, seed)
     forest = forest_of(trees)
     # The values of inner nodes are never read.
     values = np.where((forest.item == LEAF)[:, None], node_values(trees), 0.0)
@@ -174,17 +174,17 @@ TREES_TO_CHOOSE = 30
 
 
 def best_settings(
-    lessons: TrainingCases, space: Sequence[ForestSettings], seed: int
+    cases: TrainingCases, space: Sequence[ForestSettings], seed: int
 ) -> ForestSettings:
     """Return the settings with the least squared error on left-out queries; of equals the first.
 
     Of pairs that is the Brier score: it asks for good probabilities, on which confidence rests,
     and tells settings apart where accuracy is the same by chance.
     """
-    folds = inner_folds(lessons.queries, seed)
+    folds = inner_folds(cases.queries, seed)
     losses = np.zeros(len(space))
     for fold in range(int(folds.max()) + 1):
-        learned, held_out = lessons.take(folds != fold), lessons.take(folds == fold)
+        learned, held_out = cases.take(folds != fold), cases.take(folds == fold)
         losses += _losses(learned, held_out, space, seed + fold)
     return space[int(losses.argmin())]
 
@@ -205,8 +205,8 @@ def _losses(
             min_samples_leaf=leaf,
         )
         trees = fit_trees(learned, largest, seed)
-        for place, said in zip(places, _cut_off(learned, trees, held_out, tried), strict=True):
-            errors = ((said - targets) ** 2).sum(axis=1)
+        for place, predicted in zip(places, _cut_off(learned, trees, held_out, tried), strict=True):
+            errors = ((predicted - targets) ** 2).sum(axis=1)
             losses[place] = float(held_out.weights @ errors)
     return losses
 
@@ -217,7 +217,7 @@ def _cut_off(
     """What smaller forests within these trees say about the cases asked."""
     forest, values = forest_of(trees), node_values(trees)
     cases = np.concatenate([tree.n_node_samples for tree in trees])
-    said: dict[tuple[int, int], Floats] = {}
+    predicted: dict[tuple[int, int], Floats] = {}
     for split in sorted({one.min_samples_split for one in tried}):
         depths = {one.max_depth for one in tried if one.min_samples_split == split}
         stops = (forest.item == LEAF) | (cases < split)
@@ -229,7 +229,8 @@ def _cut_off(
             onward = np.where(below, node + 1, forest.right[node])
             node = np.where(stops[node], node, onward)
             if depth in depths:
-                said[split, depth] = values[node]
+                predicted[split, depth] = values[node]
     return [
-        said[one.min_samples_split, one.max_depth][: one.n_estimators].mean(axis=0) for one in tried
+        predicted[one.min_samples_split, one.max_depth][: one.n_estimators].mean(axis=0)
+        for one in tried
     ]

@@ -314,8 +314,8 @@ def split_cases(inputs: Inputs, settings: EvolveConfig) -> CaseSplit:
 def _joined(cases: Iterable[Case], content: Mapping[str, str]) -> tuple[Case, ...]:
     """Return the cases, those of a query that says the same as an earlier one joined to it."""
     first: dict[str, str] = {}
-    for name, said in content.items():
-        first.setdefault(said, name)
+    for name, text in content.items():
+        first.setdefault(text, name)
     return tuple(
         replace(case, same_as=None if known == case.query_id else known)
         for case in cases

@@ -130,15 +130,15 @@ class ProposalCollector:
         return {each.id: self._steps[each.kind, each.text] for each in self.perspectives()}
 
     def _take(self, request: OptimizerRequest, proposal: Perspective) -> None:
-        twin = self._asked.twin_of(proposal)
+        duplicate = self._asked.duplicate_of(proposal)
         if proposal.kind is PerspectiveKind.QUERY and not self._queries_wanted:
             self._drop(request, proposal, RejectionReason.UNWANTED)
-        elif twin is not None:
+        elif duplicate is not None:
             self._drop(
                 request,
                 proposal,
-                RejectionReason.REPEAT if twin.exact else RejectionReason.TWIN,
-                twin.of.text,
+                RejectionReason.REPEAT if duplicate.exact else RejectionReason.TWIN,
+                duplicate.of.text,
             )
         else:
             self._asked.add(proposal)
@@ -249,18 +249,18 @@ class Optimizer:
         """Close the engine."""
         await self._engine.aclose()
 
-    async def decompose(self, guidelines: str, pool: Pool, desk: AuthorContext) -> Proposals:
+    async def decompose(self, guidelines: str, pool: Pool, context: AuthorContext) -> Proposals:
         """Return what annotation guidelines ask beyond `pool`, as single questions."""
         gathering = self._gathering(pool)
         done: StepResults[OptimizerRequest] = StepResults()
         asked = [self._requests.decompose(guidelines)]
         with self._counted(done):
-            whole = await self._do(asked, _asking_again(asked, desk), done, gathering)
+            whole = await self._do(asked, _asking_again(asked, context), done, gathering)
         _stop_if_all_failed(asked, done)
-        return _told(asked, gathering, done, None if whole else _cut_short(desk))
+        return _proposals(asked, gathering, done, None if whole else _cut_short(context))
 
     async def propose(
-        self, round: int, failures: Sequence[FailedCase], pool: Pool, desk: AuthorContext
+        self, round: int, failures: Sequence[FailedCase], pool: Pool, context: AuthorContext
     ) -> Proposals:
         """Return what a round brings to `pool`; ChecklistError when every request failed.
 
@@ -271,12 +271,12 @@ class Optimizer:
         done: StepResults[OptimizerRequest] = StepResults()
         asked = self._of_round(round, failures, pool)
         with self._counted(done):
-            whole = await self._do(asked, _asking_again(asked, desk), done, gathering)
+            whole = await self._do(asked, _asking_again(asked, context), done, gathering)
             _stop_if_all_failed(asked, done)
             # The others see the pool alone, and are done at once; this one sees what they brought.
             last = self._routing(round, gathering, pool) if whole else []
-            whole = whole and await self._do(last, desk, done, gathering)
-        return _told([*asked, *last], gathering, done, None if whole else _cut_short(desk))
+            whole = whole and await self._do(last, context, done, gathering)
+        return _proposals([*asked, *last], gathering, done, None if whole else _cut_short(context))
 
     def _of_round(
         self, round: int, failures: Sequence[FailedCase], pool: Pool
@@ -303,7 +303,7 @@ class Optimizer:
     async def _do(
         self,
         asked: Sequence[OptimizerRequest],
-        desk: AuthorContext,
+        context: AuthorContext,
         done: StepResults[OptimizerRequest],
         gathering: ProposalCollector,
     ) -> bool:
@@ -311,7 +311,7 @@ class Optimizer:
         before = self.usage
         whole = await do_steps(
             asked,
-            replace(desk, spent=lambda now: desk.spent(before + now)),
+            replace(context, spent=lambda now: context.spent(before + now)),
             done,
             make_writer=self._writer,
             author=self._model,
@@ -344,19 +344,21 @@ class Optimizer:
             self.lost += done.lost
 
 
-def _asking_again(asked: Sequence[OptimizerRequest], desk: AuthorContext) -> AuthorContext:
-    """Return a desk that has forgotten failed requests if there was nothing else.
+def _asking_again(asked: Sequence[OptimizerRequest], context: AuthorContext) -> AuthorContext:
+    """Return a context that has forgotten failed requests if there was nothing else.
 
     A round that went on without some is resumed without them; where all failed, none went on.
     """
-    if not all(request.was_skipped(desk.known) for request in asked):
-        return desk
+    if not all(request.was_skipped(context.known) for request in asked):
+        return context
     keys = {request.key for request in asked}
-    return replace(desk, known={key: desk.known[key] for key in desk.known if key not in keys})
+    return replace(
+        context, known={key: context.known[key] for key in context.known if key not in keys}
+    )
 
 
-def _cut_short(desk: AuthorContext) -> CutShort:
-    return "stopped" if desk.stop.is_set() else "out of money"
+def _cut_short(context: AuthorContext) -> CutShort:
+    return "stopped" if context.stop.is_set() else "out of money"
 
 
 def _stop_if_all_failed(
@@ -373,7 +375,7 @@ def _stop_if_all_failed(
     )
 
 
-def _told(
+def _proposals(
     asked: Sequence[OptimizerRequest],
     gathering: ProposalCollector,
     done: StepResults[OptimizerRequest],

@@ -1,9 +1,4 @@
-"""Perspectives: questions a judge answers about a response or a query, and where they came from.
-
-How finely each perspective is answered: the paper's refinement of output granularity.
-What the text of a perspective may be, wherever it is read from.
-Proposals that only say again what a perspective of the pool asks.
-"""
+"""Perspectives: questions a judge answers about a response or a query, and where they came from."""
 
 from __future__ import annotations
 
@@ -165,7 +160,7 @@ def formats_of(answers: Answers) -> tuple[AnswerFormat, ...]:
 def with_formats(perspectives: Iterable[Perspective], answers: Answers) -> tuple[Perspective, ...]:
     """Return the perspectives in the wanted forms; what is there in one of them stays as it is.
 
-    With `both`, the choice comes first and is the parent of its graded twin. A question about a
+    With `both`, the choice comes first and is the parent of the graded one. A question about a
     query is always a choice.
 
     >>> [each.form.value for each in with_formats([Perspective("Is it kind?")], "both")]
@@ -261,8 +256,8 @@ class KnownQuestions:
     """What is asked already: tells whether a proposal repeats it, in whatever form.
 
     >>> asked = KnownQuestions([Perspective("Is the tone polite?")])
-    >>> twin = asked.twin_of(Perspective("Is the tone of the response courteous?"))
-    >>> twin.of.text, twin.exact
+    >>> found = asked.duplicate_of(Perspective("Is the tone of the response courteous?"))
+    >>> found.of.text, found.exact
     ('Is the tone polite?', False)
     """
 
@@ -276,7 +271,7 @@ class KnownQuestions:
         asked = _KnownQuestion(perspective, _folded(perspective.text))
         self._questions.setdefault(_key(perspective), asked).ids.add(perspective.id)
 
-    def twin_of(self, proposal: Perspective) -> NearDuplicate | None:
+    def duplicate_of(self, proposal: Perspective) -> NearDuplicate | None:
         """Return the first that asks the same in the same, else in almost the same words.
 
         A rewording may come near the perspective that it rewords, as long as it is not the same.

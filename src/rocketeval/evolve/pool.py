@@ -188,8 +188,7 @@ def packaged_seeds() -> list[str]:
 def seed_pool(names_or_paths: Sequence[str], forms: tuple[AnswerFormat, ...]) -> Pool:
     """Return the named pools as one, their questions about responses in the wanted forms.
 
-    With two forms the second is a twin whose parent is the first. Of what several of them ask, the
-    first stays.
+    With two forms the second has the first as its parent. Of what several ask, the first stays.
 
     >>> len(seed_pool(["prompts"], (AnswerFormat.CHOICE, AnswerFormat.GRADED)))
     10

@@ -90,16 +90,16 @@ def lead(probabilities: Floats) -> Floats:
 def joined(parts: list[tuple[NDArray[np.intp], Predictions]]) -> Predictions:
     """Return predictions that were made part by part, each for the cases at its places."""
     order = np.argsort(np.concatenate([places for places, _ in parts]), kind="stable")
-    said = [one for _, one in parts]
-    probabilities = [one.probabilities for one in said if one.probabilities is not None]
-    values = [one.values for one in said if one.values is not None]
+    made = [one for _, one in parts]
+    probabilities = [one.probabilities for one in made if one.probabilities is not None]
+    values = [one.values for one in made if one.values is not None]
     return Predictions(
         np.concatenate(probabilities)[order] if probabilities else None,
         np.concatenate(values)[order] if values else None,
-        np.concatenate([one.confidence for one in said])[order],
-        np.concatenate([one.expert for one in said])[order],
-        sum(one.missing_answers for one in said),
-        sum(one.missing_traits for one in said),
+        np.concatenate([one.confidence for one in made])[order],
+        np.concatenate([one.expert for one in made])[order],
+        sum(one.missing_answers for one in made),
+        sum(one.missing_traits for one in made),
     )
 
 
@@ -180,5 +180,5 @@ def _accuracy(right: Floats, query_ids: Sequence[str]) -> Interval:
         return Interval(mean, math.nan, math.nan)
     variance = float(sums @ sums) * len(sums) / (len(sums) - 1) / cases**2
     # Never worth more than the cases that there are; without any spread, one a query.
-    worth = min(cases, mean * (1.0 - mean) / variance) if variance > 0.0 else len(sums)
-    return wilson(mean, float(stdtrit(len(sums) - 1, 0.5 + _LEVEL / 2.0)) ** 2 / worth)
+    effective = min(cases, mean * (1.0 - mean) / variance) if variance > 0.0 else len(sums)
+    return wilson(mean, float(stdtrit(len(sums) - 1, 0.5 + _LEVEL / 2.0)) ** 2 / effective)

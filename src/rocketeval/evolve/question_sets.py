@@ -1,7 +1,7 @@
-"""Sheets: what is asked about what, and how its answers are read.
+"""Question sets: what is asked about what, and how its answers are read.
 
 Perspectives of one kind and form share a prompt and a set of labels, and so a judge; each such
-sheet is graded like a run of its own, with the perspectives as the checklist of every query.
+question set is graded like a run of its own, with the perspectives as the checklist of every query.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class QuestionSet:
         return Method(self.name, self.prompt(Template.load(self.template)))
 
 
-SHEETS: dict[tuple[PerspectiveKind, AnswerFormat, Asking], QuestionSet] = {
+QUESTION_SETS: dict[tuple[PerspectiveKind, AnswerFormat, Asking], QuestionSet] = {
     (PerspectiveKind.RESPONSE, AnswerFormat.CHOICE, "each"): QuestionSet(
         "each-choice", GradingPrompt, "grade", YES_NO
     ),
@@ -58,7 +58,7 @@ QUERIES = QuestionSet("queries", QueryPrompt, "query", YES_NO)
 
 
 def question_set_of(perspective: Perspective, asking: Asking) -> QuestionSet:
-    """Return the sheet that a perspective is asked on."""
+    """Return the question set that a perspective is asked on."""
     if perspective.kind is PerspectiveKind.QUERY:
         return QUERIES
-    return SHEETS[perspective.kind, perspective.form, asking]
+    return QUESTION_SETS[perspective.kind, perspective.form, asking]

@@ -120,7 +120,7 @@ def _show(case: FailedCase, number: int, room: int) -> str:
     left = room - len(query.encode()) - len(earlier.encode())
     each = max(LEAST_SHOWN // 4, left // len(case.responses))
     names = ("Response A:", "Response B:") if len(case.responses) > 1 else ("The response:",)
-    told = case.confidence
+    sureness = case.confidence
     return _CASE.format(
         number=number,
         earlier=earlier,
@@ -131,7 +131,7 @@ def _show(case: FailedCase, number: int, room: int) -> str:
         ),
         gold=_line(case.gold),
         predicted=_line(case.predicted),
-        confidence="" if told is None else f" (it was {told:.0%} sure)",
+        confidence="" if sureness is None else f" (it was {sureness:.0%} sure)",
     )
 
 
@@ -215,9 +215,9 @@ class RequestMaker:
         """Return the request that takes annotation guidelines apart."""
         length = len(guidelines.encode())
         if not guidelines.strip() or length > LONGEST_GUIDELINES:
-            told = "are empty" if not guidelines.strip() else f"have {length:,} bytes"
+            problem = "are empty" if not guidelines.strip() else f"have {length:,} bytes"
             raise ConfigError(
-                f"evolve.guidelines: the guidelines {told}.",
+                f"evolve.guidelines: the guidelines {problem}.",
                 hint=f"Give the part that says how to judge, {LONGEST_GUIDELINES:,} bytes at most.",
             )
         least, most = DECOMPOSED
@@ -370,7 +370,7 @@ def to_deepen(pool: Pool, count: int) -> tuple[Perspective, ...]:
         for each in pool
         if each.origin in (PerspectiveOrigin.DEPTH, PerspectiveOrigin.MIX)
         for parent in each.parents
-        # The graded twin of a rewording has that rewording for its parent.
+        # The graded form of a rewording has that rewording for its parent.
         if parent in texts and texts[parent] != each.text
     }
     left = [

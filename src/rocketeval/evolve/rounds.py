@@ -84,7 +84,7 @@ class EvolveContext:
     ) -> JudgedCases:
         """Return what the judge says about cases; ends the command if it was stopped.
 
-        What each sheet used is on the bill as soon as its judge is closed, whatever ended it.
+        What each question set used is recorded when its judge is closed, whatever ended it.
         """
 
         def make_engine(config: EngineConfig, home: Path | None) -> Engine:
@@ -117,21 +117,23 @@ class EvolveContext:
         self, optimizer: Optimizer, round: int, mistakes: Sequence[FailedCase], pool: Pool
     ) -> Proposals:
         """Return what a round brings; ends the command if it was stopped."""
-        desk = self._desk_for(optimizer, f"round {round}", round, self.settings.rounds)
+        context = self._author_context(optimizer, f"round {round}", round, self.settings.rounds)
         await optimizer.prepare()
         with self._on_the_bill(optimizer, f"round {round}"):
-            proposals = await optimizer.propose(round, mistakes, pool, desk)
+            proposals = await optimizer.propose(round, mistakes, pool, context)
         return self._whole(proposals, f"round {round}")
 
     async def decompose(self, optimizer: Optimizer, guidelines: str, pool: Pool) -> Proposals:
         """Return what annotation guidelines ask beyond the pool."""
-        desk = self._desk_for(optimizer, "guidelines", 1, 1)
+        context = self._author_context(optimizer, "guidelines", 1, 1)
         await optimizer.prepare()
         with self._on_the_bill(optimizer, "guidelines"):
-            proposals = await optimizer.decompose(guidelines, pool, desk)
+            proposals = await optimizer.decompose(guidelines, pool, context)
         return self._whole(proposals, "guidelines")
 
-    def _desk_for(self, optimizer: Optimizer, name: str, number: int, total: int) -> AuthorContext:
+    def _author_context(
+        self, optimizer: Optimizer, name: str, number: int, total: int
+    ) -> AuthorContext:
         self.observer.part_began(name, number, max(number, total))
         self.observer.stage_entered(PROPOSING)
         self.observer.watched(partial(status_of, optimizer))
@@ -145,7 +147,7 @@ class EvolveContext:
             failed=lambda name, reason: None,
             spent=self.observer.spent,
             stop=self.stop,
-            purse=PricedBudget(self.budget, price) if self.budget and price else None,
+            budget=PricedBudget(self.budget, price) if self.budget and price else None,
             run=run,
         )
 
@@ -173,30 +175,30 @@ WORST_SHARE = 0.25
 """Of labels, the share of the cases that lie farthest off: none is met exactly."""
 
 
-def failed_cases(table: CaseTable, said: Predictions) -> NDArray[np.intp]:
+def failed_cases(table: CaseTable, predictions: Predictions) -> NDArray[np.intp]:
     """Return the rows judged wrongly, the worst first.
 
     Of pairs, where another outcome was predicted, what it was surest of first; of labels, those
     farthest off.
     """
     if table.pairs:
-        wrong = np.flatnonzero(said.verdict != table.gold)
-        order = np.argsort(-said.confidence[wrong], kind="stable")
+        wrong = np.flatnonzero(predictions.verdict != table.gold)
+        order = np.argsort(-predictions.confidence[wrong], kind="stable")
         return wrong[order]
-    off = np.abs(said.outcome - table.gold)
+    off = np.abs(predictions.outcome - table.gold)
     worst = np.argsort(-off, kind="stable")[: int(np.ceil(WORST_SHARE * len(off)))]
     return worst[off[worst] > 0.0]
 
 
 def show_failures(
     table: CaseTable,
-    said: Predictions,
+    predictions: Predictions,
     queries: Mapping[str, Query],
     responses: Mapping[tuple[str, str], Response],
 ) -> list[FailedCase]:
     """Return the cases judged wrongly with their texts, the worst first."""
     found = []
-    for row in failed_cases(table, said).tolist():
+    for row in failed_cases(table, predictions).tolist():
         case = table.cases[row]
         sides = len(case.candidates)
         found.append(
@@ -204,16 +206,16 @@ def show_failures(
                 queries[case.query_id],
                 tuple(responses[case.query_id, name] for name in case.candidates),
                 outcome_in_words(float(table.gold[row]), sides),
-                outcome_in_words(float(said.outcome[row]), sides),
+                outcome_in_words(float(predictions.outcome[row]), sides),
                 # Of labels, how far off it was decides what is shown first, not how sure it was.
-                float(said.confidence[row]) if table.pairs else None,
+                float(predictions.confidence[row]) if table.pairs else None,
             )
         )
     return found
 
 
 SEEN = "evolve/seen"
-"""Folder of the sheets on the cases that are seen."""
+"""Folder of the question sets on the cases that are seen."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -225,7 +227,7 @@ class PoolFit:
     kept: tuple[str, ...]
     """Ids of those worth keeping."""
     asked: JudgedCases
-    said: Predictions
+    predictions: Predictions
     """Of each case by an evaluator that did not learn from its query."""
     measured: OutOfFoldFigure
 
@@ -255,15 +257,15 @@ class Rounds:
 
     def __init__(
         self,
-        workshop: EvolveContext,
+        context: EvolveContext,
         split: CaseSplit,
         history: History,
         shared: SharedPool,
         limit: CallLimit,
         optimizer: Optimizer | None,
     ) -> None:
-        self._workshop = workshop
-        self._settings = workshop.settings
+        self._context = context
+        self._settings = context.settings
         self._split = split
         self._history = history
         self._shared = shared
@@ -301,9 +303,9 @@ class Rounds:
         """
         started = time.monotonic()
         mistakes = show_failures(
-            before.table, before.said, self._workshop.store.inputs.queries, self._responses()
+            before.table, before.predictions, self._context.store.inputs.queries, self._responses()
         )
-        proposals = await self._workshop.propose(optimizer, number, mistakes, before.pool)
+        proposals = await self._context.propose(optimizer, number, mistakes, before.pool)
         grown, repeated = Pool([*before.pool, *added]).add(proposals.perspectives)
         news = [each for each in grown if each.round == number]
         over = self._limit.over(f"round {number}", [*added, *news], grown)
@@ -332,11 +334,11 @@ class Rounds:
         )
 
     async def _look(self, pool: Pool, name: str) -> PoolFit:
-        asked = await self._workshop.ask(pool, self._split.seen, SEEN, name)
-        self._workshop.observer.part_began(name, 1, 1)
-        self._workshop.observer.stage_entered("fit")
+        asked = await self._context.ask(pool, self._split.seen, SEEN, name)
+        self._context.observer.part_began(name, 1, 1)
+        self._context.observer.stage_entered("fit")
         view = await asyncio.to_thread(fit_pool, pool, asked, self._settings)
-        self._workshop.go_on("what was answered is kept")
+        self._context.go_on("what was answered is kept")
         return view
 
     def _why_not(
@@ -351,7 +353,7 @@ class Rounds:
         idle = rounds_without_gain(done, people_in(view.pool) + len(added))
         if idle >= settings.patience:
             return f"{count_of(idle, 'round', 'rounds')} in a row brought no gain"
-        if not len(failed_cases(view.table, view.said)):
+        if not len(failed_cases(view.table, view.predictions)):
             return "no case is judged wrongly"
         requests = most_for_optimizer(settings)
         return self._limit.over(
@@ -360,19 +362,19 @@ class Rounds:
 
     def _judge_so_far(self) -> tuple[int, Usage]:
         """Return how many questions the judge has answered in all, and what they used."""
-        spending = self._workshop.spending
+        spending = self._context.spending
         return spending.questions, spending.total("judge")
 
     def _judge_use(self, before: tuple[int, Usage]) -> Mapping[str, Any]:
         """Return what the judge did since then."""
         questions, used = self._judge_so_far()
-        price = self._workshop.config.judge.price
+        price = self._context.config.judge.price
         return {QUESTIONS: questions - before[0], **usage_facts(used - before[1], price)}
 
     def _responses(self) -> dict[tuple[str, str], Response]:
         """Return the responses to the queries that are seen."""
         names = list(dict.fromkeys(case.query_id for case in self._split.seen))
-        found = self._workshop.store.inputs.responses_to(names)
+        found = self._context.store.inputs.responses_to(names)
         return {(each.query_id, each.candidate): each for each in found}
 
 
@@ -383,19 +385,19 @@ def fit_pool(pool: Pool, asked: JudgedCases, settings: EvolveConfig) -> PoolFit:
     selection that saw the case.
     """
     standings = weigh_perspectives(asked.table, settings)
-    said = out_of_fold(asked.table, settings)
+    predictions = out_of_fold(asked.table, settings)
     return PoolFit(
         pool.weigh(standings.by_id()),
         standings.keep(settings.most_about_responses, settings.most_about_queries),
         asked,
-        said,
-        measure(asked.table, said),
+        predictions,
+        measure(asked.table, predictions),
     )
 
 
-def measure(table: CaseTable, said: Predictions) -> OutOfFoldFigure:
+def measure(table: CaseTable, predictions: Predictions) -> OutOfFoldFigure:
     """Return the accuracy of pairs, or the rank correlation of labels, with its standard error."""
-    credit = credit_of(said, table.gold)
+    credit = credit_of(predictions, table.gold)
     return OutOfFoldFigure(float(credit.mean()), error_of_mean(credit, table.query_ids))
 
 
@@ -424,7 +426,7 @@ class InitialPool:
 
 
 async def make_initial_pool(
-    workshop: EvolveContext,
+    context: EvolveContext,
     optimizer: Optimizer | None,
     shared: SharedPool,
     limit: CallLimit,
@@ -434,7 +436,7 @@ async def make_initial_pool(
 
     ConfigError if the limit of calls does not suffice for it, before it is paid for.
     """
-    settings = workshop.settings
+    settings = context.settings
     if shared.path.exists():
         found = shared.read(rounds)
         limit.check_pool(found.pool)
@@ -444,7 +446,7 @@ async def make_initial_pool(
     if settings.guidelines is not None and optimizer is not None:
         text = _guidelines(settings.guidelines)
         limit.check_pool(pool, settings.attempts)
-        proposals = await workshop.decompose(optimizer, text, pool)
+        proposals = await context.decompose(optimizer, text, pool)
         pool, _ = pool.add(proposals.perspectives)
         refused = tuple(f"{each.text} ({each.why.value})" for each in proposals.dropped)
     limit.check_pool(pool)

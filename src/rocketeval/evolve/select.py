@@ -205,9 +205,9 @@ def weigh_traits(table: CaseTable, settings: EvolveConfig) -> dict[str, Perspect
     per_query = by_query(gains, table.query_ids)
     mean = gains.mean(axis=0)
     error = np.sqrt(((per_query - per_query.mean(axis=0)) ** 2).sum(axis=0)) / len(table)
-    worth = np.where(mean > error, mean, 0.0)
+    gain = np.where(mean > error, mean, 0.0)
     by_fold = np.array([gains[folds == fold].mean(axis=0) for fold in range(int(folds.max()) + 1)])
-    return _standings(names, worth, np.maximum(by_fold, 0.0), settings.most_about_queries)
+    return _standings(names, gain, np.maximum(by_fold, 0.0), settings.most_about_queries)
 
 
 def weigh_answers(
@@ -286,13 +286,13 @@ def _gini_shares(table: CaseTable, phi: Floats, learned: NDArray[np.bool_], seed
 
 
 def _standings(
-    names: Sequence[str], worth: Floats, by_fold: Floats, most: int
+    names: Sequence[str], gain: Floats, by_fold: Floats, most: int
 ) -> dict[str, PerspectiveWeight]:
     among = np.zeros(len(names))
     for found in by_fold:
         best = np.argsort(-found, kind="stable")[:most]
         among[best[found[best] > 0.0]] += 1.0
-    shares = shares_of(worth)
+    shares = shares_of(gain)
     return {
         name: PerspectiveWeight(float(share), float(count) / len(by_fold))
         for name, share, count in zip(names, shares, among, strict=True)
@@ -301,8 +301,8 @@ def _standings(
 
 def best(standings: Mapping[str, PerspectiveWeight], most: int) -> tuple[str, ...]:
     """Return the ids of at most so many that are worth anything, the best first."""
-    worthy = [name for name, found in standings.items() if found.importance > 0.0]
+    useful = [name for name, found in standings.items() if found.importance > 0.0]
     ordered = sorted(
-        worthy, key=lambda name: (-standings[name].importance, -standings[name].stability)
+        useful, key=lambda name: (-standings[name].importance, -standings[name].stability)
     )
     return tuple(ordered[:most])

@@ -73,14 +73,14 @@ class ResampledFigures:
 
 
 def verdict_figures(
-    said: Floats, gold: Floats, query_ids: Sequence[str], seed: int, times: int = TIMES
+    predicted: Floats, gold: Floats, query_ids: Sequence[str], seed: int, times: int = TIMES
 ) -> ResampledFigures:
     """Return accuracy, macro precision and F1, rho and tau of verdicts (-1, 0, 1).
 
     All of them are told by how often each verdict met each gold, query by query.
     """
     numbers = query_numbers(query_ids)
-    cell = numbers * 9 + (gold + 1.0).astype(np.int64) * 3 + (said + 1.0).astype(np.int64)
+    cell = numbers * 9 + (gold + 1.0).astype(np.int64) * 3 + (predicted + 1.0).astype(np.int64)
     queries = int(numbers.max()) + 1
     met = np.bincount(cell, minlength=queries * 9).reshape(queries, 9).astype(np.float64)
     drawn = np.concatenate([counts @ met for counts in resample_queries(queries, times, seed)])
@@ -89,23 +89,23 @@ def verdict_figures(
 
 
 def label_figures(
-    said: Floats, gold: Floats, query_ids: Sequence[str], seed: int, times: int = TIMES
+    predicted: Floats, gold: Floats, query_ids: Sequence[str], seed: int, times: int = TIMES
 ) -> ResampledFigures:
     """Return rho, tau and mean squared error of labels; tau's draws are right to first order."""
     numbers = query_numbers(query_ids)
     queries = int(numbers.max()) + 1
-    varied = min(float(np.ptp(said)), float(np.ptp(gold))) > 0.0
-    tau = tau_b(said, gold) if varied else float("nan")
-    adds = kendall_adds(tau if varied else None, said, gold, numbers.astype(np.intp))
-    squared = (said - gold) ** 2
+    varied = min(float(np.ptp(predicted)), float(np.ptp(gold))) > 0.0
+    tau = tau_b(predicted, gold) if varied else float("nan")
+    adds = kendall_adds(tau if varied else None, predicted, gold, numbers.astype(np.intp))
+    squared = (predicted - gold) ** 2
     draws: dict[str, list[Floats]] = {"rho": [], "tau": [], "mse": []}
     for counts in resample_queries(queries, times, seed):
-        draws["rho"].append(resampled_rho(said, gold, counts, numbers))
+        draws["rho"].append(resampled_rho(predicted, gold, counts, numbers))
         draws["tau"].append(np.clip(tau + (counts - 1.0) @ adds, -1.0, 1.0))
         times_drawn = counts[:, numbers]
         draws["mse"].append(times_drawn @ squared / times_drawn.sum(axis=1))
     whole = {
-        "rho": float(resampled_rho(said, gold, np.ones((1, queries)), numbers)[0]),
+        "rho": float(resampled_rho(predicted, gold, np.ones((1, queries)), numbers)[0]),
         "tau": tau,
         "mse": float(squared.mean()),
     }
@@ -119,11 +119,11 @@ def _of_meetings(met: Floats) -> dict[str, Floats]:
     table = met.reshape(-1, 3, 3)
     total = table.sum(axis=(1, 2))
     right = np.diagonal(table, axis1=1, axis2=2)
-    given, said = table.sum(axis=2), table.sum(axis=1)
+    given, predicted = table.sum(axis=2), table.sum(axis=1)
     # An outcome that neither side names is no class; one that was never said has precision 0.
-    classes = np.maximum(((given + said) > 0.0).sum(axis=1), 1)
-    precision = right / np.where(said > 0.0, said, 1.0)
-    f1 = 2.0 * right / np.where(given + said > 0.0, given + said, 1.0)
+    classes = np.maximum(((given + predicted) > 0.0).sum(axis=1), 1)
+    precision = right / np.where(predicted > 0.0, predicted, 1.0)
+    f1 = 2.0 * right / np.where(given + predicted > 0.0, given + predicted, 1.0)
     return {
         "accuracy": right.sum(axis=1) / total,
         "f1": f1.sum(axis=1) / classes,
@@ -334,19 +334,19 @@ def cross_validate(
             also_rows.update(more.tolist())
             seen = stacked(seen, learn_also.take(more))
         new = known.take(asked)
-        said_by = {COMMONEST: commonest_outcome(seen, new)} if known.pairs else {}
+        baselines = {COMMONEST: commonest_outcome(seen, new)} if known.pairs else {}
         if overall is not None:
-            said_by |= single_outcomes(seen, new, overall)
+            baselines |= single_outcomes(seen, new, overall)
         if kept is not None:
             seen, new = seen.narrow(kept), new.narrow(kept)
-        for name, outcome in {**said_by, MEAN: mean_outcome(seen, new)}.items():
+        for name, outcome in {**baselines, MEAN: mean_outcome(seen, new)}.items():
             simple.setdefault(name, np.zeros(len(known)))[asked] = outcome
         both, count = _learned(seen, new, settings)
         chosen.append(count)
         for name, found in both.items():
             learned[name].append((asked, found))
-    said = {name: joined(parts) for name, parts in learned.items()}
-    outcomes = {**simple, **{name: whole.outcome for name, whole in said.items()}}
+    predicted = {name: joined(parts) for name, parts in learned.items()}
+    outcomes = {**simple, **{name: whole.outcome for name, whole in predicted.items()}}
     return Validation(
         known.task,
         np.flatnonzero(~np.isnan(table.gold)),
@@ -354,7 +354,7 @@ def cross_validate(
         tuple(known.query_ids),
         folds,
         tuple(chosen),
-        _arms(known.task, outcomes, said, known, settings.seed),
+        _arms(known.task, outcomes, predicted, known, settings.seed),
         len(table) - len(known),
         len(also_rows),
     )
@@ -367,8 +367,8 @@ def out_of_fold(table: CaseTable, settings: EvolveConfig) -> Predictions:
     settings are found once, with all queries, by the short search. Cases without gold are judged
     too; they are learned from by nobody.
     """
-    course = prepare(table, settings.model_copy(update={"search": "short"}))
-    count = course.choose().count
+    plan = prepare(table, settings.model_copy(update={"search": "short"}))
+    count = plan.choose().count
     folds = group_folds(table.query_ids, settings.folds, settings.seed)
     parts: Parts = []
     for fold in range(int(folds.max()) + 1):
@@ -378,10 +378,10 @@ def out_of_fold(table: CaseTable, settings: EvolveConfig) -> Predictions:
         kept = standings.keep(settings.most_about_responses, settings.most_about_queries)
         seen, new = seen.narrow(kept), table.take(asked).narrow(kept)
         router = fit_router(seen, standings.about_queries, count, settings)
-        panel = fit_mixture(
-            seen, router, lambda *_: course.forest, settings.seed, mirrored=course.mirrored
+        mixture = fit_mixture(
+            seen, router, lambda *_: plan.forest, settings.seed, mirrored=plan.mirrored
         )
-        parts.append((asked, panel.predict(new.answers, new.traits)))
+        parts.append((asked, mixture.predict(new.answers, new.traits)))
     return joined(parts)
 
 
@@ -394,18 +394,18 @@ def _learned(
     seen: CaseTable, new: CaseTable, settings: EvolveConfig
 ) -> tuple[dict[str, Predictions], int]:
     """What evaluators without and with experts say about new cases, and how many experts."""
-    course = prepare(seen, settings)
-    one = course.finish(ExpertChoice(1, {}, {}))
-    choice = course.choose()
-    many = one if choice.count == 1 else course.finish(choice)
-    said = {WITHOUT: one.predict_table(new), WITH: many.predict_table(new)}
-    return said, len(many.experts)
+    plan = prepare(seen, settings)
+    one = plan.finish(ExpertChoice(1, {}, {}))
+    choice = plan.choose()
+    many = one if choice.count == 1 else plan.finish(choice)
+    predicted = {WITHOUT: one.predict_table(new), WITH: many.predict_table(new)}
+    return predicted, len(many.experts)
 
 
 def _arms(
     task: Task,
     outcomes: Mapping[str, Floats],
-    said: Mapping[str, Predictions],
+    predicted: Mapping[str, Predictions],
     known: CaseTable,
     seed: int,
 ) -> dict[str, EvaluatorArm]:
@@ -421,7 +421,7 @@ def _arms(
             found.less(drawn[WITHOUT], measure_of(task)),
             drawn[WITH].less(found, measure_of(task)),
             outcomes[name],
-            said.get(name),
+            predicted.get(name),
         )
         for name, found in drawn.items()
     }

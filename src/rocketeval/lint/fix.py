@@ -115,8 +115,8 @@ def _entry(
 
 def _item(old: str, change: ItemChange | None) -> str:
     if change is None or change.outcome is FixOutcome.LEFT:
-        told = f"# left as it was ({', '.join(change.kinds)})\n" if change else ""
-        return told + dump_yaml([old])
+        note = f"# left as it was ({', '.join(change.kinds)})\n" if change else ""
+        return note + dump_yaml([old])
     if change.outcome is FixOutcome.DROPPED:
         return f"# dropped ({', '.join(change.kinds)}): {_comment(old)}\n"
     return f"# was ({', '.join(change.kinds)}): {_comment(old)}\n{dump_yaml([change.new])}"
@@ -170,9 +170,9 @@ async def propose_fixes(
     journal, price = store.authored(config.cache), config.author.price
     paying = store.manifest()["run_id"]
     rewriter = Rewriter(config.author, author, engine, journal, run.candidates, paying)
-    purse = PricedBudget(budget, price) if budget and price else None
+    priced = PricedBudget(budget, price) if budget and price else None
     try:
-        done = await rewrite_all(requests, rewriter, engine, observer, stop, purse)
+        done = await rewrite_all(requests, rewriter, engine, observer, stop, priced)
     finally:
         await engine.aclose()
     observer.stage_ended(STAGE, {"seconds": round(time.monotonic() - started, 3)})

@@ -142,8 +142,8 @@ def find_problems(
             continue
         reasons = check_item(ItemText(question), context)
         if reasons:
-            told = (f"{kind}: {why.rstrip('.')}" for kind, why in reasons.items())
-            problems[number] = "; ".join(told)
+            listed = (f"{kind}: {why.rstrip('.')}" for kind, why in reasons.items())
+            problems[number] = "; ".join(listed)
     return {**_repeats(request, new), **problems}
 
 
@@ -185,15 +185,15 @@ class RewriteAttempts:
                 "every item dropped",
                 f"{DROP} stands for every item of the checklist; one must stay at least.",
             )
-        told = " ".join(f"item {number}: {why}." for number, why in problems.items())
-        raise Unreadable("a new question is flagged", f"what you wrote for {told}")
+        listed = " ".join(f"item {number}: {why}." for number, why in problems.items())
+        raise Unreadable("a new question is flagged", f"what you wrote for {listed}")
 
     def salvage(self) -> RewriteResult | None:
         """Return what can be taken of the best list; None when no list could be read at all."""
         if self._best is None:
             return None
         new, left = dict(self._best), {}
-        # An item that goes back to its old text may be the twin of another's new one.
+        # An item that goes back to its old text may be the near-duplicate of another's new one.
         while problems := find_problems(self._request, new, self._context):
             for number, why in problems.items():
                 del new[number]
@@ -417,12 +417,12 @@ async def rewrite_all(
     engine: Engine,
     observer: Observer,
     stop: asyncio.Event,
-    purse: PricedBudget | None,
+    budget: PricedBudget | None,
 ) -> RewriteResults:
     """Ask for every request that was not paid for, several at once; what is finished is kept.
 
     Requests in the same words are asked for once, and each gets what came of it.
-    Fewer have an outcome than there are requests when it was stopped, or the `purse` was empty.
+    Fewer have an outcome than there are requests when it was stopped, or the `budget` was empty.
     """
     done = RewriteResults()
     left: dict[bytes, list[RewriteRequest]] = {}
@@ -444,7 +444,7 @@ async def rewrite_all(
         for same in remaining:
             for request in same:
                 known = request is not same[0] and _take_over(request, same[0], rewriter, done)
-                if not known and not await _ask(request, rewriter, done, stop, purse):
+                if not known and not await _ask(request, rewriter, done, stop, budget):
                     return
                 observer.spent(done.usage)
                 observer.advanced()
@@ -473,13 +473,13 @@ async def _ask(
     rewriter: Rewriter,
     done: RewriteResults,
     stop: asyncio.Event,
-    purse: PricedBudget | None,
+    budget: PricedBudget | None,
 ) -> bool:
-    """Ask for one request, and pay; False when it was stopped, or the `purse` was empty, before."""
+    """Ask for one request, and pay; False when it was stopped, or the `budget` was spent."""
     writer = rewriter.writer()
     ask = partial(_one, request, rewriter, writer, done)
     try:
-        return await pay_for(ask, writer, rewriter.most(request), stop=stop, purse=purse)
+        return await pay_for(ask, writer, rewriter.most(request), stop=stop, budget=budget)
     finally:
         done.usage += writer.usage
 

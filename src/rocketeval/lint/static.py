@@ -121,11 +121,11 @@ def check_item(item: ItemText, context: Context) -> dict[str, str]:
 def _of_checklist(
     checklist: Checklist, texts: list[ItemText], context: Context
 ) -> Iterable[ItemFinding]:
-    twins = {place: (first, exactly) for place, first, exactly in find_near_duplicates(texts)}
+    duplicates = {place: (first, exactly) for place, first, exactly in find_near_duplicates(texts)}
     for place, text in enumerate(texts):
         reasons = check_item(text, context)
-        if place in twins and "empty" not in reasons:
-            first, exactly = twins[place]
+        if place in duplicates and "empty" not in reasons:
+            first, exactly = duplicates[place]
             kind = "duplicate" if exactly else "near_duplicate"
             same = "the same as" if exactly else "almost the same as"
             reasons[kind] = (

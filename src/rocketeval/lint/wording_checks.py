@@ -331,18 +331,18 @@ def double_barrelled(item: ItemText, _: Context) -> str | None:
     """Say which second thing the item asks."""
     text = item.plain
     if _SECOND_QUESTION.search(text):
-        return _told("a second question")
+        return _two_things("a second question")
     if _ALSO.search(text):
-        return _told("a second requirement after `also`")
+        return _two_things("a second requirement after `also`")
     found = _SECOND_VERB.search(text)
     if found and not _TIED.search(found["subject"] + " " + found["object"]) and _has_object(found):
-        return _told(f"`{found['one']} ...` and `{found['other']} ...`")
+        return _two_things(f"`{found['one']} ...` and `{found['other']} ...`")
     found = _QUALITIES.search(text)
     if found and not _TIED.search(found["subject"]):
         named = [word for word in (found["one"], found["middle"], found["other"]) if word]
         families = [_FAMILY.get(word) for word in named]
         if None not in families and len(set(families)) > 1:
-            return _told(" and ".join(f"`{word}`" for word in named))
+            return _two_things(" and ".join(f"`{word}`" for word in named))
     return None
 
 
@@ -351,7 +351,7 @@ def _has_object(found: re.Match[str]) -> bool:
     return len(found["object"].split()) >= 2 or found["object"].strip() not in ("", "and")
 
 
-def _told(what: str) -> str:
+def _two_things(what: str) -> str:
     return (
         f"The item asks two things ({what}): a response that does one of them has no right answer. "
         "Make two items of it."

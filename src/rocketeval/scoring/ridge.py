@@ -257,9 +257,9 @@ class PooledRidgeScorer(LabelScorer):
             yes, no = (np.tile(own.centre, (len(own.centre), 1)) for _ in range(2))
             np.fill_diagonal(yes, 1.0)
             np.fill_diagonal(no, 0.0)
-            worth = self._share(query_id, yes) - self._share(query_id, no)
-            total = np.abs(worth).sum()
-            found[query_id] = worth / total if total > 0.0 else np.full(len(worth), 1 / len(worth))
+            gain = self._share(query_id, yes) - self._share(query_id, no)
+            total = np.abs(gain).sum()
+            found[query_id] = gain / total if total > 0.0 else np.full(len(gain), 1 / len(gain))
         return found
 
     def state(self) -> State:

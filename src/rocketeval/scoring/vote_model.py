@@ -69,23 +69,23 @@ class TieCurve:
         return found
 
 
-def fit_weights(ballots: VoteColumns, seed: int) -> tuple[Floats, float]:
+def fit_weights(votes: VoteColumns, seed: int) -> tuple[Floats, float]:
     """Return the features' weights, and the penalty that predicts left-out queries best."""
     with one_blas_thread():
-        penalty = _best_penalty(ballots, seed)
-        return _minimise(ballots, penalty)[:-1], penalty
+        penalty = _best_penalty(votes, seed)
+        return _minimise(votes, penalty)[:-1], penalty
 
 
-def davidson_loss(parameters: Floats, ballots: VoteColumns, held: Floats) -> tuple[float, Floats]:
+def davidson_loss(parameters: Floats, votes: VoteColumns, held: Floats) -> tuple[float, Floats]:
     """Return the mean negative log-likelihood with its penalty, and the gradient of both.
 
     The parameters are the weights, then the log-odds of a tie.
     """
-    difference = ballots.differences @ parameters[:-1]
+    difference = votes.differences @ parameters[:-1]
     loss, by_difference, by_tie = _outcome_loss(
-        difference, np.full(len(difference), parameters[-1]), ballots.outcomes
+        difference, np.full(len(difference), parameters[-1]), votes.outcomes
     )
-    slope = np.append(by_difference @ ballots.differences, by_tie.sum()) / len(difference)
+    slope = np.append(by_difference @ votes.differences, by_tie.sum()) / len(difference)
     return loss + float(held @ parameters**2) / 2.0, slope + held * parameters
 
 
@@ -114,12 +114,12 @@ def fit_ties(difference: Floats, level: Floats, outcomes: NDArray[np.int8]) -> T
     return TieCurve(*(float(value) for value in found.x))
 
 
-def _best_penalty(ballots: VoteColumns, seed: int) -> float:
-    folds = query_folds(ballots.query_ids, FOLDS, seed)
-    fold = np.array([folds[query_id] for query_id in ballots.query_ids])
+def _best_penalty(votes: VoteColumns, seed: int) -> float:
+    folds = query_folds(votes.query_ids, FOLDS, seed)
+    fold = np.array([folds[query_id] for query_id in votes.query_ids])
     losses = np.zeros(len(PENALTIES))
     for left_out in range(int(fold.max()) + 1):
-        seen, unseen = ballots.take(fold != left_out), ballots.take(fold == left_out)
+        seen, unseen = votes.take(fold != left_out), votes.take(fold == left_out)
         for place, penalty in enumerate(PENALTIES):
             found = _minimise(seen, penalty)
             loss = davidson_loss(found, unseen, np.zeros_like(found))[0]
@@ -127,13 +127,13 @@ def _best_penalty(ballots: VoteColumns, seed: int) -> float:
     return PENALTIES[int(losses.argmin())]
 
 
-def _minimise(ballots: VoteColumns, penalty: float) -> Floats:
+def _minimise(votes: VoteColumns, penalty: float) -> Floats:
     from scipy.optimize import minimize
 
-    size = ballots.differences.shape[1]
+    size = votes.differences.shape[1]
     held = np.array([_WEAK, *[penalty] * (size - 1), _WEAK])
     start = np.zeros(size + 1)
-    found = minimize(davidson_loss, start, args=(ballots, held), jac=True, method="L-BFGS-B")
+    found = minimize(davidson_loss, start, args=(votes, held), jac=True, method="L-BFGS-B")
     return np.asarray(found.x, dtype=np.float64)
 
 

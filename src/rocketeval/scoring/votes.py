@@ -203,8 +203,8 @@ class PooledLogisticScorer:
         self.centre_, spread = voted.mean(axis=0), voted.std(axis=0)
         spread[spread < _SAME] = np.inf
         standard = (features / spread)[:, _ORDER]
-        ballots = VoteColumns(standard[first] - standard[second], outcomes, query_ids)
-        weights, penalty = fit_weights(ballots, self.seed)
+        columns = VoteColumns(standard[first] - standard[second], outcomes, query_ids)
+        weights, penalty = fit_weights(columns, self.seed)
         self.weights_ = np.empty(len(FEATURES))
         self.weights_[_ORDER] = weights
         self.weights_ /= spread

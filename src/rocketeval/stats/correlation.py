@@ -323,12 +323,12 @@ def _tau_of_rows(x: Floats, y: Floats) -> Floats:
 
 def rho_of_counts(counts: Floats) -> Floats:
     """Return Spearman's rho of each table of how often the levels of two sides meet."""
-    given, said, total = counts.sum(axis=2), counts.sum(axis=1), counts.sum(axis=(1, 2))
+    given, found, total = counts.sum(axis=2), counts.sum(axis=1), counts.sum(axis=(1, 2))
     one, two = (
-        np.cumsum(side, axis=1) - side / 2.0 - total[:, None] / 2.0 for side in (given, said)
+        np.cumsum(side, axis=1) - side / 2.0 - total[:, None] / 2.0 for side in (given, found)
     )
     together = np.einsum("ni,nij,nj->n", one, counts, two)
-    apart = (given * one**2).sum(axis=1) * (said * two**2).sum(axis=1)
+    apart = (given * one**2).sum(axis=1) * (found * two**2).sum(axis=1)
     return _quotient(together, np.sqrt(apart))
 
 

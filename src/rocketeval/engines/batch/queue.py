@@ -99,13 +99,13 @@ class BatchPoller:
         log.info("batch %s: %d requests submitted", found.id, len(job.requests))
 
     async def _ended(self, job: BatchJob) -> BatchState:
-        told: tuple[str, int] | None = None
+        reported: tuple[str, int] | None = None
         while True:
             assert job.batch is not None
             state = await self._api.state(job.batch)
             done = job.answered = state.completed + state.failed
-            if told != (state.status, done):
-                told = (state.status, done)
+            if reported != (state.status, done):
+                reported = (state.status, done)
                 total = state.total or len(job.requests)
                 log.info("batch %s: %s, %d of %d answered", state.id, state.status, done, total)
             if state.ended:

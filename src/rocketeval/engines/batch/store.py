@@ -149,8 +149,8 @@ def _problem(row: Mapping[str, Any]) -> str | None:
     status, body = response.get("status_code", 200), response.get("body")
     if status == 200 and isinstance(body, dict):
         return None
-    told = body.get("error") if isinstance(body, dict) else body
-    return f"HTTP {status}: {_words(told)}"
+    reason = body.get("error") if isinstance(body, dict) else body
+    return f"HTTP {status}: {_words(reason)}"
 
 
 def _words(error: Any) -> str:
