@@ -14,8 +14,7 @@ from rocketeval.engines.scripted import ScriptedEngine
 from rocketeval.errors import BenchmarkError
 from rocketeval.evolve.ask import JudgedCases, PerspectiveAsker
 from rocketeval.evolve.cases import Case, CaseTable, cases_from_votes
-from rocketeval.evolve.perspective import AnswerFormat, Perspective, PerspectiveKind
-from rocketeval.evolve.question_sets import Asking
+from rocketeval.evolve.perspective import AnswerFormat, Asking, Perspective, PerspectiveKind
 from rocketeval.observer import Observer
 from rocketeval.pipeline import Run
 from rocketeval.store.files import write_jsonl

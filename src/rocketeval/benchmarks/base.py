@@ -1,7 +1,4 @@
-"""The benchmark seam: what every input format offers.
-
-The promises of the benchmark seam, as one check that any implementation can run.
-"""
+"""The benchmark seam: what every input format offers, and a check of its promises."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The author seam: who makes a checklist for a query.
-
-How an author's lists came about: a row for each, and what was refused, counted by its kind.
-"""
+"""The author seam: who makes a checklist for a query, and how its lists came about."""
 
 from __future__ import annotations
 

@@ -4,9 +4,6 @@ One checklist is for every query. Seeds come from a dimension file; an author LL
 sub-dimension from other sides (diversify) and takes each seed apart (elaborate), both from seeds
 alone; then it says of each question whether it stays (filter). Every request is a step of its own,
 journaled as it is answered.
-
-
-Settings of the dimension author.
 """
 
 from __future__ import annotations

@@ -9,9 +9,6 @@ dimensions:
         definition: ...
         seeds:
           - Are all sentences grammatical?
-
-
-The questions a dimension checklist is chosen from: where each came from, what became of it.
 """
 
 from __future__ import annotations

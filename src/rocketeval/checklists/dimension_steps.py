@@ -1,7 +1,4 @@
-"""Which steps a dimension checklist takes, and what the author is asked in each.
-
-Steps of a long piece of authored work: each a request to an LLM that is paid for once.
-"""
+"""The steps of a dimension checklist: requests to an author LLM, each paid for once."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Write a run's checklists for people to edit; `author.kind: file` reads them back.
-
-Where checklists may be written: never in place of a file that the run is made from.
-"""
+"""Write a run's checklists for people to edit; `author.kind: file` reads them back."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Instance-specific checklists: a strong LLM writes one for each query (RocketEval, 3.1, A.1).
-
-An author LLM that is asked for something strict, and again with its own mistake shown.
-"""
+"""Instance-specific checklists: a strong LLM writes one per query (RocketEval, 3.1, A.1)."""
 
 from __future__ import annotations
 

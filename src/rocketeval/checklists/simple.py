@@ -1,8 +1,4 @@
-"""Checklists that come with the benchmark.
-
-The same items for every query.
-Checklists from a file that a person edits.
-"""
+"""Checklists that come with the benchmark, are the same for every query, or are in a file."""
 
 from __future__ import annotations
 

@@ -7,10 +7,6 @@ jobs/ID/results/     Parquet files of judgments and failures, written by the clu
 jobs/ID/checkpoint/  ids of the rows in results, written by Ray
 
 Every job has an ID of its own: what a killed one still writes never reaches the next.
-
-
-Results of a cluster become part of the run: each judgment once, whatever was retried.
-Grading tasks as rows: what is handed to a cluster, and what comes back.
 """
 
 from __future__ import annotations

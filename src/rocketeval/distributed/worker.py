@@ -1,10 +1,6 @@
 """The judge on a cluster's worker: batches of tasks in, rows of the ledger out.
 
 The engine, the way to ask it and the grading loop are those of a run on one machine.
-
-
-The judge as a worker reaches it: a server among others, or a model of its own.
-How far a cluster is: every worker reports, one counter adds up, the driver looks at it.
 """
 
 from __future__ import annotations

@@ -2,10 +2,6 @@
 
 With one item a call this is about a hundred small requests; where a call takes all items of a
 response, about forty.
-
-
-What an examination of a judge leaves: findings, figures, a verdict.
-How far a judge's probabilities move when it is asked the same again.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""How well a judge found the known answers.
-
-Items whose answer nobody doubts, to see whether a judge finds it.
-"""
+"""How well a judge found the known answers."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The engine seam: what every judge and author backend offers.
-
-What engines inside this process share: errors for settings and packages they cannot use.
-"""
+"""The engine seam: what every judge and author backend offers."""
 
 from __future__ import annotations
 
@@ -124,12 +121,7 @@ class Engine(Protocol):
         ...
 
     async def write(
-        self,
-        prompt: str,
-        *,
-        max_tokens: int,
-        temperature: float = 0.0,
-        seed: int | None = None,
+        self, prompt: str, *, max_tokens: int, temperature: float = 0.0, seed: int | None = None
     ) -> WrittenText:
         """Return the text the engine writes for `prompt`.
 

@@ -1,9 +1,4 @@
-"""JSON over HTTP with bounded concurrency, retries with jitter and patience for a busy server.
-
-How many requests may be in flight: fewer when the server pushes back, slowly more again.
-Adds up what one judgment or one written text costs while it is being made.
-Parts of a server's JSON, whose types nobody guarantees.
-"""
+"""JSON over HTTP: bounded and adaptive concurrency, retries with jitter, and counted usage."""
 
 from __future__ import annotations
 
@@ -179,13 +174,7 @@ class HttpClient:
     """One server, one connection pool."""
 
     def __init__(
-        self,
-        base_url: str,
-        *,
-        key: str | None,
-        concurrency: int,
-        timeout: float,
-        patience: float,
+        self, base_url: str, *, key: str | None, concurrency: int, timeout: float, patience: float
     ) -> None:
         self.base_url = base_url
         self.retries = 0

@@ -1,7 +1,4 @@
-"""A text as the judge's own words, and how likely each of its tokens is.
-
-How likely a text is, asked of a server that tells the log-probabilities of prompt tokens.
-"""
+"""How likely each token of a text is as the judge's own words, asked of a server."""
 
 from __future__ import annotations
 

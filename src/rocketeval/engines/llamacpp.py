@@ -102,12 +102,7 @@ class LlamaCppEngine:
         return await (await self._asked()).tokenise(prompts)
 
     async def write(
-        self,
-        prompt: str,
-        *,
-        max_tokens: int,
-        temperature: float = 0.0,
-        seed: int | None = None,
+        self, prompt: str, *, max_tokens: int, temperature: float = 0.0, seed: int | None = None
     ) -> WrittenText:
         """Return the text the model writes for `prompt`."""
         asked = await self._asked()

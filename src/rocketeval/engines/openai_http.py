@@ -1,7 +1,4 @@
-"""Any OpenAI-compatible server over HTTP, asked in the best way it offers.
-
-One task asked over HTTP: its items call by call, and what is kept when a call fails.
-"""
+"""Any OpenAI-compatible server over HTTP, asked in the best way it offers."""
 
 from __future__ import annotations
 
@@ -205,12 +202,7 @@ class OpenAIEngine:
         return tokens if len(tokens) == len(prompts) else None
 
     async def write(
-        self,
-        prompt: str,
-        *,
-        max_tokens: int,
-        temperature: float = 0.0,
-        seed: int | None = None,
+        self, prompt: str, *, max_tokens: int, temperature: float = 0.0, seed: int | None = None
     ) -> WrittenText:
         """Return the text the model writes for `prompt`."""
         meter = UsageMeter()

@@ -1,7 +1,4 @@
-"""Before a judge is used: how it can be asked, and whether what it tells can be trusted.
-
-What the probe of an HTTP server means for a person.
-"""
+"""Probe a judge before it is used: how it can be asked, and whether its answers can be trusted."""
 
 from __future__ import annotations
 

@@ -2,9 +2,6 @@
 
 By default every probability is a fixed function of the prompt's content, so two runs agree to
 the last bit. `options` in the config, or arguments in Python, change what it says.
-
-
-Texts that an author or optimizer once wrote, played back to the prompts they answered.
 """
 
 from __future__ import annotations
@@ -207,12 +204,7 @@ class ScriptedEngine:
         return [list(prompt.encode()) for prompt in prompts]
 
     async def write(
-        self,
-        prompt: str,
-        *,
-        max_tokens: int,
-        temperature: float = 0.0,
-        seed: int | None = None,
+        self, prompt: str, *, max_tokens: int, temperature: float = 0.0, seed: int | None = None
     ) -> WrittenText:
         """Return the scripted text, at any temperature."""
         self._refuse(prompt)

@@ -1,7 +1,4 @@
-"""What stands behind a base address: which server, which version, and its tokenizer.
-
-The judge's chat template, learned from the server: what it writes around a user message.
-"""
+"""What is behind a base URL: server, version, tokenizer and chat template."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""A judge's own tokenizer in this process: prompts in, the tokens that the judge reads out.
-
-What tells one set of weights from another under the same name.
-"""
+"""A judge's own tokenizer in this process, and what tells its weights from others of its name."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""One vLLM engine on a thread of its own: token prompts in, finished requests out, in order.
-
-A loaded vLLM as a judge: how it is asked, and what its outputs mean.
-How vLLM is set up and loaded from a config.
-"""
+"""One vLLM engine on its own thread: set up from a config, asked as a judge, outputs in order."""
 
 from __future__ import annotations
 

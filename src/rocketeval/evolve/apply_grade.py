@@ -1,9 +1,4 @@
-"""grade, with an evaluator: the judge answers its perspectives, question set by question set.
-
-The run's own judgments, from what the judge said on the evaluator's question sets.
-What the question sets of an evaluator took together, in the shape of one grading's facts.
-plan, with an evaluator: each of its question sets is planned like a run, and all of them add up.
-"""
+"""grade and plan with an evaluator: each of its question sets is a run, and all of them add up."""
 
 from __future__ import annotations
 
@@ -34,8 +29,7 @@ from rocketeval.evolve.ask import (
     show,
 )
 from rocketeval.evolve.cases import Case
-from rocketeval.evolve.perspective import Perspective, PerspectiveKind
-from rocketeval.evolve.question_sets import QuestionSet
+from rocketeval.evolve.perspective import Perspective, PerspectiveKind, QuestionSet
 from rocketeval.grading.loop import fingerprint
 from rocketeval.grading.plan import MOST_PROMPTS, Plan, plan_grading
 from rocketeval.grading.schedule import cells
@@ -297,7 +291,6 @@ def _unjudged(store: RunStore, judge: bytes, asked: Sequence[Case]) -> int:
     )
 
 
-"""A query and a candidate."""
 _SUMMED = (
     "tasks",
     "finished",

@@ -1,8 +1,4 @@
-"""score, with an evaluator: its decisions become scores, and are written down one by one.
-
-What an evaluator decides: a preference for every two responses, or a value for each.
-Decisions summed up: what each response comes to, who decided, and how sure they were.
-"""
+"""score, with an evaluator: its decisions become scores, and are written down one by one."""
 
 from __future__ import annotations
 

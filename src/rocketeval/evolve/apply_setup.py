@@ -1,8 +1,4 @@
-"""The evaluator that a run is given, and what must suit it.
-
-Which responses, or pairs of them, an evaluator decides about.
-checklist, with an evaluator: every query is asked about from the same perspectives.
-"""
+"""The evaluator that a run is given: what must suit it, what it asks and decides about."""
 
 from __future__ import annotations
 
@@ -19,8 +15,7 @@ from rocketeval.evolve.artifact import load_evaluator
 from rocketeval.evolve.ask import by_question_set
 from rocketeval.evolve.cases import Case, cases_from_votes
 from rocketeval.evolve.evaluator import Evaluator
-from rocketeval.evolve.perspective import Perspective
-from rocketeval.evolve.question_sets import QuestionSet
+from rocketeval.evolve.perspective import Perspective, QuestionSet
 from rocketeval.evolve.rounds import SEEN
 from rocketeval.evolve.stage import HELD_OUT
 from rocketeval.grading.methods import YES_NO

@@ -22,12 +22,12 @@ from rocketeval.evolve.evaluator import Evaluator, Mixture
 from rocketeval.evolve.forest import Expert, ForestSettings
 from rocketeval.evolve.perspective import (
     AnswerFormat,
+    Asking,
     Perspective,
     PerspectiveKind,
     PerspectiveOrigin,
     check_question,
 )
-from rocketeval.evolve.question_sets import Asking
 from rocketeval.evolve.select import Router
 from rocketeval.records import JudgeFingerprint
 from rocketeval.scoring.forest import pack_forests, unpack_forests

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import Any, cast
 
@@ -20,8 +20,15 @@ from rocketeval.config import EngineConfig, EvolveConfig, RunConfig
 from rocketeval.engines.base import Engine, EngineAnswers, create_engine
 from rocketeval.errors import BenchmarkError
 from rocketeval.evolve.cases import Case, CaseTable
-from rocketeval.evolve.perspective import Perspective, PerspectiveKind, Pool
-from rocketeval.evolve.question_sets import QUERIES, Asking, QuestionSet, question_set_of
+from rocketeval.evolve.perspective import (
+    QUERIES,
+    Asking,
+    Perspective,
+    PerspectiveKind,
+    Pool,
+    QuestionSet,
+    question_set_of,
+)
 from rocketeval.grading.stage import grade_responses, judge_of
 from rocketeval.observer import Observer
 from rocketeval.prompts.variants import QUERY_ALONE, pair_name, pair_up, query_alone
@@ -148,49 +155,35 @@ class JudgedCases:
         return sum(facts["usage"]["requests"] for facts in self.question_sets.values())
 
 
+@dataclass(frozen=True)
 class PerspectiveAsker:
-    """Puts perspectives to the judge of a run and reads its answers as a table of cases.
+    """Puts perspectives to the judge of a run and reads its answers as a table of cases."""
 
-    Each question set is graded in `folder` of the run; what the same one in the folders `also` has
-    answered is not asked again.
-    """
-
-    def __init__(
-        self,
-        store: RunStore,
-        config: RunConfig,
-        observer: Observer,
-        stop: asyncio.Event,
-        budget: Budget | None = None,
-        *,
-        asking: Asking,
-        folder: str = "evolve",
-        also: Sequence[str] = (),
-        make_engine: MakeEngine = create_engine,
-        check_judge: CheckJudge | None = None,
-    ) -> None:
-        self._store = store
-        self._config = config
-        self._observer = observer
-        self._stop = stop
-        self._budget = budget
-        self._asking = asking
-        self._folder = folder
-        self._also = also
-        self._make_engine = make_engine
-        self._check_judge = check_judge
+    store: RunStore
+    config: RunConfig
+    observer: Observer
+    stop: asyncio.Event
+    budget: Budget | None = None
+    _: KW_ONLY
+    asking: Asking
+    folder: str = "evolve"
+    """Where each question set is graded, inside the run."""
+    also: Sequence[str] = ()
+    """Folders in which the same question sets may have been answered: nothing is asked again."""
+    make_engine: MakeEngine = create_engine
+    check_judge: CheckJudge | None = None
 
     async def ask(self, pool: Iterable[Perspective], cases: Sequence[Case]) -> JudgedCases:
         """Return what the judge says about every case from every perspective."""
         pool = tuple(pool)
-        question_sets = by_question_set(pool, self._asking)
+        question_sets = by_question_set(pool, self.asking)
         facts: dict[str, Mapping[str, Any]] = {}
         answers: list[QuestionSetAnswers] = []
         judges: dict[str, JudgeFingerprint] = {}
         responses = self._responses(cases)
         for number, (question_set, perspectives) in enumerate(question_sets.items(), 1):
-            self._observer.part_began(question_set.name, number, len(question_sets))
-            self._observer.stage_entered("grade")
+            self.observer.part_began(question_set.name, number, len(question_sets))
+            self.observer.stage_entered("grade")
             inside = self._lay_out(question_set, perspectives, cases, responses)
             facts[question_set.name] = await self._grade(question_set, inside)
             judges[question_set.name] = inside.judge()
@@ -201,7 +194,7 @@ class PerspectiveAsker:
         wanted = {(case.query_id, name) for case in cases for name in case.candidates}
         found = {
             (response.query_id, response.candidate): response
-            for response in self._store.inputs.responses()
+            for response in self.store.inputs.responses()
             if (response.query_id, response.candidate) in wanted
         }
         absent = sorted(wanted - found.keys())
@@ -222,8 +215,8 @@ class PerspectiveAsker:
         responses: Mapping[tuple[str, str], Response],
     ) -> RunStore:
         """Return the run inside the run that this question set is graded in, with its inputs."""
-        inside = self._store.inside(self._folder, question_set.name)
-        queries = _queries(self._store.inputs.queries, cases)
+        inside = self.store.inside(self.folder, question_set.name)
+        queries = _queries(self.store.inputs.queries, cases)
         shown = {
             (response.query_id, response.candidate): response
             for case in cases
@@ -232,26 +225,26 @@ class PerspectiveAsker:
         inside.inputs.save(list(queries.values()), shown.values(), (), (), ())
         items = tuple(perspective.text for perspective in perspectives)
         inside.inputs.save_checklists(Checklist(name, items, "evolve") for name in queries)
-        inside.freeze(question_set_config(self._config, question_set))
+        inside.freeze(question_set_config(self.config, question_set))
         return inside
 
     async def _grade(self, question_set: QuestionSet, inside: RunStore) -> dict[str, Any]:
-        config = question_set_config(self._config, question_set)
-        engine = self._make_engine(config.judge, inside.engine_home("judge"))
+        config = question_set_config(self.config, question_set)
+        engine = self.make_engine(config.judge, inside.engine_home("judge"))
         try:
-            if self._check_judge is not None:
+            if self.check_judge is not None:
                 judge = await judge_of(inside, config, question_set.method(), engine)
-                self._check_judge(question_set.name, judge)
+                self.check_judge(question_set.name, judge)
             with inside.locked():
                 facts = await grade_responses(
                     inside,
                     config,
                     engine,
-                    self._observer,
-                    self._stop,
-                    self._budget,
+                    self.observer,
+                    self.stop,
+                    self.budget,
                     method=question_set.method(),
-                    also=question_sets_in(self._store, self._also, question_set),
+                    also=question_sets_in(self.store, self.also, question_set),
                 )
                 inside.note("grade", facts)
         finally:

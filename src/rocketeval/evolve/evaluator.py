@@ -2,10 +2,6 @@
 
 It learns in this order: what each perspective is worth, the settings of a forest without experts,
 the number of experts, the router, and for each expert its own settings and forest.
-
-
-A mixture: experts, and the router that picks one of them for a case.
-How many experts there are: as many as predict left-out queries best, and one unless more gain.
 """
 
 from __future__ import annotations
@@ -38,9 +34,8 @@ from rocketeval.evolve.forest import (
     best_settings,
     fit_expert,
 )
-from rocketeval.evolve.perspective import Perspective
+from rocketeval.evolve.perspective import Asking, Perspective
 from rocketeval.evolve.predictions import Predictions, joined, lead
-from rocketeval.evolve.question_sets import Asking
 from rocketeval.evolve.select import (
     PerspectiveWeight,
     PerspectiveWeights,
@@ -321,8 +316,14 @@ class FitPlan:
         """Return the evaluator with that number of experts."""
         settings, table = self.settings, self.table
         router = fit_router(table, self.standings.about_queries, choice.count, settings)
-        pick = self._searched if router.experts > 1 else self._as_found
-        mixture = fit_mixture(table, router, pick, settings.seed, mirrored=self.mirrored)
+        space = SPACES[settings.search] if router.experts > 1 else ()
+        mixture = fit_mixture(
+            table,
+            router,
+            lambda cases, seed: best_settings(cases, space, seed) if space else self.forest,
+            settings.seed,
+            mirrored=self.mirrored,
+        )
         return Evaluator(
             settings.asking,
             table.about_responses,
@@ -330,12 +331,6 @@ class FitPlan:
             mixture,
             provenance=self._provenance(choice, mixture),
         )
-
-    def _as_found(self, cases: TrainingCases, seed: int) -> ForestSettings:
-        return self.forest
-
-    def _searched(self, cases: TrainingCases, seed: int) -> ForestSettings:
-        return best_settings(cases, SPACES[self.settings.search], seed)
 
     def _provenance(self, choice: ExpertChoice, mixture: Mixture) -> dict[str, Any]:
         table = self.table

@@ -240,15 +240,11 @@ class SharedPool:
         """
         added: tuple[Perspective, ...] = ()
         if self.path.exists():
+            known = {each.id for each in pool}
             grown, _ = pool.add(self.read(rounds).pool)
-            added = tuple(map(_by_a_person, _beyond(pool, grown)))
+            added = tuple(_by_a_person(each) for each in grown if each.id not in known)
         write_pool(Pool([*pool, *added]), self.path)
         return added
-
-
-def _beyond(pool: Pool, grown: Pool) -> Iterable[Perspective]:
-    known = {each.id for each in pool}
-    return (each for each in grown if each.id not in known)
 
 
 def _by_a_person(each: Perspective) -> Perspective:

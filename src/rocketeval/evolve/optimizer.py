@@ -4,9 +4,6 @@ A round looks at mistakes (semantic back-propagation), puts the most important p
 other words (in depth), looks for what none asks about (in breadth), and derives questions about
 queries from what these brought. Every request is journaled as it is answered: the same round over
 the same pool is replayed without a call.
-
-
-What came of an optimizer's work: new perspectives, and what was not taken and why.
 """
 
 from __future__ import annotations
@@ -15,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -161,51 +159,26 @@ def proposed(
     request: OptimizerRequest, lines: Sequence[str], form: AnswerFormat
 ) -> Iterator[Perspective]:
     """Yield what journaled lines of a request propose; questions about responses in `form`."""
-    text = "\n".join(lines)
+    text, response, query = "\n".join(lines), PerspectiveKind.RESPONSE, PerspectiveKind.QUERY
+    made = partial(Perspective, round=request.round)
     if request.ask is RequestPurpose.FAILURES:
-        found = read_failures(text)
-        for each in found.about_responses:
-            yield Perspective(
-                each, PerspectiveKind.RESPONSE, PerspectiveOrigin.FAILURES, form, (), request.round
-            )
-        for each in found.about_queries:
-            yield Perspective(
-                each,
-                PerspectiveKind.QUERY,
-                PerspectiveOrigin.FAILURES,
-                AnswerFormat.CHOICE,
-                (),
-                request.round,
-            )
+        found, origin = read_failures(text), PerspectiveOrigin.FAILURES
+        yield from (made(each, response, origin, form) for each in found.about_responses)
+        yield from (made(each, query, origin) for each in found.about_queries)
     elif request.ask in (RequestPurpose.DEEPEN, RequestPurpose.ROUTING):
-        for source, reply in zip(
-            request.sources, replies_in(request.ask, text, len(request.sources)), strict=True
-        ):
-            if reply is not None:
-                yield _made_from(source, reply, request, form)
+        replies = replies_in(request.ask, text, len(request.sources))
+        for source, reply in zip(request.sources, replies, strict=True):
+            derived = partial(made, parents=(source.id,), types=source.types)
+            origin = PerspectiveOrigin.MIX if source.origin in EXPLORED else PerspectiveOrigin.DEPTH
+            if reply is not None and request.ask is RequestPurpose.ROUTING:
+                yield derived(reply, query, PerspectiveOrigin.ROUTING)
+            elif reply is not None:
+                yield derived(reply, response, origin, form)
     else:
-        origin = (
-            PerspectiveOrigin.RULE
-            if request.ask is RequestPurpose.DECOMPOSE
-            else PerspectiveOrigin.BREADTH
-        )
+        rule = request.ask is RequestPurpose.DECOMPOSE
+        origin = PerspectiveOrigin.RULE if rule else PerspectiveOrigin.BREADTH
         for each in read_questions(text, 1, len(lines)):
-            yield Perspective(each, PerspectiveKind.RESPONSE, origin, form, (), request.round)
-
-
-def _made_from(
-    source: Perspective, text: str, request: OptimizerRequest, form: AnswerFormat
-) -> Perspective:
-    parents = (source.id,)
-    if request.ask is RequestPurpose.ROUTING:
-        kind, origin = PerspectiveKind.QUERY, PerspectiveOrigin.ROUTING
-        return Perspective(
-            text, kind, origin, AnswerFormat.CHOICE, parents, request.round, source.types
-        )
-    origin = PerspectiveOrigin.MIX if source.origin in EXPLORED else PerspectiveOrigin.DEPTH
-    return Perspective(
-        text, PerspectiveKind.RESPONSE, origin, form, parents, request.round, source.types
-    )
+            yield made(each, response, origin, form)
 
 
 SHOWN_FAILURES = 3

@@ -4,9 +4,6 @@ perspectives:
   - text: Does the response say where its figures come from?
   - text: Does the query ask for figures?
     kind: query
-
-
-What evolution begins with: packaged perspectives by name, or files of one's own.
 """
 
 from __future__ import annotations
@@ -87,17 +84,7 @@ class PoolEntry(Section):
 
     def perspective(self) -> Perspective:
         """Return the entry as a record."""
-        return Perspective(
-            self.text,
-            self.kind,
-            self.origin,
-            self.form,
-            self.parents,
-            self.round,
-            self.types,
-            self.importance,
-            self.stability,
-        )
+        return Perspective(**self.model_dump(exclude={"id"}))
 
 
 def read_pool(path: Path) -> Pool:

@@ -1,7 +1,4 @@
-"""What an evaluator says about cases.
-
-How far to trust an evaluator that is sure: accuracy by confidence, and whom to ask below.
-"""
+"""What an evaluator predicts for cases, and how far to trust it by its confidence."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""What an optimizer is asked in a round: one step a request, each with the reader of its answer.
-
-Cases that were judged wrongly, as an optimizer is shown them.
-"""
+"""Requests to an optimizer, each with the reader of its answer, and the failed cases they show."""
 
 from __future__ import annotations
 

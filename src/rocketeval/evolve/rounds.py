@@ -1,17 +1,11 @@
-"""Rounds of evolution: what is judged wrongly brings new perspectives, and the best of all stay.
-
-What every step of an evolution works with: the run, its judge, its optimizer and their bill.
-The failure set: cases judged otherwise than by people, as an optimizer is shown them.
-What a command begins with: the pool that is there, or seeds and guidelines.
-"""
+"""Rounds of evolution: failed cases bring new perspectives, and the best of all stay."""
 
 from __future__ import annotations
 
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -61,6 +55,7 @@ from rocketeval.text import count_of
 
 GoOn = Callable[[str], None]
 """Raises what says that the command was stopped, or its money spent; hears what is left."""
+OptimizerWork = Callable[[AuthorContext], Awaitable[Proposals]]
 PROPOSING = "propose"
 """The stage in which the optimizer is asked."""
 
@@ -117,19 +112,32 @@ class EvolveContext:
         self, optimizer: Optimizer, round: int, mistakes: Sequence[FailedCase], pool: Pool
     ) -> Proposals:
         """Return what a round brings; ends the command if it was stopped."""
-        context = self._author_context(optimizer, f"round {round}", round, self.settings.rounds)
-        await optimizer.prepare()
-        with self._on_the_bill(optimizer, f"round {round}"):
-            proposals = await optimizer.propose(round, mistakes, pool, context)
-        return self._whole(proposals, f"round {round}")
+        work = partial(optimizer.propose, round, mistakes, pool)
+        return await self._optimize(optimizer, f"round {round}", round, self.settings.rounds, work)
 
     async def decompose(self, optimizer: Optimizer, guidelines: str, pool: Pool) -> Proposals:
         """Return what annotation guidelines ask beyond the pool."""
-        context = self._author_context(optimizer, "guidelines", 1, 1)
+        work = partial(optimizer.decompose, guidelines, pool)
+        return await self._optimize(optimizer, "guidelines", 1, 1, work)
+
+    async def _optimize(
+        self, optimizer: Optimizer, name: str, number: int, total: int, work: OptimizerWork
+    ) -> Proposals:
+        """Do some work of the optimizer, and record what it uses, also when it ends in an error."""
+        context = self._author_context(optimizer, name, number, total)
         await optimizer.prepare()
-        with self._on_the_bill(optimizer, "guidelines"):
-            proposals = await optimizer.decompose(guidelines, pool, context)
-        return self._whole(proposals, "guidelines")
+        before = optimizer.usage
+        try:
+            proposals = await work(context)
+        finally:
+            self.spending.optimizer_used(name, optimizer.usage - before)
+        if proposals.cut_short is not None:
+            self.go_on(f"the optimizer was not asked all that belongs to {name}")
+            raise Stopped(
+                f"The optimizer was cut short ({proposals.cut_short}).",
+                hint="Run the same command again to go on from here.",
+            )
+        return proposals
 
     def _author_context(
         self, optimizer: Optimizer, name: str, number: int, total: int
@@ -150,25 +158,6 @@ class EvolveContext:
             budget=PricedBudget(self.budget, price) if self.budget and price else None,
             run=run,
         )
-
-    @contextmanager
-    def _on_the_bill(self, optimizer: Optimizer, name: str) -> Iterator[None]:
-        """Write down what the optimizer uses, also when it ends in an error."""
-        before = optimizer.usage
-        try:
-            yield
-        finally:
-            self.spending.optimizer_used(name, optimizer.usage - before)
-
-    def _whole(self, proposals: Proposals, name: str) -> Proposals:
-        """Return the proposals; ends the command if the optimizer was cut short."""
-        if proposals.cut_short is not None:
-            self.go_on(f"the optimizer was not asked all that belongs to {name}")
-            raise Stopped(
-                f"The optimizer was cut short ({proposals.cut_short}).",
-                hint="Run the same command again to go on from here.",
-            )
-        return proposals
 
 
 WORST_SHARE = 0.25
@@ -252,46 +241,37 @@ class EvolvedPool:
     """Those that no round took in any more: they are in the file for the next command."""
 
 
+@dataclass(frozen=True)
 class Rounds:
     """Goes on with a run's rounds where the last command ended."""
 
-    def __init__(
-        self,
-        context: EvolveContext,
-        split: CaseSplit,
-        history: History,
-        shared: SharedPool,
-        limit: CallLimit,
-        optimizer: Optimizer | None,
-    ) -> None:
-        self._context = context
-        self._settings = context.settings
-        self._split = split
-        self._history = history
-        self._shared = shared
-        self._limit = limit
-        self._optimizer = optimizer
+    context: EvolveContext
+    split: CaseSplit
+    history: History
+    shared: SharedPool
+    limit: CallLimit
+    optimizer: Optimizer | None
 
     async def go_on(self, pool: Pool) -> EvolvedPool:
         """Do the rounds that are left; return how the pool does after the last."""
-        done = self._history.read(self._split.digest)
+        done = self.history.read(self.split.digest)
         name = f"round {done[-1].round}" if done else "beginning"
         view = await self._look(pool, name)
-        added = self._shared.write(view.pool, len(done))
+        added = self.shared.write(view.pool, len(done))
         joined = 0
         while True:
             why = self._why_not(done, view, added)
-            if why is not None or self._optimizer is None:
+            if why is not None or self.optimizer is None:
                 return EvolvedPool(view, tuple(done), why or "", joined, len(added))
-            finished = await self._round(self._optimizer, len(done) + 1, view, added)
+            finished = await self._round(self.optimizer, len(done) + 1, view, added)
             if isinstance(finished, str):
                 return EvolvedPool(view, tuple(done), finished, joined, len(added))
             view, record = finished
             joined += len(added)
             # The pool first: a round that is written down has its perspectives in the file.
-            self._history.announce(record.round, _of_round(view.pool, record.round))
-            added = self._shared.write(view.pool, len(done))
-            self._history.append(record)
+            self.history.announce(record.round, _of_round(view.pool, record.round))
+            added = self.shared.write(view.pool, len(done))
+            self.history.append(record)
             done.append(record)
 
     async def _round(
@@ -303,12 +283,12 @@ class Rounds:
         """
         started = time.monotonic()
         mistakes = show_failures(
-            before.table, before.predictions, self._context.store.inputs.queries, self._responses()
+            before.table, before.predictions, self.context.store.inputs.queries, self._responses()
         )
-        proposals = await self._context.propose(optimizer, number, mistakes, before.pool)
+        proposals = await self.context.propose(optimizer, number, mistakes, before.pool)
         grown, repeated = Pool([*before.pool, *added]).add(proposals.perspectives)
         news = [each for each in grown if each.round == number]
-        over = self._limit.over(f"round {number}", [*added, *news], grown)
+        over = self.limit.over(f"round {number}", [*added, *news], grown)
         if over is not None:
             return over
         before_it = self._judge_so_far()
@@ -317,7 +297,7 @@ class Rounds:
         dropped["repeat"] += len(repeated)
         return after, Round(
             round=number,
-            split=self._split.digest,
+            split=self.split.digest,
             pool=len(grown),
             people=people_in(grown),
             mistakes=len(mistakes),
@@ -329,24 +309,24 @@ class Rounds:
             before=before.measured,
             after=after.measured,
             judge=self._judge_use(before_it),
-            optimizer=usage_facts(proposals.usage, self._settings.price),
+            optimizer=usage_facts(proposals.usage, self.context.settings.price),
             seconds=round(time.monotonic() - started, 3),
         )
 
     async def _look(self, pool: Pool, name: str) -> PoolFit:
-        asked = await self._context.ask(pool, self._split.seen, SEEN, name)
-        self._context.observer.part_began(name, 1, 1)
-        self._context.observer.stage_entered("fit")
-        view = await asyncio.to_thread(fit_pool, pool, asked, self._settings)
-        self._context.go_on("what was answered is kept")
+        asked = await self.context.ask(pool, self.split.seen, SEEN, name)
+        self.context.observer.part_began(name, 1, 1)
+        self.context.observer.stage_entered("fit")
+        view = await asyncio.to_thread(fit_pool, pool, asked, self.context.settings)
+        self.context.go_on("what was answered is kept")
         return view
 
     def _why_not(
         self, done: list[Round], view: PoolFit, added: Sequence[Perspective]
     ) -> str | None:
         """Return why no round begins; None if one may."""
-        settings = self._settings
-        if self._optimizer is None:
+        settings = self.context.settings
+        if self.optimizer is None:
             return "the config has no `evolve.optimizer`, so nothing new is proposed"
         if len(done) >= settings.rounds:
             return f"all {count_of(settings.rounds, 'round is', 'rounds are')} done"
@@ -356,25 +336,25 @@ class Rounds:
         if not len(failed_cases(view.table, view.predictions)):
             return "no case is judged wrongly"
         requests = most_for_optimizer(settings)
-        return self._limit.over(
+        return self.limit.over(
             f"round {len(done) + 1}", added, Pool([*view.pool, *added]), requests
         )
 
     def _judge_so_far(self) -> tuple[int, Usage]:
         """Return how many questions the judge has answered in all, and what they used."""
-        spending = self._context.spending
+        spending = self.context.spending
         return spending.questions, spending.total("judge")
 
     def _judge_use(self, before: tuple[int, Usage]) -> Mapping[str, Any]:
         """Return what the judge did since then."""
         questions, used = self._judge_so_far()
-        price = self._context.config.judge.price
+        price = self.context.config.judge.price
         return {QUESTIONS: questions - before[0], **usage_facts(used - before[1], price)}
 
     def _responses(self) -> dict[tuple[str, str], Response]:
         """Return the responses to the queries that are seen."""
-        names = list(dict.fromkeys(case.query_id for case in self._split.seen))
-        found = self._context.store.inputs.responses_to(names)
+        names = list(dict.fromkeys(case.query_id for case in self.split.seen))
+        found = self.context.store.inputs.responses_to(names)
         return {(each.query_id, each.candidate): each for each in found}
 
 

@@ -6,9 +6,6 @@ one type of query and detailed for the other, neither question and no trait gain
 itself. So a trait is worth what it gains on left-out queries to fit its two sides apart, by ridge
 regression, and the surrogate trees see, beside every answer, the answer signed by each of the
 traits that gain most.
-
-
-The router: which expert judges a query, by the traits it has.
 """
 
 from __future__ import annotations

@@ -1,10 +1,6 @@
 """evolve: what is judged wrongly brings perspectives, and an evaluator learns to weigh them.
 
 split -> begin -> rounds (ask, predict, propose, ask, select) -> held-out figures -> evaluator
-
-
-What can be wrong with the settings of an evolution, before anything is paid for.
-The end of an evolution: figures on held-out cases, and an evaluator that learned from all.
 """
 
 from __future__ import annotations
@@ -343,16 +339,9 @@ def _ancestors(pool: Pool, used: set[str]) -> list[Perspective]:
 
 
 def _named(each: Perspective) -> dict[str, Any]:
-    return {
-        "id": each.id,
-        "text": each.text,
-        "kind": each.kind.value,
-        "origin": each.origin.value,
-        "form": each.form.value,
-        "parents": list(each.parents),
-        "round": each.round,
-        "types": list(each.types),
-    }
+    learned = ("importance", "stability")
+    facts = {name: value for name, value in as_json(each).items() if name not in learned}
+    return {"id": each.id, **facts}
 
 
 RESULT = "evolve/evolution"

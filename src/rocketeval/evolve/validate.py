@@ -2,11 +2,6 @@
 
 Queries are cut into folds. For each fold everything is learned from the others alone: which
 perspectives stay, the forests' settings, the number of experts, the router and the forests.
-
-
-How well predictions agree with the gold, each figure with its interval over queries.
-Simpler ways to judge, for an evaluator to be held against: one prompt, or a mean of answers.
-Verdicts from one number a case: between two cut points is a tie.
 """
 
 from __future__ import annotations
@@ -21,14 +16,7 @@ from numpy.typing import NDArray
 from rocketeval.arrays import Floats
 from rocketeval.config import EvolveConfig
 from rocketeval.errors import BenchmarkError
-from rocketeval.evolve.cases import (
-    CaseTable,
-    Task,
-    filled,
-    medians,
-    query_numbers,
-    stacked,
-)
+from rocketeval.evolve.cases import CaseTable, Task, filled, medians, query_numbers, stacked
 from rocketeval.evolve.evaluator import ExpertChoice, fit_mixture, fit_router, prepare
 from rocketeval.evolve.predictions import Predictions, joined
 from rocketeval.evolve.select import weigh_perspectives, with_gold

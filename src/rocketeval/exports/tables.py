@@ -1,8 +1,4 @@
-"""A ranking, its win matrix and an audit's figures as tables of columns.
-
-Scores and answers as tidy tables: one row a response, one row an answer, names beside them.
-Means by group of items as tables: one row a candidate and group, or a response and group.
-"""
+"""Rankings, audits, scores and answers as tables of columns."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""lint --fix: the author proposes other items for those that lint flags; the run stays as it is.
-
-Write proposed checklists for `author.kind: file`, with what items were before as comments.
-"""
+"""lint --fix: the author proposes other items for those that lint flags; the run stays as it is."""
 
 from __future__ import annotations
 

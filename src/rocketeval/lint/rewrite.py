@@ -1,8 +1,4 @@
-"""Which flagged items an author is asked to rewrite, and what is taken of what it writes.
-
-What an author proposes for flagged items: a record for programs and people to look at.
-Let an author rewrite flagged items, a checklist a request, and pay for each once.
-"""
+"""Which flagged items an author is asked to rewrite, and what is taken of what it writes."""
 
 from __future__ import annotations
 

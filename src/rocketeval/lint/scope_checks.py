@@ -1,10 +1,6 @@
 """Items that speak of what the judge does not see, or of something other than the response.
 
 Whatever the query speaks of itself is part of the task, and an item may speak of it.
-
-
-Items that are no whole question: empty, too short or long, cut off, or with remains in them.
-Items of one checklist that ask the same thing in the same or almost the same words.
 """
 
 from __future__ import annotations
@@ -21,37 +17,29 @@ _REFERENCE = re.compile(
     r"expert|official|original) )?(?:reference(?: (?:answer|response|solution|text|output|summary|"
     r"translation|material|document|above|below|provided|given))?|gold(?:en)? (?:answer|response|"
     r"standard|solution)|model answer|answer key|ground[- ]truth|ideal (?:answer|response)|"
-    r"(?:sample|example|expected) (?:answer|response|solution))(?= (?:answer|response|solution|"
-    r"and|or|"
-    r"in|with|that|which|as|for|do|does|is|says?|states?|gives?|provides?|mentions?|by)\b|"
-    r"['?,.)]|$)|"
-    r"\breference (?:answer|response|solution)s?\b|\bground[- ]truth\b"
+    r"(?:sample|example|expected) (?:answer|response|solution))(?= (?:answer|response|solution|and|"
+    r"or|in|with|that|which|as|for|do|does|is|says?|states?|gives?|provides?|mentions?|by)\b|['?,"
+    r".)]|$)|\breference (?:answer|response|solution)s?\b|\bground[- ]truth\b"
 )
 _OTHER_ITEM = re.compile(
     r"\b(?:this|the|that|our) (?:check-?list|rubric)\b|\b(?:as|mentioned|described|listed|asked|"
-    r"stated) "
-    r"above\b|\bthe above(?:\b|$)|\b(?:previous|preceding|earlier|next|following|other|remaining|"
-    r"first|last) (?:check-?list )?(?:items?|criteri(?:on|a)|checks?)\b|\b(?:items?|criterion|"
-    r"checks?) "
-    r"#?\d+\b|\b(?:question|point) #?\d+ (?:above|of the checklist)\b|\b(?:previous|preceding|"
-    r"earlier) questions? (?:above|in (?:this|the) (?:check-?list|list))\b|\bsame as (?:above|"
-    r"before|"
-    r"item)\b|\banswered (?:yes|no) to\b|\bif (?:yes|no|so|not) to\b|\bquestions? above\b|"
-    r"^if (?:yes|no|so|not),|\bthe aforementioned\b"
+    r"stated) above\b|\bthe above(?:\b|$)|\b(?:previous|preceding|earlier|next|following|other|"
+    r"remaining|first|last) (?:check-?list )?(?:items?|criteri(?:on|a)|checks?)\b|\b(?:items?|"
+    r"criterion|checks?) #?\d+\b|\b(?:question|point) #?\d+ (?:above|of the checklist)\b|"
+    r"\b(?:previous|preceding|earlier) questions? (?:above|in (?:this|the) (?:check-?list|list))\b|"
+    r"\bsame as (?:above|before|item)\b|\banswered (?:yes|no) to\b|\bif (?:yes|no|so|not) to\b|"
+    r"\bquestions? above\b|^if (?:yes|no|so|not),|\bthe aforementioned\b"
 )
 _FAMILY_NAMES = (
     r"gpt-?\d[\w.]*|chatgpt|claude(?:[- ][\w.]+)?|gemini(?:[- ][\w.]+)?|llama-?\d?[\w.]*|mistral|"
-    r"mixtral|"
-    r"qwen[\w.]*|deepseek[\w.-]*|vicuna[\w.-]*|gpt4|grok|copilot"
+    r"mixtral|qwen[\w.]*|deepseek[\w.-]*|vicuna[\w.-]*|gpt4|grok|copilot"
 )
 _CANDIDATE = re.compile(
     rf"\b(?:{_FAMILY_NAMES})\b|"
     r"\bthe (?:first|second|other|better|best|worse|two|three|competing|rival) (?:responses?|"
-    r"models?|"
-    r"candidates?|assistants?|outputs?)\b|\b(?:other|competing|all|both) (?:responses|models|"
-    r"candidates|"
-    r"assistants)\b|\b(?:better|worse|longer|shorter|more [a-z]+) than (?:the )?(?:other|another|"
-    r"baseline|competing)s?\b|\bbaseline (?:response|model|answer)\b"
+    r"models?|candidates?|assistants?|outputs?)\b|\b(?:other|competing|all|both) (?:responses|"
+    r"models|candidates|assistants)\b|\b(?:better|worse|longer|shorter|more [a-z]+) than (?:the "
+    r")?(?:other|another|baseline|competing)s?\b|\bbaseline (?:response|model|answer)\b"
 )
 # `Response A` is a candidate, `Is the response a poem?` is not.
 _LETTERED = re.compile(
@@ -140,19 +128,17 @@ FEWEST_WORDS = 3
 
 _REMAINS = {
     "a placeholder": re.compile(
-        r"\{\{|\}\}|(?<![\w\\$}])\{\s*[A-Za-z_][\w .-]{0,30}\s*\}|"
-        r"\[\s*(?:item|insert\b[^\]]*|your\b[^\]]*|placeholder|query|response|question|topic|xxx?|"
-        r"todo|tbd|criterion|fill[ -]in[^\]]*)\s*\]|"
-        r"<\s*(?:item|insert\b[^>]*|your\b[^>]*|placeholder|query|response|question|criterion)\s*>|"
-        r"_{4,}|\$\{",
+        r"\{\{|\}\}|(?<![\w\\$}])\{\s*[A-Za-z_][\w .-]{0,30}\s*\}|\[\s*(?:item|insert\b[^\]]*|"
+        r"your\b[^\]]*|placeholder|query|response|question|topic|xxx?|todo|tbd|criterion|fill[ "
+        r"-]in[^\]]*)\s*\]|<\s*(?:item|insert\b[^>]*|your\b[^>]*|placeholder|query|response|"
+        r"question|criterion)\s*>|_{4,}|\$\{",
         re.IGNORECASE,
     ),
     "a note to its writer": re.compile(r"\b(?:TODO|TBD|FIXME|XXX)\b|\blorem ipsum\b"),
     "a control token": re.compile(r"<\|[^|>]*\|>|\[/?INST\]|</?s>|```"),
     "numbering or a bullet": re.compile(
-        r"^\s*(?:\(?\d{1,3}[.):]\s|\(?[a-hA-H][.)]\s|[-*+\u2022\u2023\u25e6\u2013\u2014]\s|"
-        r"#{1,6}\s|"
-        r"\[[ xX]?\]|(?:item|question|criterion|check|q)\s*#?\d+\s*[:.)-])",
+        r"^\s*(?:\(?\d{1,3}[.):]\s|\(?[a-hA-H][.)]\s|[-*+\u2022\u2023\u25e6\u2013\u2014]\s|#{1,"
+        r"6}\s|\[[ xX]?\]|(?:item|question|criterion|check|q)\s*#?\d+\s*[:.)-])",
         re.IGNORECASE,
     ),
     "markup": re.compile(r"^\s*(?:\*\*|__|<[a-z]{1,6}>)|(?:\*\*|__)\s*$", re.IGNORECASE),

@@ -1,7 +1,4 @@
-"""What an item's own words show: no judge is needed.
-
-Findings in one checklist that all queries share: each is told once, not once a query.
-"""
+"""Static checks: what an item's own words show; findings in a shared checklist are merged."""
 
 from __future__ import annotations
 
@@ -177,8 +174,5 @@ def _as_one(
         # The figures are one query's: the others have their own.
         why = f"In {len(same):,} of {len(query_ids):,} queries; in {first.query_id!r}: {why}"
     return replace(
-        first,
-        query_id=query_ids[0],
-        why=why,
-        query_ids=tuple(found.query_id for found in same),
+        first, query_id=query_ids[0], why=why, query_ids=tuple(found.query_id for found in same)
     )

@@ -1,11 +1,4 @@
-"""Read what an author wrote, strictly: anything unexpected is a named failure, never a guess.
-
-What is wrong with a text that an author wrote: told to the author, and counted by its kind.
-Characters that nobody sees: a question that holds one is not the question that people read.
-Read an author's verdicts on questions, strictly: one for each, in order, or a named mistake.
-Read what an author writes in place of items, strictly: a line for each, or a named mistake.
-The prompt that asks an author to rewrite some items of a checklist.
-"""
+"""Read what an author wrote, strictly: anything unexpected is a named mistake, never a guess."""
 
 from __future__ import annotations
 

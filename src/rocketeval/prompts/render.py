@@ -1,7 +1,4 @@
-"""Templates with literal `{{name}}` placeholders, filled in one pass.
-
-Disarm text that could close its own section, forge a turn or speak a judge's control tokens.
-"""
+"""Templates with literal `{{name}}` placeholders, and text disarmed so that it cannot forge one."""
 
 from __future__ import annotations
 
@@ -19,8 +16,7 @@ from rocketeval.records import Checklist, GradingTask, Query, Response, Turn
 from rocketeval.registry import nearest
 
 _MARKERS = (
-    r"<<<\s*+(?:end\s++of\s++)?"
-    r"(?:history|query|response|reference|(?:[^<>]{1,80}\s)?turn)\s*>>>"
+    r"<<<\s*+(?:end\s++of\s++)?(?:history|query|response|reference|(?:[^<>]{1,80}\s)?turn)\s*>>>"
 )
 _PIPED = r"<[|\uff5c][^|\uff5c<>\n]{1,64}[|\uff5c]>"
 _ANGLED = (

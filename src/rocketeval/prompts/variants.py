@@ -1,7 +1,4 @@
-"""Grading prompts that show or ask something else than one item of a checklist at a time.
-
-Prompts about two responses side by side, and about a query without any response.
-"""
+"""Grading prompts that show or ask something other than one checklist item at a time."""
 
 from __future__ import annotations
 

@@ -4,9 +4,6 @@ The file is sealed (`sealed`): `header` is JSON (schema, settings, judge, checkl
 time), `fitted_on` the keys of the judgments learned from, `state.*` what the scorer learned,
 `digest` a hash of all of these. The hash finds damage. It is no signature: whoever can write the
 file can change its scores.
-
-
-What a saved scorer was fitted to, so that it is not used where its scores mean nothing.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""The scorer seam, as in scikit-learn: the constructor stores, `fit` learns, `predict` is pure.
-
-The promises of the scorer seam, as one check that any implementation can run.
-"""
+"""The scorer seam, as in scikit-learn: the constructor stores, `fit` learns, `predict` is pure."""
 
 from __future__ import annotations
 

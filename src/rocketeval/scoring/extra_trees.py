@@ -3,9 +3,6 @@
 `score = (1 - alpha) * mean + alpha * forest`: alpha is high when the query's labels are spread over
 the scale (`weight`). A query with too few labels, or with labels that are all alike, is scored by
 the mean, and says so.
-
-
-How far a query's labels can be trusted to teach a scorer (section 3.3 of the paper).
 """
 
 from __future__ import annotations

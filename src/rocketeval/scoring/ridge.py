@@ -3,10 +3,6 @@
 `score = pooled features @ weights + the query's level + (p_yes - the query's mean) @ its weights`,
 clipped to the scale. How far a query goes its own way is chosen by leaving out each label in turn
 (`partial_pooling`). A query without labels is scored by the pooled part alone.
-
-
-Ridge regression over many queries, each with a level and item weights of its own, shrunk.
-What one query adds to a score that is learned over all queries.
 """
 
 from __future__ import annotations

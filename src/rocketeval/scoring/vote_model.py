@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rocketeval.arrays import Floats
-from rocketeval.scoring.split import query_folds
+from rocketeval.scoring.split import group_folds
 from rocketeval.workers import one_blas_thread
 
 PENALTIES = (0.001, 0.01, 0.1, 1.0, 10.0)
@@ -115,8 +115,7 @@ def fit_ties(difference: Floats, level: Floats, outcomes: NDArray[np.int8]) -> T
 
 
 def _best_penalty(votes: VoteColumns, seed: int) -> float:
-    folds = query_folds(votes.query_ids, FOLDS, seed)
-    fold = np.array([folds[query_id] for query_id in votes.query_ids])
+    fold = group_folds(votes.query_ids, FOLDS, seed)
     losses = np.zeros(len(PENALTIES))
     for left_out in range(int(fold.max()) + 1):
         seen, unseen = votes.take(fold != left_out), votes.take(fold == left_out)

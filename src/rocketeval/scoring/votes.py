@@ -5,9 +5,6 @@ queries (`vote_model`) and shrunk toward the mean log-odds alone, as far as pred
 queries asks for. The qualities are then put on the scale so that the run's tie margin is what
 voters call a tie (`vote_scale`). Every query is scored by the same weights: a handful of votes on
 one query says too little about its items.
-
-
-From latent quality to a score whose tie margin means what voters mean by a tie.
 """
 
 from __future__ import annotations

@@ -2,9 +2,6 @@
 
 Every distinct rating is a category. Ratings that are all the same have no kappa: chance alone would
 make them agree, and a reason stands where the figure would.
-
-
-How far several raters, mostly judges, rate the same units alike.
 """
 
 from __future__ import annotations

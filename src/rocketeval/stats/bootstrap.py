@@ -6,9 +6,6 @@ narrow. A given seed always draws the same queries.
 
 Where several rows belong to one query (one a judge), `queries` numbers each row's query from 0,
 and the rows of a query are drawn together.
-
-
-Means of what was measured on items or responses, sure or not by resampling their queries.
 """
 
 from __future__ import annotations
@@ -89,12 +86,7 @@ def _smallest(counts: Floats) -> NDArray[np.unsignedinteger]:
 
 
 def ratio_draws(
-    numerators: Floats,
-    denominators: Floats,
-    *,
-    times: int,
-    seed: int,
-    queries: Ints | None = None,
+    numerators: Floats, denominators: Floats, *, times: int, seed: int, queries: Ints | None = None
 ) -> Floats:
     """Per resample and column, the sum of numerators over the sum of denominators.
 
@@ -130,17 +122,11 @@ def strength_draws(
     """
     few = present.shape[1] <= EXACT_CANDIDATES
     draw = exact_draws if few and not present.all() else one_step_draws
-    return draw(wins, present, strengths, times=times, seed=seed, queries=queries)
+    return draw(wins, present, strengths, resample_rows(len(wins), times, seed, queries))
 
 
 def one_step_draws(
-    wins: Floats,
-    present: NDArray[np.bool_],
-    strengths: Floats,
-    *,
-    times: int,
-    seed: int,
-    queries: Ints | None = None,
+    wins: Floats, present: NDArray[np.bool_], strengths: Floats, resamples: Iterable[Floats]
 ) -> Floats:
     """Per resample, one Newton step away from the full fit: one matrix serves all resamples.
 
@@ -154,7 +140,7 @@ def one_step_draws(
     curvature = information(strengths, _meetings(here, np.ones(len(here))))
     virtual = VIRTUAL_TIES / 4.0
     blocks = []
-    for counts in resample_rows(len(wins), times, seed, queries):
+    for counts in resamples:
         scale = np.sqrt((counts @ known + virtual) / (known.sum(axis=0) + virtual))
         slope = (counts - 1.0) @ surplus
         blocks.append(np.linalg.solve(curvature, (slope / scale).T).T / scale)
@@ -162,23 +148,12 @@ def one_step_draws(
 
 
 def exact_draws(
-    wins: Floats,
-    present: NDArray[np.bool_],
-    strengths: Floats,
-    *,
-    times: int,
-    seed: int,
-    queries: Ints | None = None,
+    wins: Floats, present: NDArray[np.bool_], strengths: Floats, resamples: Iterable[Floats]
 ) -> Floats:
     """Per resample, the strengths fitted anew, starting from the full fit."""
     here = present.astype(np.float64)
-    return np.array(
-        [
-            fit(draw @ wins, _meetings(here, draw), start=strengths)
-            for counts in resample_rows(len(wins), times, seed, queries)
-            for draw in counts
-        ]
-    )
+    draws = (draw for counts in resamples for draw in counts)
+    return np.array([fit(draw @ wins, _meetings(here, draw), start=strengths) for draw in draws])
 
 
 def interval(value: float, draws: Floats, *, queries: int, level: float) -> Interval:

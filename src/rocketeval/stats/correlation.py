@@ -15,7 +15,7 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
-from rocketeval.arrays import Floats, Ints
+from rocketeval.arrays import Bools, Floats, Ints
 from rocketeval.errors import BenchmarkError
 from rocketeval.records import Interval, Rating
 
@@ -401,6 +401,23 @@ def paired_correlations(x: Floats, y: Floats, fewest: int = FEWEST) -> tuple[Flo
     moving = (xx > _STILL * least) & (yy > _STILL * least) & (count >= fewest)
     size = np.sqrt(np.where(moving, xx * yy, 1.0))
     return np.where(moving, np.clip(xy / size, -1.0, 1.0), np.nan), count.astype(np.int64)
+
+
+def correlations(x: Floats, x_known: Bools, y: Floats, y_known: Bools, fewest: int) -> Floats:
+    """Return Pearson's correlation of each column of `x` with each of `y`, on rows that both have.
+
+    Unknown values are 0. NaN on fewer than `fewest` rows, or where either does not vary.
+    """
+    here, there = x_known.astype(np.float64), y_known.astype(np.float64)
+    count = here.T @ there
+    x_sum, y_sum = x.T @ there, here.T @ y
+    least = np.maximum(count, 1.0)
+    both = x.T @ y - x_sum * y_sum / least
+    x_square = (x**2).T @ there - x_sum**2 / least
+    y_square = here.T @ (y**2) - y_sum**2 / least
+    moving = (x_square > _STILL * least) & (y_square > _STILL * least) & (count >= fewest)
+    size = np.sqrt(np.where(moving, x_square * y_square, 1.0))
+    return np.where(moving, np.clip(both / size, -1.0, 1.0), np.nan)
 
 
 def surely_negative(correlation: float, responses: int, items: int = 1) -> bool:

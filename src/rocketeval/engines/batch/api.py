@@ -1,7 +1,4 @@
-"""The OpenAI Batch API: files up, batches made exactly once, their state, their answers down.
-
-Files over HTTP, and posts that must not be made twice: what paid jobs need.
-"""
+"""The OpenAI Batch API: files up, batches created exactly once, their state, their answers down."""
 
 from __future__ import annotations
 

@@ -1,11 +1,7 @@
-"""The desk: takes requests, gathers them into batches, and hands out the answers.
+"""Gather requests into batches, watch the batches, and hand out the answers.
 
 A request is one row of a batch, named by a hash of its body. Asked again, by this process or a
 later one, it is found in the batch that holds it: nothing is paid for twice.
-
-
-Sees batches through: created once, watched until they end, their answers brought home.
-What the config can say to a batch engine, under `options`.
 """
 
 from __future__ import annotations

@@ -1,9 +1,4 @@
-"""The batches of one home folder: journaled, found again by the next process, and cleared away.
-
-The journal of batches: what was about to be paid for, what was, and what became of it.
-One batch: its requests, its files, and how far it got.
-A finished batch's answers, found by request: the file stays on disk, the index in memory.
-"""
+"""The batches of one home folder: journaled, found again by the next process, and cleared away."""
 
 from __future__ import annotations
 

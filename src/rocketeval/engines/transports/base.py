@@ -1,7 +1,4 @@
-"""What every request form is given, and what it gives.
-
-Prompts as the tokens the judge reads, cut into what they share and what each has of its own.
-"""
+"""What every request form is given and returns, and prompts as tokens with their shared prefix."""
 
 from __future__ import annotations
 
