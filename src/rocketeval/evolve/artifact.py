@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rocketeval.arrays import Floats
-from rocketeval.errors import ArtifactError
 from rocketeval.evolve.cases import OUTCOMES, Task
 from rocketeval.evolve.evaluator import Evaluator, Mixture
 from rocketeval.evolve.forest import Expert, ForestSettings
@@ -32,7 +31,6 @@ from rocketeval.evolve.select import Router
 from rocketeval.records import JudgeFingerprint
 from rocketeval.scoring.forest import pack_forests, unpack_forests
 from rocketeval.scoring.npz import FOREIGN, Schema
-from rocketeval.store.files import write_bytes
 
 Arrays = Mapping[str, NDArray[Any]]
 
@@ -74,11 +72,7 @@ def save_evaluator(evaluator: Evaluator, path: Path) -> None:
         "experts.attention": np.stack([expert.attention for expert in experts]),
         **{_FOREST + name: array for name, array in forests.items()},
     }
-    try:
-        content = SCHEMA.seal(header, arrays)
-    except (TypeError, ValueError) as error:
-        raise ArtifactError(f"The evaluator cannot be saved: {error}.") from None
-    write_bytes(path, content)
+    SCHEMA.save(path, header, arrays)
 
 
 def load_evaluator(path: Path) -> Evaluator:
@@ -179,20 +173,15 @@ def _question(text: Any) -> str:
 def _provenance(found: Mapping[str, Any]) -> dict[str, Any]:
     """Return the notes; what is computed with is checked."""
     threshold = found.get("threshold")
-    if threshold is not None and not (_is_number(threshold) and 0.0 <= threshold <= 1.0):
+    number = isinstance(threshold, int | float) and not isinstance(threshold, bool)
+    if threshold is not None and not (number and 0.0 <= threshold <= 1.0):
         raise ValueError(f"its threshold is {threshold!r}, not a number from 0 to 1")
     learned = found.get("learned_from", [])
-    if not isinstance(learned, list) or not all(map(_is_hash, learned)):
+    if not isinstance(learned, list) or not all(
+        isinstance(each, str) and _HASH.fullmatch(each) for each in learned
+    ):
         raise ValueError("what it learned from is not a list of hashes")
     return dict(found)
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _is_hash(value: Any) -> bool:
-    return isinstance(value, str) and _HASH.fullmatch(value) is not None
 
 
 def _numbers(array: NDArray[Any], shape: tuple[int, ...]) -> Floats:

@@ -149,11 +149,6 @@ class JudgedCases:
         """How many prompts were not put to the judge before it was stopped."""
         return sum(facts["unfinished"] - facts["failed"] for facts in self.question_sets.values())
 
-    @property
-    def questions(self) -> int:
-        """How many requests this asking made."""
-        return sum(facts["usage"]["requests"] for facts in self.question_sets.values())
-
 
 @dataclass(frozen=True)
 class PerspectiveAsker:

@@ -13,15 +13,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import partial
-from pathlib import Path
 from typing import Literal
 
 from rocketeval.checklists.base import AuthorContext, AuthoringTrace
 from rocketeval.checklists.dimension_steps import StepResults, do_steps
 from rocketeval.checklists.instance import Writer
 from rocketeval.config import EvolveConfig
-from rocketeval.engines.base import Engine, create_engine, status_of
-from rocketeval.errors import ChecklistError, ConfigError
+from rocketeval.engines.base import Engine, status_of
+from rocketeval.errors import ChecklistError
 from rocketeval.evolve.perspective import (
     EXPLORED,
     AnswerFormat,
@@ -197,17 +196,6 @@ class Optimizer:
         """What its work has cost so far, lists that could not be read included."""
         self.lost = 0
         """Calls that brought no answer."""
-
-    @classmethod
-    def create(cls, config: EvolveConfig, home: Path | None = None) -> Optimizer:
-        """Return the optimizer of a config; `home` is a folder for files of its engine."""
-        if config.optimizer is None:
-            raise ConfigError(
-                "Proposing perspectives needs an optimizer LLM.",
-                hint="Set evolve.optimizer.model (and base_url, api_key_env if not the OpenAI "
-                "API), or evolve.rounds: 0 to choose among the seeds alone.",
-            )
-        return cls(config, create_engine(config.optimizer, home), config.optimizer.model)
 
     @property
     def pulse(self) -> EngineStatus:

@@ -49,17 +49,6 @@ class Predictions:
         """What is held against the gold: verdicts, or labels."""
         return self.verdict if self.values is None else self.values
 
-    def take(self, rows: NDArray[np.intp]) -> Predictions:
-        """Return the predictions of some cases; what was missing is counted over all."""
-        return Predictions(
-            None if self.probabilities is None else self.probabilities[rows],
-            None if self.values is None else self.values[rows],
-            self.confidence[rows],
-            self.expert[rows],
-            self.missing_answers,
-            self.missing_traits,
-        )
-
 
 def verdicts(probabilities: Floats) -> Floats:
     """Return 1, -1 or 0 for the likeliest outcome; 0 where two are as likely.

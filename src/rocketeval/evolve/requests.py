@@ -22,7 +22,7 @@ from rocketeval.prompts.read_perspectives import (
     read_questions,
     read_replies,
 )
-from rocketeval.prompts.render import RULES, Template, neutralize
+from rocketeval.prompts.render import RULES, Template, neutral_line, neutralize
 from rocketeval.records import Query, Response
 
 MOST_SHOWN = 18_000
@@ -126,8 +126,8 @@ def _show(case: FailedCase, number: int, room: int) -> str:
             _RESPONSE.format(name=name, text=_safe(response.text, each))
             for name, response in zip(names, case.responses, strict=True)
         ),
-        gold=_line(case.gold),
-        predicted=_line(case.predicted),
+        gold=neutral_line(case.gold),
+        predicted=neutral_line(case.predicted),
         confidence="" if sureness is None else f" (it was {sureness:.0%} sure)",
     )
 
@@ -144,10 +144,6 @@ def _earlier(case: FailedCase, room: int) -> str:
 def _safe(text: str, longest: int) -> str:
     # Shortened first: what is left out could bring two halves of a marker together.
     return neutralize(shortened(text, longest)).text.strip() or "(empty)"
-
-
-def _line(text: str) -> str:
-    return neutralize(" ".join(text.split())).text
 
 
 ASKED_OF_MISTAKES = (2, 5)
@@ -378,7 +374,7 @@ def to_deepen(pool: Pool, count: int) -> tuple[Perspective, ...]:
 
 def show_pool(perspectives: Sequence[Perspective], most: int) -> str:
     """Return the first of some perspectives as a list, and how many others there are."""
-    shown = [f"- {_line(each.text)}" for each in perspectives[:most]]
+    shown = [f"- {neutral_line(each.text)}" for each in perspectives[:most]]
     if len(perspectives) > most:
         shown.append(f"(and {len(perspectives) - most} more)")
     return "\n".join(shown) or NONE_YET
@@ -386,4 +382,6 @@ def show_pool(perspectives: Sequence[Perspective], most: int) -> str:
 
 def numbered(perspectives: Sequence[Perspective]) -> str:
     """Return perspectives as a numbered list."""
-    return "\n".join(f"{number}. {_line(each.text)}" for number, each in enumerate(perspectives, 1))
+    return "\n".join(
+        f"{number}. {neutral_line(each.text)}" for number, each in enumerate(perspectives, 1)
+    )

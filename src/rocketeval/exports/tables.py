@@ -17,19 +17,16 @@ from rocketeval.exports.display import TextTable
 from rocketeval.ranking.rank import WinMatrix
 from rocketeval.ranking.summary import table_of_rows
 from rocketeval.records import Checklist, Query
+from rocketeval.store.schema import table_schema
 from rocketeval.text import count_of
 
-AUDIT = pa.schema(
-    [
-        ("section", pa.string()),
-        ("figure", pa.string()),
-        ("value", pa.float64()),
-        ("low", pa.float64()),
-        ("high", pa.float64()),
-    ]
+AUDIT = table_schema(
+    ("section figure", pa.string()),
+    ("value low high", pa.float64()),
 )
-PAIRS = pa.schema(
-    [("candidate", pa.string()), ("opponent", pa.string()), ("win_share", pa.float64())]
+PAIRS = table_schema(
+    ("candidate opponent", pa.string()),
+    ("win_share", pa.float64()),
 )
 
 
@@ -91,33 +88,19 @@ def _label(entry: Any, place: int) -> str:
 
 _ANSWERS = ("p_yes", "p_low", "p_high", "mass", "logp_yes", "logp_no")
 
-SCORES = pa.schema(
-    [
-        ("query_id", pa.string()),
-        ("category", pa.string()),
-        ("candidate", pa.string()),
-        ("judge", pa.string()),
-        ("score", pa.float64()),
-        ("basis", pa.string()),
-        ("items", pa.int32()),
-        ("answered", pa.int32()),
-        ("judgment", pa.string()),
-    ]
+SCORES = table_schema(
+    ("query_id category candidate judge", pa.string()),
+    ("score", pa.float64()),
+    ("basis", pa.string()),
+    ("items answered", pa.int32()),
+    ("judgment", pa.string()),
 )
-JUDGMENTS = pa.schema(
-    [
-        ("query_id", pa.string()),
-        ("category", pa.string()),
-        ("candidate", pa.string()),
-        ("judge", pa.string()),
-        ("item", pa.int32()),
-        ("item_text", pa.string()),
-        ("group", pa.string()),
-        *((name, pa.float64()) for name in _ANSWERS),
-        ("status", pa.string()),
-        ("text", pa.string()),
-        ("judgment", pa.string()),
-    ]
+JUDGMENTS = table_schema(
+    ("query_id category candidate judge", pa.string()),
+    ("item", pa.int32()),
+    ("item_text group", pa.string()),
+    (" ".join(_ANSWERS), pa.float64()),
+    ("status text judgment", pa.string()),
 )
 
 
@@ -212,35 +195,21 @@ def _one_array(values: pa.Array | pa.ChunkedArray) -> pa.Array:
     return values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
 
 
+_MEAN = {"mean": "value", "mean_low": "low", "mean_high": "high"}
 MOST_COLUMNS = 12
 """Candidates of a table that still fits a page."""
 
-GROUPS = pa.schema(
-    [
-        ("candidate", pa.string()),
-        ("group", pa.string()),
-        ("dimension", pa.string()),
-        ("whole", pa.bool_()),
-        ("mean", pa.float64()),
-        ("mean_low", pa.float64()),
-        ("mean_high", pa.float64()),
-        ("responses", pa.int64()),
-        ("missing", pa.int64()),
-    ]
+GROUPS = table_schema(
+    ("candidate group dimension", pa.string()),
+    ("whole", pa.bool_()),
+    ("mean mean_low mean_high", pa.float64()),
+    ("responses missing", pa.int64()),
 )
-GROUP_SCORES = pa.schema(
-    [
-        ("query_id", pa.string()),
-        ("category", pa.string()),
-        ("candidate", pa.string()),
-        ("judge", pa.string()),
-        ("group", pa.string()),
-        ("dimension", pa.string()),
-        ("whole", pa.bool_()),
-        ("mean", pa.float64()),
-        ("items", pa.int32()),
-        ("answered", pa.int32()),
-    ]
+GROUP_SCORES = table_schema(
+    ("query_id category candidate judge group dimension", pa.string()),
+    ("whole", pa.bool_()),
+    ("mean", pa.float64()),
+    ("items answered", pa.int32()),
 )
 
 Found = Sequence[Mapping[str, Any]]
@@ -255,7 +224,7 @@ def groups_table(found: Found) -> pa.Table:
             "group": group["group"],
             "dimension": group["dimension"],
             "whole": group["whole"],
-            **_groups_known(own["mean"]),
+            **{name: (own["mean"] or {}).get(part) for name, part in _MEAN.items()},
             "responses": own["responses"],
             "missing": own["missing"],
         }
@@ -341,12 +310,3 @@ def _cell(mean: Mapping[str, float | None] | None) -> str:
     if low is None or high is None or not (math.isfinite(low) and math.isfinite(high)):
         return value
     return f"{value} ({low:.2f}\N{EN DASH}{high:.2f})"
-
-
-def _groups_known(mean: Mapping[str, float | None] | None) -> dict[str, float | None]:
-    told = mean or {}
-    return {
-        "mean": told.get("value"),
-        "mean_low": told.get("low"),
-        "mean_high": told.get("high"),
-    }

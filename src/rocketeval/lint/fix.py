@@ -27,7 +27,7 @@ from rocketeval.lint.rewrite import (
     Rewriter,
     RewriteRequest,
     RewriteResults,
-    changes_of,
+    change_of,
     count_unoffered,
     gather_requests,
     rewrite_all,
@@ -238,7 +238,8 @@ def _fixes(
     proposed: dict[str, Checklist] = dict(run.checklists)
     for request in requests:
         settled = done.settled.get(request.name)
-        changes += changes_of(request, settled, done.failures.get(request.name, NOT_ASKED))
+        failure = done.failures.get(request.name, NOT_ASKED)
+        changes += [change_of(request, number, settled, failure) for number in request.numbers]
         for query_id in request.query_ids:
             new = settled.new if settled else {}
             proposed[query_id] = with_rewrites(run.checklists[query_id], new)

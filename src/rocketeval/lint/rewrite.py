@@ -258,16 +258,10 @@ class Fixes:
     """The file they were written to; None where nothing was changed."""
 
 
-def changes_of(
-    request: RewriteRequest, settled: RewriteResult | None, failure: str | None
-) -> list[ItemChange]:
-    """Return what becomes of each item of a request."""
-    return [_change(request, number, settled, failure) for number in request.numbers]
-
-
-def _change(
+def change_of(
     request: RewriteRequest, number: int, settled: RewriteResult | None, failure: str | None
 ) -> ItemChange:
+    """Return what becomes of one item of a request."""
     findings = request.findings[number]
     new, left = None, failure
     outcome = FixOutcome.LEFT

@@ -15,6 +15,7 @@ from rocketeval.prompts.render import (
     NO_REFERENCE,
     Template,
     definition_of,
+    neutral_line,
     neutralize,
     render_history,
 )
@@ -85,19 +86,21 @@ def is_open(question: str) -> bool:
     return _OPEN.match(question) is not None
 
 
-def _item(line: str, number: int, expected: int) -> str:
+def _numbered_text(line: str, expected: int, where: str, problem: str) -> str:
+    """Return what is behind the number of a line; `where` and `problem` are for its author."""
     numbered = NUMBERED.fullmatch(line)
     if numbered is None:
-        raise Unreadable(
-            "a line is not a numbered question",
-            f"line {number}, {quoted(line)}, is not a numbered question.",
-        )
+        raise Unreadable("a line is not a numbered question", problem)
     if int(numbered[1]) != expected:
         raise Unreadable(
-            "numbers out of order",
-            f"number {numbered[1]} stands where {expected} should: line {number}, {quoted(line)}.",
+            "numbers out of order", f"number {numbered[1]} stands where {expected} should: {where}."
         )
-    question = numbered[2]
+    return numbered[2]
+
+
+def _item(line: str, number: int, expected: int) -> str:
+    where = f"line {number}, {quoted(line)}"
+    question = _numbered_text(line, expected, where, f"{where}, is not a numbered question.")
     if not is_question(question):
         raise Unreadable(
             "an item is not a question", f"item {expected} is not a question: {quoted(question)}."
@@ -234,18 +237,8 @@ def read_rewrites(text: str, numbers: Sequence[int]) -> tuple[str | None, ...]:
 
 
 def _line(line: str, expected: int) -> str | None:
-    numbered = NUMBERED.fullmatch(line)
-    if numbered is None:
-        raise Unreadable(
-            "a line is not a numbered question",
-            f"{quoted(line)} is neither a numbered question nor {DROP} behind a number.",
-        )
-    if int(numbered[1]) != expected:
-        raise Unreadable(
-            "numbers out of order",
-            f"number {numbered[1]} stands where {expected} should: {quoted(line)}.",
-        )
-    question = numbered[2]
+    problem = f"{quoted(line)} is neither a numbered question nor {DROP} behind a number."
+    question = _numbered_text(line, expected, quoted(line), problem)
     if question.casefold() == DROP.casefold():
         return None
     if not is_question(question):
@@ -294,7 +287,7 @@ def render_rewrite_request(
                 "\n".join(
                     [
                         _numbered(checklist, number),
-                        *(f"   - {_rewrite_request_line(why)}" for why in whys),
+                        *(f"   - {neutral_line(why)}" for why in whys),
                     ]
                 )
                 for number, whys in wrong.items()
@@ -305,9 +298,4 @@ def render_rewrite_request(
 
 
 def _numbered(checklist: Checklist, number: int) -> str:
-    return f"{number}. {_rewrite_request_line(checklist.items[number - 1])}"
-
-
-def _rewrite_request_line(text: str) -> str:
-    """Return a text as one line: none can forge the number of another."""
-    return neutralize(" ".join(text.split())).text
+    return f"{number}. {neutral_line(checklist.items[number - 1])}"

@@ -56,6 +56,11 @@ def neutralize(text: str) -> Neutralized:
     return Neutralized(text, count)
 
 
+def neutral_line(text: str) -> str:
+    """Return a text as one line, neutralized: none can forge the number of another."""
+    return neutralize(" ".join(text.split())).text
+
+
 def neutralize_name(text: str) -> Neutralized:
     """Return `text` without any bracket, safe to place inside a marker."""
     safe = text.translate(_BRACKETS)

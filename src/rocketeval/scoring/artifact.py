@@ -22,7 +22,6 @@ from rocketeval.records import JudgeFingerprint
 from rocketeval.registry import nearest
 from rocketeval.scoring.base import SCORERS, Saveable, Scorer, State
 from rocketeval.scoring.npz import FOREIGN, Schema
-from rocketeval.store.files import write_bytes
 
 KEY_BYTES = 16
 """Length of a judgment's key."""
@@ -130,11 +129,7 @@ def save_scorer(
     }
     arrays = {_STATE + name: array for name, array in state.arrays.items()}
     arrays["fitted_on"] = provenance.fitted_on
-    try:
-        content = SCHEMA.seal(header, arrays)
-    except (TypeError, ValueError) as error:
-        raise ArtifactError(f"The {config.kind} scorer cannot be saved: {error}.") from None
-    write_bytes(path, content)
+    SCHEMA.save(path, header, arrays, f"{config.kind} ")
 
 
 def load_scorer(path: Path) -> LoadedScorer:

@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from rocketeval._version import __version__
 from rocketeval.errors import ArtifactError
 from rocketeval.hashing import combine, content_hash
+from rocketeval.store.files import write_bytes
 
 Arrays = Mapping[str, NDArray[Any]]
 
@@ -140,6 +141,14 @@ class Schema:
         text = json.dumps(whole, sort_keys=True, allow_nan=False).encode()
         sealed = {**arrays, "header": np.frombuffer(text, np.uint8)}
         return pack({**sealed, "digest": digest(sealed)})
+
+    def save(self, path: Path, header: Mapping[str, Any], arrays: Arrays, name: str = "") -> None:
+        """Write a file, whole or not at all; the same content gives the same bytes."""
+        try:
+            content = self.seal(header, arrays)
+        except (TypeError, ValueError) as error:
+            raise ArtifactError(f"The {name}{self.thing} cannot be saved: {error}.") from None
+        write_bytes(path, content)
 
     def unseal(self, path: Path) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Return header and arrays of the file at `path`, with header and digest among the arrays.
