@@ -14,12 +14,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rocketeval.arrays import Bools, Floats
+from rocketeval.arrays import Bools, Floats, Places
 from rocketeval.audit.figures import find_voted
 from rocketeval.config import RankingConfig
 from rocketeval.grid import ScoreGrid, compare, vote_outcomes
 from rocketeval.records import Interval, Vote
-from rocketeval.stats.bootstrap import Places, Resampling, renumbered, sum_draws
+from rocketeval.stats.bootstrap import Resampling, renumbered, sum_draws
 from rocketeval.stats.correlation import spearman_by_row
 
 FEWEST_RESPONSES = 3

@@ -21,8 +21,7 @@ from rocketeval.errors import ChecklistError
 from rocketeval.hashing import content_hash
 from rocketeval.lint.findings import KINDS, ItemFinding
 from rocketeval.lint.item_text import Context, ItemText
-from rocketeval.lint.scope_checks import find_near_duplicates
-from rocketeval.lint.static import check_item, context_of
+from rocketeval.lint.static import check_item, context_of, find_near_duplicates
 from rocketeval.observer import Observer
 from rocketeval.prompts.parse import DROP, NEEDS, Unreadable, read_rewrites, render_rewrite_request
 from rocketeval.prompts.render import RULES, Template

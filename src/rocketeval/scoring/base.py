@@ -88,7 +88,7 @@ SCORERS: Registry[Scorer] = Registry(
         "random_forest": "rocketeval.scoring.extra_trees:RandomForestScorer",
         "pooled_ridge": "rocketeval.scoring.ridge:PooledRidgeScorer",
         "pooled_logistic": "rocketeval.scoring.votes:PooledLogisticScorer",
-        "isotonic": "rocketeval.scoring.isotonic:IsotonicScorer",
+        "isotonic": "rocketeval.scoring.mean:IsotonicScorer",
         "select": "rocketeval.scoring.select:SelectScorer",
     },
 )

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from rocketeval.arrays import Floats
+from rocketeval.arrays import Floats, Places
 from rocketeval.records import Interval
 from rocketeval.stats.bootstrap import (
     Groups,
@@ -28,7 +28,6 @@ from rocketeval.stats.correlation import ranks
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-Places = NDArray[np.intp]
 Weights = Literal["linear", "quadratic"]
 
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from rocketeval.arrays import Floats, Ints
+from rocketeval.arrays import Floats, Ints, Places
 from rocketeval.errors import ConfigError
 from rocketeval.records import Interval
 from rocketeval.stats.bradley_terry import (
@@ -212,7 +212,6 @@ def _meetings(here: Floats, weights: Floats) -> Floats:
     return counts
 
 
-Places = NDArray[np.intp]
 Groups = Sequence[str] | Ints
 """The query of each thing, by any name."""
 

@@ -15,12 +15,9 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
-from rocketeval.arrays import Bools, Floats, Ints
+from rocketeval.arrays import Bools, Floats, Ints, Places
 from rocketeval.errors import BenchmarkError
 from rocketeval.records import Interval, Rating
-
-Places = NDArray[np.intp]
-"""The number of each row's query, from 0."""
 
 FEWEST_FOR_COEFFICIENT = 3
 FEWEST_FOR_INTERVAL = 10

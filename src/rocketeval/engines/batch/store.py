@@ -181,7 +181,7 @@ class BatchJob:
         """How many other batches had ended when it was created."""
         self.answered = 0
         """Requests that the server had answered when it was last looked at."""
-        self.carried = False
+        self.watched = False
         """Whether somebody is seeing it through."""
         self.over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.input, self.ids, self.output, self.errors = (folder / (name + s) for s in SUFFIXES)
@@ -223,13 +223,13 @@ class BatchJob:
 
     def begin(self) -> None:
         """Note that somebody sees it through from now on."""
-        self.carried = True
+        self.watched = True
         if self.over.done():
             self.over = asyncio.get_running_loop().create_future()
 
     def end(self, error: BaseException | None) -> None:
         """Tell all who wait that it got no further, and why, unless it is finished."""
-        self.carried = False
+        self.watched = False
         if self.over.done():
             return
         if error is None:
