@@ -1,7 +1,4 @@
-"""What a model costs: from the config, else from the user's own table of prices.
-
-What tokens cost.
-"""
+"""What tokens cost: prices from the config, else from the user's own table."""
 
 from __future__ import annotations
 

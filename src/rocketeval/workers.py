@@ -1,7 +1,4 @@
-"""Several workers on one stream of work.
-
-One BLAS thread for small matrices.
-"""
+"""Several workers on one stream of work, and one BLAS thread for small matrices."""
 
 from __future__ import annotations
 

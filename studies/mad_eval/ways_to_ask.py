@@ -21,9 +21,8 @@ from rocketeval.config import RunConfig, load_config
 from rocketeval.evolve.ask import PerspectiveAsker
 from rocketeval.evolve.cases import Case, query_numbers
 from rocketeval.evolve.history import split_cases
-from rocketeval.evolve.perspective import AnswerFormat, Perspective, in_formats
+from rocketeval.evolve.perspective import AnswerFormat, Asking, Perspective, in_formats
 from rocketeval.evolve.pool import seed_pool
-from rocketeval.evolve.question_sets import Asking
 from rocketeval.evolve.rounds import SEEN
 from rocketeval.evolve.validate import LEVEL, TIMES
 from rocketeval.observer import Observer

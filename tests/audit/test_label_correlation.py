@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given, settings
 from scipy import stats
 
-from rocketeval.audit.labels import LabelledCells, cells_of, label_correlation, moments, pearson_of
+from rocketeval.audit.labels import LabelledCells, cells_of, label_correlation
 from rocketeval.grid import ScoreGrid
 from rocketeval.records import Label
 from rocketeval.scoring.learning import label_cells
 from rocketeval.stats import correlation as kendall
 from rocketeval.stats.bootstrap import interval, resample_queries, sum_draws
-from rocketeval.stats.correlation import pearson
+from rocketeval.stats.correlation import moments, pearson, pearson_of
 from support.tables import tables
 
 
@@ -85,7 +85,7 @@ def test_coefficients_equal_scipys_with_ties_and_gaps(table: np.ndarray) -> None
 
 def pearson_draws(cells: LabelledCells, times: int, seed: int) -> np.ndarray:
     """Pearson on every resample of the queries."""
-    return pearson_of(sum_draws(moments(cells, cells.rows), times, seed))
+    return pearson_of(sum_draws(moments(cells.scores, cells.labels, cells.rows), times, seed))
 
 
 def test_pearson_draws_equal_laying_the_resamples_out() -> None:
@@ -175,7 +175,7 @@ def test_a_resample_without_spread_has_no_coefficient_on_any_scale(scale: float)
     rows = np.repeat(np.arange(3), 4)
     scores = scale * np.where(rows == 0, 0.1, np.arange(12) / 7.0)
     cells = LabelledCells(rows, np.arange(12), scores, np.arange(12) ** 2 / 3.0)
-    per_query = moments(cells, rows)
+    per_query = moments(cells.scores, cells.labels, rows)
     draws = pearson_of(np.array([[3.0, 0.0, 0.0], [1.0, 1.0, 1.0], [0.0, 2.0, 1.0]]) @ per_query)
     assert np.isnan(draws[0])
     expected = [

@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given, settings
 from scipy import stats
 
-from rocketeval.audit.bias import length_bias, spearman_by_row
+from rocketeval.audit.bias import length_bias
 from rocketeval.grid import ScoreGrid
 from rocketeval.records import Vote
+from rocketeval.stats.correlation import spearman_by_row
 from support.tables import tables
 
 NAMES = ("a", "b", "c", "d", "e", "f")

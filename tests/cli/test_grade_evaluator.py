@@ -11,7 +11,7 @@ import pytest
 
 from rocketeval.config import load_config
 from rocketeval.evolve.artifact import load_evaluator, save_evaluator
-from rocketeval.evolve.question_sets import Asking
+from rocketeval.evolve.perspective import Asking
 from support.evaluators import save_fitted, write_opinions
 from support.in_process import cli
 

@@ -11,11 +11,11 @@ from rocketeval.doctor.quality import (
     auc,
     measure,
     quality_findings,
-    wilson,
 )
 from rocketeval.engines.base import EngineFinding
 from rocketeval.engines.scripted import exact_answer
 from rocketeval.records import Answer, Status
+from rocketeval.stats.bootstrap import wilson
 
 
 def gold(*answers: tuple[bool, float | Status]) -> Quality:
@@ -47,9 +47,9 @@ def test_auc_counts_pairs() -> None:
 
 def test_wilson_interval() -> None:
     """The textbook interval for 8 of 10, and one that stays below 1 for 24 of 24."""
-    found = wilson(8, 10)
+    found = wilson(8 / 10, 1.96**2 / 10)
     assert (found.low, found.high) == pytest.approx((0.4902, 0.9433), abs=1e-4)
-    whole = wilson(24, 24)
+    whole = wilson(1.0, 1.96**2 / 24)
     assert 0.8 < whole.low < whole.high == 1.0
 
 

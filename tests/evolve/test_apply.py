@@ -23,7 +23,7 @@ from rocketeval.errors import (
     Stopped,
 )
 from rocketeval.evolve.artifact import load_evaluator, save_evaluator
-from rocketeval.evolve.question_sets import Asking
+from rocketeval.evolve.perspective import Asking
 from rocketeval.observer import Observer
 from rocketeval.pipeline import Outcome, Run
 from rocketeval.records import Judgment

@@ -16,7 +16,7 @@ from rocketeval.config import RunConfig
 from rocketeval.engines.scripted import ScriptedEngine
 from rocketeval.evolve.artifact import load_evaluator
 from rocketeval.evolve.forest import SPACES, ForestSettings
-from rocketeval.evolve.question_sets import Asking
+from rocketeval.evolve.perspective import Asking
 from rocketeval.pipeline import Run
 from rocketeval.store.files import write_jsonl
 from support.in_process import cli

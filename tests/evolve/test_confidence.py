@@ -80,7 +80,10 @@ def test_a_threshold_reaches_its_target_with_its_lower_bound() -> None:
 def test_a_threshold_that_nothing_reaches_has_no_accuracy() -> None:
     """Rather than one of no cases."""
     said, gold = predictions()
-    (row,) = confidence_table(said.take(np.arange(100)), gold[:100], QUERIES[:100], (0.9,))
+    assert said.probabilities is not None
+    columns = (said.probabilities[:100], None, said.confidence[:100], said.expert[:100])
+    first = Predictions(*columns)
+    (row,) = confidence_table(first, gold[:100], QUERIES[:100], (0.9,))
     assert (row.cases, row.coverage, row.accuracy) == (0, 0.0, None)
 
 

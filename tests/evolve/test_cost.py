@@ -7,8 +7,7 @@ import pytest
 from rocketeval.config import EvolveConfig, PriceConfig
 from rocketeval.evolve.ask import most_for_optimizer, most_questions, questions
 from rocketeval.evolve.cases import Case
-from rocketeval.evolve.perspective import AnswerFormat, Perspective, PerspectiveKind, Pool
-from rocketeval.evolve.question_sets import Asking
+from rocketeval.evolve.perspective import AnswerFormat, Asking, Perspective, PerspectiveKind, Pool
 from rocketeval.evolve.result import QuestionSetUsage, count_cost
 from rocketeval.records import Usage
 

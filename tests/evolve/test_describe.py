@@ -31,14 +31,16 @@ def evaluator() -> Evaluator:
     ids = [each.id for each in table.about_queries]
     weights = np.array([1.0 if each in WHICH_TYPE else 0.1 for each in table.about_queries])
     router = Router.fit(ids, table.traits, weights, 2, seed=0)
-    panel = fit_mixture(table, router, lambda *_: ForestSettings(n_estimators=10), 0, mirrored=True)
+    mixture = fit_mixture(
+        table, router, lambda *_: ForestSettings(n_estimators=10), 0, mirrored=True
+    )
     notes = {
         "benchmark": "planted",
         "counts": {"cases": len(table)},
         "standings": {each.id: [0.4, 0.8] for each in table.about_responses},
     }
     return Evaluator(
-        "each", table.about_responses, table.about_queries, panel, {"a": JUDGE, "b": JUDGE}, notes
+        "each", table.about_responses, table.about_queries, mixture, {"a": JUDGE, "b": JUDGE}, notes
     )
 
 

@@ -98,8 +98,8 @@ def test_pairs_seen_at_once_are_not_mirrored() -> None:
     """The favour of a place can then be learned."""
     table = planted_pairs(20).table
     asked_at_once = fit_evaluator(table, EvolveConfig(asking="pairs"), experts=1)
-    assert not asked_at_once.panel.mirrored
-    assert fit_evaluator(table, EvolveConfig(), experts=1).panel.mirrored
+    assert not asked_at_once.mixture.mirrored
+    assert fit_evaluator(table, EvolveConfig(), experts=1).mixture.mirrored
 
 
 def test_confidence_is_the_lead_of_the_likeliest_outcome() -> None:

@@ -17,8 +17,8 @@ from rocketeval.evolve.forest import (
     best_settings,
     fit_expert,
     fit_trees,
-    inner_folds,
 )
+from rocketeval.scoring.split import inner_folds
 
 SMALL = ForestSettings(20, 5, 2, 2)
 

@@ -19,9 +19,9 @@ THERE = Perspective("Does the response mention the main points of the text?")
 )
 def test_the_same_in_the_same_or_almost_the_same_words(text: str, exact: bool) -> None:
     """Case, order, endings and common synonyms make no other question."""
-    twin = KnownQuestions([THERE]).twin_of(Perspective(text))
-    assert twin is not None
-    assert (twin.of, twin.exact) == (THERE, exact)
+    duplicate = KnownQuestions([THERE]).duplicate_of(Perspective(text))
+    assert duplicate is not None
+    assert (duplicate.of, duplicate.exact) == (THERE, exact)
 
 
 @pytest.mark.parametrize(
@@ -34,14 +34,14 @@ def test_the_same_in_the_same_or_almost_the_same_words(text: str, exact: bool) -
 )
 def test_another_question_is_no_twin(text: str) -> None:
     """One word of its own is enough."""
-    assert KnownQuestions([THERE]).twin_of(Perspective(text)) is None
+    assert KnownQuestions([THERE]).duplicate_of(Perspective(text)) is None
 
 
 def test_form_makes_no_difference_and_kind_does() -> None:
     """Twins are looked for before a proposal is given its forms."""
     asked = KnownQuestions([THERE])
-    assert asked.twin_of(Perspective(THERE.text, form=AnswerFormat.GRADED)) is not None
-    assert asked.twin_of(Perspective(THERE.text, PerspectiveKind.QUERY)) is None
+    assert asked.duplicate_of(Perspective(THERE.text, form=AnswerFormat.GRADED)) is not None
+    assert asked.duplicate_of(Perspective(THERE.text, PerspectiveKind.QUERY)) is None
 
 
 def test_a_rewording_may_come_near_its_parent_in_either_form() -> None:
@@ -50,13 +50,13 @@ def test_a_rewording_may_come_near_its_parent_in_either_form() -> None:
     asked = KnownQuestions([THERE, graded])
     near = "Does the response include the main points of the text?"
     for parent in (THERE, graded):
-        assert asked.twin_of(Perspective(near, parents=(parent.id,))) is None
-        assert asked.twin_of(Perspective(THERE.text, parents=(parent.id,))) is not None
-    assert asked.twin_of(Perspective(near, parents=("another",))) is not None
+        assert asked.duplicate_of(Perspective(near, parents=(parent.id,))) is None
+        assert asked.duplicate_of(Perspective(THERE.text, parents=(parent.id,))) is not None
+    assert asked.duplicate_of(Perspective(near, parents=("another",))) is not None
 
 
 def test_scripts_without_spaces_are_compared_exactly_alone() -> None:
     """A sentence that counts as one word would be taken for any that looks alike."""
     asked = KnownQuestions([Perspective("回答是否正确地说明了主要内容?")])
-    assert asked.twin_of(Perspective("回答是否简洁地说明了主要内容?")) is None
-    assert asked.twin_of(Perspective("回答是否正确地说明了主要内容")) is not None
+    assert asked.duplicate_of(Perspective("回答是否简洁地说明了主要内容?")) is None
+    assert asked.duplicate_of(Perspective("回答是否正确地说明了主要内容")) is not None

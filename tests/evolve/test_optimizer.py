@@ -13,7 +13,7 @@ import pytest
 from rocketeval.budget import Budget, PricedBudget
 from rocketeval.checklists.base import AuthorContext
 from rocketeval.config import EngineConfig, EvolveConfig, PriceConfig
-from rocketeval.engines.base import WrittenText
+from rocketeval.engines.base import WrittenText, create_engine
 from rocketeval.engines.scripted import ScriptedEngine
 from rocketeval.errors import ChecklistError, ConfigError, EngineUnavailable
 from rocketeval.evolve.optimizer import Optimizer, RejectionReason
@@ -353,12 +353,6 @@ async def test_guidelines_that_cannot_be_used_are_refused(
     assert work.prompts == []
 
 
-def test_without_an_optimizer_there_is_none() -> None:
-    """It says what to set."""
-    with pytest.raises(ConfigError, match=r"evolve\.optimizer\.model"):
-        Optimizer.create(EvolveConfig())
-
-
 async def test_a_recorded_optimizer_plays_back(tmp_path: Path) -> None:
     """A round from a config and a file of texts; what no row fits is a failed request."""
     rows = [{"when": when, "text": text} for when, text in TEXTS.items() if "routing" not in when]
@@ -366,7 +360,8 @@ async def test_a_recorded_optimizer_plays_back(tmp_path: Path) -> None:
     record.write_text("\n".join(map(json.dumps, rows)))
     options = {"texts": str(record)}
     engine = EngineConfig(engine="scripted", model="recorded", options=options)
-    optimizer = Optimizer.create(EvolveConfig(batch=2, batches=2, optimizer=engine))
+    config = EvolveConfig(batch=2, batches=2, optimizer=engine)
+    optimizer = Optimizer(config, create_engine(engine), engine.model)
     await optimizer.prepare()
     brought = await optimizer.propose(1, CASES, POOL, Work(tmp_path).desk)
     assert len(brought.perspectives) == 5

@@ -213,14 +213,14 @@ def test_what_was_reworded_is_not_reworded_again() -> None:
     worded = Perspective(
         "Is it friendly?", origin=PerspectiveOrigin.DEPTH, parents=(KIND.id,), importance=0.9
     )
-    twin = Perspective(
+    duplicate = Perspective(
         worded.text,
         PerspectiveKind.RESPONSE,
         PerspectiveOrigin.DEPTH,
         AnswerFormat.GRADED,
         (worded.id,),
     )
-    pool = Pool([*POOL, worded, twin])
+    pool = Pool([*POOL, worded, duplicate])
     assert [each.text for each in to_deepen(pool, 5)] == [
         "Is it friendly?",
         "Is the response short?",

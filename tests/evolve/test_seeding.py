@@ -32,7 +32,7 @@ def test_packaged_seeds_are_readable_and_ask_nothing_twice() -> None:
     }
     asked = KnownQuestions()
     for each in pool:
-        assert asked.twin_of(each) is None, each.text
+        assert asked.duplicate_of(each) is None, each.text
         asked.add(each)
 
 

@@ -10,7 +10,7 @@ from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
 from sklearn.tree import ExtraTreeRegressor
 
 from rocketeval.errors import ArtifactError
-from rocketeval.scoring.forest import LEAF, Forest, forest_of, grow_forest
+from rocketeval.scoring.forest import LEAF, Forest, forest_of, grow_trees, importances_of
 
 RNG = np.random.default_rng(0)
 
@@ -18,14 +18,9 @@ RNG = np.random.default_rng(0)
 def grown(labels: int = 40, trees: int = 7) -> Forest:
     """A small forest on six items, the same every time."""
     random = np.random.default_rng(1)
-    forest, _ = grow_forest(
-        random.random((labels, 6)),
-        random.integers(1, 11, labels).astype(float),
-        lambda x, y, random: ExtraTreeRegressor(random_state=random).fit(x, y),
-        trees,
-        np.random.RandomState(0),
-    )
-    return forest
+    answers, targets = random.random((labels, 6)), random.integers(1, 11, (labels, 1)).astype(float)
+    seed = np.random.RandomState(0)
+    return forest_of(grow_trees(answers, targets, trees, seed, random_thresholds=True))
 
 
 @pytest.mark.parametrize("kind", [ExtraTreesRegressor, RandomForestRegressor])
@@ -57,10 +52,7 @@ def test_importances_are_those_of_scikit_learn() -> None:
     random = np.random.RandomState(3)
     trees = [ExtraTreeRegressor(random_state=random).fit(p_yes, labels) for _ in range(20)]
     expected = np.mean([tree.feature_importances_ for tree in trees], axis=0)
-    queue = iter(trees)
-    _, importance = grow_forest(
-        p_yes, labels, lambda x, y, r: next(queue), 20, np.random.RandomState(0)
-    )
+    importance = importances_of([tree.tree_ for tree in trees])
     assert importance == pytest.approx(expected)
     assert importance.sum() == pytest.approx(1.0)
     assert importance.argmax() == 2
@@ -68,15 +60,12 @@ def test_importances_are_those_of_scikit_learn() -> None:
 
 def test_a_tree_without_a_split_is_one_leaf() -> None:
     """Labels that are all alike give their value and no importance."""
-    forest, importance = grow_forest(
-        RNG.random((5, 3)),
-        np.full(5, 4.0),
-        lambda x, y, random: ExtraTreeRegressor(random_state=random).fit(x, y),
-        2,
-        np.random.RandomState(0),
+    grown = grow_trees(
+        RNG.random((5, 3)), np.full((5, 1), 4.0), 2, np.random.RandomState(0), max_features=1.0
     )
+    forest = forest_of(grown)
     assert forest.predict(RNG.random((4, 3))).tolist() == [4.0] * 4
-    assert importance.tolist() == [1.0 / 3.0] * 3
+    assert importances_of(grown).tolist() == [0.0] * 3
     forest.check(3)
 
 

@@ -12,8 +12,7 @@ from rocketeval.config import ScorerConfig
 from rocketeval.errors import ArtifactError, ConfigError
 from rocketeval.records import Gold, Label
 from rocketeval.scoring.base import Learner, State, check_scorer, create_scorer
-from rocketeval.scoring.isotonic import SHARE_OF_MEAN, IsotonicScorer
-from rocketeval.scoring.mean import MeanScorer
+from rocketeval.scoring.mean import SHARE_OF_MEAN, IsotonicScorer, MeanScorer
 from support.made_runs import answer_table, made_run
 
 CONFIG = ScorerConfig(kind="isotonic")

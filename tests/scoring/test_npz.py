@@ -47,9 +47,9 @@ def test_a_zip_bomb_is_refused_unopened() -> None:
         (b"'<f8', 'fortran_order': False, 'shape': (4 * 2,)", "not plain numbers"),
         (b"'|O8', 'fortran_order': False, 'shape': (8,)", "not plain numbers"),
         (b"'<f8', 'fortran_order': False, 'shape': ((8,)", "not plain numbers"),
-        (b"'<U0', 'fortran_order': False, 'shape': (8,)", "not as large as it claims"),
-        (b"'<f7', 'fortran_order': False, 'shape': (8,)", "damaged"),
-        (b"'<U999999999', 'fortran_order': False, 'shape': (8,)", "claims|damaged"),
+        (b"'<U0', 'fortran_order': False, 'shape': (8,)", "not plain numbers"),
+        (b"'<f7', 'fortran_order': False, 'shape': (8,)", "not plain numbers"),
+        (b"'<U999999999', 'fortran_order': False, 'shape': (8,)", "not plain numbers|claims"),
     ],
 )
 def test_an_array_cannot_claim_what_it_is_not(claim: bytes, words: str) -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import approx_fprime, brentq
 
-from rocketeval.scoring.vote_model import (
+from rocketeval.scoring.votes import (
     TieCurve,
     VoteColumns,
     davidson_loss,

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from rocketeval.errors import ConfigError
 from rocketeval.stats import bootstrap, bradley_terry
 from rocketeval.stats import bradley_terry as pairwise
+from rocketeval.stats.bootstrap import resample_rows
 
 Floats = NDArray[np.float64]
 
@@ -35,8 +36,8 @@ def width(draws: Floats) -> Floats:
 def test_one_step_draws_are_the_refits(missing: float) -> None:
     """One Newton step gives, draw by draw, what fitting anew gives, and intervals as wide."""
     wins, present, strengths = fitted(1, 200, 12, missing)
-    fast = bootstrap.one_step_draws(wins, present, strengths, times=300, seed=0)
-    exact = bootstrap.exact_draws(wins, present, strengths, times=300, seed=0)
+    fast = bootstrap.one_step_draws(wins, present, strengths, resample_rows(len(wins), 300, 0))
+    exact = bootstrap.exact_draws(wins, present, strengths, resample_rows(len(wins), 300, 0))
     np.testing.assert_allclose(width(fast), width(exact), rtol=0.04)
     assert min(np.corrcoef(fast[:, c], exact[:, c])[0, 1] for c in range(12)) > 0.998
 
@@ -44,8 +45,8 @@ def test_one_step_draws_are_the_refits(missing: float) -> None:
 def test_one_step_draws_follow_what_each_resample_holds() -> None:
     """With four cells in five missing, draws still follow the refits, by the scaled curvature."""
     wins, present, strengths = fitted(0, 150, 20, 0.8)
-    fast = bootstrap.one_step_draws(wins, present, strengths, times=300, seed=0)
-    exact = bootstrap.exact_draws(wins, present, strengths, times=300, seed=0)
+    fast = bootstrap.one_step_draws(wins, present, strengths, resample_rows(len(wins), 300, 0))
+    exact = bootstrap.exact_draws(wins, present, strengths, resample_rows(len(wins), 300, 0))
     assert min(np.corrcoef(fast[:, c], exact[:, c])[0, 1] for c in range(20)) > 0.991
 
 
@@ -55,12 +56,12 @@ def test_few_candidates_with_gaps_are_refitted() -> None:
     settings = {"times": 20, "seed": 0}
     np.testing.assert_array_equal(
         bootstrap.strength_draws(wins, present, strengths, **settings),
-        bootstrap.exact_draws(wins, present, strengths, **settings),
+        bootstrap.exact_draws(wins, present, strengths, resample_rows(len(wins), **settings)),
     )
     wins, present, strengths = fitted(2, 30, 5, 0.0)
     np.testing.assert_array_equal(
         bootstrap.strength_draws(wins, present, strengths, **settings),
-        bootstrap.one_step_draws(wins, present, strengths, **settings),
+        bootstrap.one_step_draws(wins, present, strengths, resample_rows(len(wins), **settings)),
     )
 
 
@@ -71,7 +72,7 @@ def test_refits_are_the_fits_of_the_resampled_rows() -> None:
     scores[rng.random(scores.shape) < 0.3] = np.nan
     wins, here = pairwise.win_totals(scores, 0.1), ~np.isnan(scores)
     strengths = bradley_terry.fit(wins.sum(axis=0), pairwise.pair_counts(scores))
-    draws = bootstrap.exact_draws(wins, here, strengths, times=10, seed=0)
+    draws = bootstrap.exact_draws(wins, here, strengths, resample_rows(len(wins), 10, 0))
     counts = np.concatenate(list(bootstrap.resample_queries(12, 10, 0)))
     for drawn, found in zip(counts.astype(int), draws, strict=True):
         again = np.repeat(scores, drawn, axis=0)
@@ -95,9 +96,9 @@ def test_rows_of_one_query_are_drawn_together() -> None:
     counts = np.concatenate(list(bootstrap.resample_queries(150, 100, 3)))
     expected = np.array([refit(drawn) for drawn in counts])
     whole = refit(np.ones(150))
-    exact = bootstrap.exact_draws(wins, present, whole, **settings)
+    exact = bootstrap.exact_draws(wins, present, whole, resample_rows(len(wins), **settings))
     np.testing.assert_allclose(exact, expected, atol=1e-8)
-    fast = bootstrap.one_step_draws(wins, present, whole, **settings)
+    fast = bootstrap.one_step_draws(wins, present, whole, resample_rows(len(wins), **settings))
     assert min(np.corrcoef(fast[:, c], expected[:, c])[0, 1] for c in range(5)) > 0.995
 
 

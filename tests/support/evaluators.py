@@ -17,11 +17,12 @@ from rocketeval.evolve.cases import Case, CaseTable
 from rocketeval.evolve.evaluator import Evaluator, fit_evaluator
 from rocketeval.evolve.perspective import (
     AnswerFormat,
+    Asking,
     Perspective,
     PerspectiveKind,
     PerspectiveOrigin,
+    question_set_of,
 )
-from rocketeval.evolve.question_sets import Asking, question_set_of
 from rocketeval.grading.loop import fingerprint
 from rocketeval.records import JudgeFingerprint
 from support.make import make_config, write_jsonl

@@ -14,13 +14,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rocketeval.arrays import Bools, Floats
+from rocketeval.arrays import Bools, Floats, Places
 from rocketeval.audit.figures import find_voted
 from rocketeval.config import RankingConfig
 from rocketeval.grid import ScoreGrid, compare, vote_outcomes
 from rocketeval.records import Interval, Vote
-from rocketeval.stats.bootstrap import Places, Resampling, renumbered, sum_draws
-from rocketeval.stats.correlation import ranks_within
+from rocketeval.stats.bootstrap import Resampling, renumbered, sum_draws
+from rocketeval.stats.correlation import spearman_by_row
 
 FEWEST_RESPONSES = 3
 """Responses to a query below which it says nothing about a correlation."""
@@ -88,23 +88,6 @@ def length_bias(
         left_out=len(plain) - len(known),
         lost=len(longer),
     )
-
-
-def spearman_by_row(one: Floats, two: Floats) -> Floats:
-    """Spearman's correlation of two tables row by row, over the cells that both have.
-
-    NaN where a row has fewer than three, or only equal values on a side.
-    """
-    rows, columns = np.nonzero(~(np.isnan(one) | np.isnan(two)))
-    x, y = (ranks_within(side[rows, columns], rows) for side in (one, two))
-    count = np.bincount(rows, minlength=len(one))
-    middle = ((count + 1) / 2.0)[rows]
-    x, y = x - middle, y - middle
-    sums = [np.bincount(rows, each, len(one)) for each in (x * y, x * x, y * y)]
-    found = np.full(len(one), np.nan)
-    told = (count >= FEWEST_RESPONSES) & (sums[1] > 0.0) & (sums[2] > 0.0)
-    found[told] = sums[0][told] / np.sqrt(sums[1][told] * sums[2][told])
-    return found
 
 
 def _lost_votes(

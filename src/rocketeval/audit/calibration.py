@@ -11,13 +11,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rocketeval.arrays import Bools, Floats
+from rocketeval.arrays import Bools, Floats, Places
 from rocketeval.audit.repeatability import refuse_improbable
 from rocketeval.errors import ConfigError
 from rocketeval.records import Interval
 from rocketeval.stats.bootstrap import (
     Groups,
-    Places,
     Resampling,
     query_places,
     renumbered,

@@ -26,12 +26,14 @@ from rocketeval.records import Interval, Label, Rating
 from rocketeval.scoring.learning import label_cells
 from rocketeval.stats.bootstrap import interval, ratio_draws, sum_draws
 from rocketeval.stats.correlation import (
-    FEWEST_FOR_INTERVAL,
     Coefficient,
     Correlation,
     correlate,
     kendall_adds,
+    moments,
     pearson,
+    pearson_interval,
+    pearson_of,
     ranks,
     tau_b,
     why_no_coefficient,
@@ -39,9 +41,6 @@ from rocketeval.stats.correlation import (
 )
 
 Places = NDArray[np.intp]
-
-_ROUNDING = 1e-12
-"""A spread that is a smaller part of what it is the difference of is the error of subtracting."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,25 +67,6 @@ def cells_of(grid: ScoreGrid, laid_out: Floats, unknown: int) -> tuple[LabelledC
 def ranked(cells: LabelledCells) -> LabelledCells:
     """Ranks in the place of scores and labels."""
     return LabelledCells(cells.rows, cells.columns, ranks(cells.scores), ranks(cells.labels))
-
-
-def moments(cells: LabelledCells, places: Places) -> Floats:
-    """Six sums per query, from which Pearson follows."""
-    x = cells.scores - cells.scores.mean()
-    y = cells.labels - cells.labels.mean()
-    summed = (np.ones_like(x), x, y, x * x, y * y, x * y)
-    return np.stack([np.bincount(places, weights=each) for each in summed], axis=1)
-
-
-def pearson_of(sums: Floats) -> Floats:
-    """Pearson from the six sums of each row; NaN where a side does not vary."""
-    n, sx, sy, sxx, syy, sxy = sums.T
-    x_spread, y_spread = n * sxx - sx * sx, n * syy - sy * sy
-    found = np.full(len(n), np.nan)
-    varies = (x_spread > _ROUNDING * n * sxx) & (y_spread > _ROUNDING * n * syy)
-    scale = np.sqrt(x_spread[varies]) * np.sqrt(y_spread[varies])
-    found[varies] = np.clip((n * sxy - sx * sy)[varies] / scale, -1.0, 1.0)
-    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +103,7 @@ def candidate_level(
     theirs = [Rating(name, mean) for name, mean in zip(names, labels.tolist(), strict=True)]
     ours = dict(zip(names, scores.tolist(), strict=True))
     correlation = correlate(ours, theirs, seed=seed, level=level)
-    r = None if correlation.reason else _fisher_pearson(scores, labels, level)
+    r = None if correlation.reason else pearson_interval(scores, labels, level)
     rho, tau = (_bounded(each) for each in (correlation.spearman, correlation.kendall))
     return correlation, LevelCorrelation(r, rho, tau, correlation.n, 0, correlation.reason)
 
@@ -132,17 +112,6 @@ def _bounded(found: Coefficient | None) -> Interval | None:
     if found is None:
         return None
     return found.interval or Interval(found.value, math.nan, math.nan)
-
-
-def _fisher_pearson(x: Floats, y: Floats, level: float) -> Interval:
-    from scipy.special import ndtri
-
-    value = pearson(x, y)
-    if len(x) < FEWEST_FOR_INTERVAL or abs(value) > 1.0 - 1e-12:
-        return Interval(value, math.nan, math.nan)
-    reach = float(ndtri(0.5 + level / 2.0)) / math.sqrt(len(x) - 3)
-    middle = math.atanh(value)
-    return Interval(value, math.tanh(middle - reach), math.tanh(middle + reach))
 
 
 def query_level(
@@ -235,8 +204,8 @@ def correlate_with_cells(
         sums = sum_draws(
             np.column_stack(
                 [
-                    moments(cells, places),
-                    moments(in_ranks, places),
+                    moments(cells.scores, cells.labels, places),
+                    moments(in_ranks.scores, in_ranks.labels, places),
                     np.bincount(places, weights=squared),
                     kendall_adds(value, cells.scores, cells.labels, places),
                 ]
@@ -289,7 +258,7 @@ def spearman_difference(
     queries = int(places.max()) + 1
     one, two = ranked(ours), ranked(theirs)
     value = pearson(one.scores, one.labels) - pearson(two.scores, two.labels)
-    both = np.column_stack([moments(one, places), moments(two, places)])
+    both = np.column_stack([moments(each.scores, each.labels, places) for each in (one, two)])
     sums = sum_draws(both, bootstrap, seed)
     draws = pearson_of(sums[:, :6]) - pearson_of(sums[:, 6:])
     known = draws[~np.isnan(draws)]

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rocketeval.arrays import Floats, Ints
+from rocketeval.arrays import Floats, Ints, Places
 from rocketeval.errors import ConfigError
 from rocketeval.records import Interval
-from rocketeval.stats.bootstrap import Groups, Places, Resampling, query_places, renumbered
+from rocketeval.stats.bootstrap import Groups, Resampling, query_places, renumbered
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,4 @@
-"""The author seam: who makes a checklist for a query.
-
-How an author's lists came about: a row for each, and what was refused, counted by its kind.
-"""
+"""The author seam: who makes a checklist for a query, and how its lists came about."""
 
 from __future__ import annotations
 
@@ -99,7 +96,7 @@ class AuthorContext:
     """Hears what was used so far."""
     stop: asyncio.Event
     """Set when nothing new shall be begun."""
-    purse: PricedBudget | None = None
+    budget: PricedBudget | None = None
     """The money there is; None without a limit."""
     run: str | None = None
     """The id of the run that pays."""
@@ -129,7 +126,7 @@ class SharedAuthor(Author, Protocol):
         """
         ...
 
-    async def compose(self, desk: AuthorContext) -> bool:
+    async def compose(self, context: AuthorContext) -> bool:
         """Do the work there is to do; False when it was stopped or the money did not suffice.
 
         ChecklistError names what could not be done; what was done is recorded all the same.

@@ -4,9 +4,6 @@ One checklist is for every query. Seeds come from a dimension file; an author LL
 sub-dimension from other sides (diversify) and takes each seed apart (elaborate), both from seeds
 alone; then it says of each question whether it stays (filter). Every request is a step of its own,
 journaled as it is answered.
-
-
-Settings of the dimension author.
 """
 
 from __future__ import annotations
@@ -149,7 +146,7 @@ class DimensionAuthor:
             "dimension",
             model,
             self._extra_body,
-            {name: told.model_dump() for name, told in self._dimensions.items()},
+            {name: dimension.model_dump() for name, dimension in self._dimensions.items()},
             self._steps.hashes,
             config.min_items,
             config.max_items,
@@ -209,7 +206,9 @@ class DimensionAuthor:
             tuple(question.text for question in questions),
             self._model,
             tuple(question.group for question in questions),
-            "\n".join(f"{name}: {told.definition}" for name, told in self._dimensions.items()),
+            "\n".join(
+                f"{name}: {dimension.definition}" for name, dimension in self._dimensions.items()
+            ),
         )
 
     async def aclose(self) -> None:
@@ -233,12 +232,12 @@ class DimensionAuthor:
         self._finish(done)
         return None
 
-    async def compose(self, desk: AuthorContext) -> bool:
+    async def compose(self, context: AuthorContext) -> bool:
         """Do the steps that are not paid for, then choose; False when not all could be begun."""
-        if not await self._do(self._augmenting, desk):
+        if not await self._do(self._augmenting, context):
             return False
         self._stop_at_failures()
-        if not await self._do(self._steps.filtering(self._pools(self._done)[0]), desk):
+        if not await self._do(self._steps.filtering(self._pools(self._done)[0]), context):
             return False
         self._stop_at_failures()
         self._finish(self._done)
@@ -297,10 +296,10 @@ class DimensionAuthor:
         assert self._engine is not None, "an author with steps has an engine"
         return Writer(self._engine, self._config.attempts, self._extra_body)
 
-    async def _do(self, steps: list[DimensionStep], desk: AuthorContext) -> bool:
+    async def _do(self, steps: list[DimensionStep], context: AuthorContext) -> bool:
         return await do_steps(
             steps,
-            desk,
+            context,
             self._done,
             make_writer=self._writer,
             author=self._model,
@@ -324,7 +323,9 @@ class DimensionAuthor:
 
     def _groups(self) -> list[tuple[str, str]]:
         return [
-            (name, part) for name, told in self._dimensions.items() for part in told.sub_dimensions
+            (name, part)
+            for name, dimension in self._dimensions.items()
+            for part in dimension.sub_dimensions
         ]
 
     def _most_filtering(self, step: DimensionStep, unwritten: int) -> Usage:
@@ -340,8 +341,10 @@ class DimensionAuthor:
         """Return the distinct questions of each dimension, seeds first, and the duplicates."""
         pools: dict[str, list[Question]] = {}
         dropped: list[QuestionOutcome] = []
-        for name, told in self._dimensions.items():
-            seeds = [Question(seed, name, part, QuestionOrigin.SEED) for part, seed in told.seeds()]
+        for name, dimension in self._dimensions.items():
+            seeds = [
+                Question(seed, name, part, QuestionOrigin.SEED) for part, seed in dimension.seeds()
+            ]
             pools[name], same = without_duplicates([*seeds, *self._written(done, name)])
             dropped += same
         return pools, dropped

@@ -9,9 +9,6 @@ dimensions:
         definition: ...
         seeds:
           - Are all sentences grammatical?
-
-
-The questions a dimension checklist is chosen from: where each came from, what became of it.
 """
 
 from __future__ import annotations
@@ -136,7 +133,7 @@ class DimensionFile(Section):
                     f"author.options.dimensions: the file has no dimension {name!r}.",
                     hint=nearest(name, list(self.dimensions)),
                 )
-        return {name: told for name, told in self.dimensions.items() if name in names}
+        return {name: dimension for name, dimension in self.dimensions.items() if name in names}
 
 
 def packaged_files() -> list[str]:

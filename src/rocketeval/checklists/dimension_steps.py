@@ -1,7 +1,4 @@
-"""Which steps a dimension checklist takes, and what the author is asked in each.
-
-Steps of a long piece of authored work: each a request to an LLM that is paid for once.
-"""
+"""The steps of a dimension checklist: requests to an author LLM, each paid for once."""
 
 from __future__ import annotations
 
@@ -103,7 +100,7 @@ class StepResults(Generic[AnyStep]):
 
 async def do_steps(
     steps: Sequence[AnyStep],
-    desk: AuthorContext,
+    context: AuthorContext,
     done: StepResults[AnyStep],
     *,
     make_writer: Callable[[], Writer],
@@ -118,29 +115,29 @@ async def do_steps(
     without it does not get another result when it is resumed. False when it was stopped, or the
     money was spent, before the last one.
     """
-    left = iter(done.take_known(steps, desk.known, skip=skip))
+    left = iter(done.take_known(steps, context.known, skip=skip))
 
     async def work() -> None:
         for step in left:
             writer = make_writer()
-            do = partial(_do, step, writer, desk, done, author, skip=skip)
+            do = partial(_do, step, writer, context, done, author, skip=skip)
             most = writer.most(step.asked, step.max_tokens)
             try:
-                if not await pay_for(do, writer, most, stop=desk.stop, purse=desk.purse):
+                if not await pay_for(do, writer, most, stop=context.stop, budget=context.budget):
                     return
             finally:
                 done.usage += writer.usage
                 done.lost += writer.lost
-            desk.spent(done.usage)
+            context.spent(done.usage)
 
-    await run_workers(work, in_flight, drop_at=desk.stop if durable else None)
+    await run_workers(work, in_flight, drop_at=context.stop if durable else None)
     return all(step in done.lines or step in done.failed for step in steps)
 
 
 async def _do(
     step: AnyStep,
     writer: Writer,
-    desk: AuthorContext,
+    context: AuthorContext,
     done: StepResults[AnyStep],
     author: str,
     *,
@@ -150,14 +147,14 @@ async def _do(
         lines = await writer.write(step.asked, step.read, step.max_tokens)
     except ChecklistError as error:
         done.failed[step] = error.message
-        done.traces[step] = AuthoringTrace.of(None, writer.effort, desk.run, error.message)
-        desk.failed(step.name, error.message)
+        done.traces[step] = AuthoringTrace.of(None, writer.effort, context.run, error.message)
+        context.failed(step.name, error.message)
         if skip:
-            desk.record(step.key, Checklist(step.name, (), author), writer.effort)
+            context.record(step.key, Checklist(step.name, (), author), writer.effort)
         return
-    desk.record(step.key, Checklist(step.name, lines, author), writer.effort)
+    context.record(step.key, Checklist(step.name, lines, author), writer.effort)
     done.lines[step] = lines
-    done.traces[step] = AuthoringTrace.of(len(lines), writer.effort, desk.run)
+    done.traces[step] = AuthoringTrace.of(len(lines), writer.effort, context.run)
 
 
 Kind = Literal["diversify", "elaborate", "filter"]
@@ -217,8 +214,8 @@ class StepMaker:
             step
             for kind in self._kinds
             if kind != "filter"
-            for name, told in self._dimensions.items()
-            for step in self._augmenting_one(kind, name, told)
+            for name, dimension in self._dimensions.items()
+            for step in self._augmenting_one(kind, name, dimension)
         ]
 
     def filtering(self, pools: Mapping[str, Sequence[Question]]) -> list[DimensionStep]:
@@ -227,9 +224,11 @@ class StepMaker:
             return []
         return [self._filter(name, pool) for name, pool in pools.items()]
 
-    def _augmenting_one(self, kind: Kind, name: str, told: Dimension) -> Iterator[DimensionStep]:
+    def _augmenting_one(
+        self, kind: Kind, name: str, dimension: Dimension
+    ) -> Iterator[DimensionStep]:
         least, most = self._limits
-        for part, sub in told.sub_dimensions.items():
+        for part, sub in dimension.sub_dimensions.items():
             values = {
                 **self._about(name),
                 "sub_dimension": part,
@@ -261,8 +260,8 @@ class StepMaker:
 
     def _filter(self, name: str, pool: Sequence[Question]) -> DimensionStep:
         others = [
-            f"- {other}: {told.definition}"
-            for other, told in self._file.dimensions.items()
+            f"- {other}: {dimension.definition}"
+            for other, dimension in self._file.dimensions.items()
             if other != name
         ]
         listed = [

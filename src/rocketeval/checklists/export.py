@@ -1,7 +1,4 @@
-"""Write a run's checklists for people to edit; `author.kind: file` reads them back.
-
-Where checklists may be written: never in place of a file that the run is made from.
-"""
+"""Write a run's checklists for people to edit; `author.kind: file` reads them back."""
 
 from __future__ import annotations
 
@@ -146,14 +143,14 @@ def _yaml(checklists: Mapping[str, Checklist], queries: Mapping[str, Query]) -> 
 
 
 def _entry(checklist: Checklist, query: Query | None) -> dict[str, Any]:
-    told = {} if query is None else {"query": query.text}
-    told |= {} if checklist.about is None else {"about": checklist.about}
+    entry = {} if query is None else {"query": query.text}
+    entry |= {} if checklist.about is None else {"about": checklist.about}
     if checklist.groups is None:
-        return {**told, "items": list(checklist.items)}
+        return {**entry, "items": list(checklist.items)}
     groups: dict[str, list[str]] = {}
     for group, item in zip(checklist.groups, checklist.items, strict=True):
         groups.setdefault(group, []).append(item)
-    return {**told, "groups": groups}
+    return {**entry, "groups": groups}
 
 
 def csv_checklists(checklists: Mapping[str, Checklist], queries: Mapping[str, Query]) -> str:

@@ -1,7 +1,4 @@
-"""Instance-specific checklists: a strong LLM writes one for each query (RocketEval, 3.1, A.1).
-
-An author LLM that is asked for something strict, and again with its own mistake shown.
-"""
+"""Instance-specific checklists: a strong LLM writes one per query (RocketEval, 3.1, A.1)."""
 
 from __future__ import annotations
 
@@ -125,15 +122,15 @@ async def pay_for(
     most: Usage,
     *,
     stop: asyncio.Event,
-    purse: PricedBudget | None,
+    budget: PricedBudget | None,
 ) -> bool:
     """Let `ask` use the writer, with the money for the `most` it can use set aside.
 
-    False when it was not begun: it was stopped, or the purse was empty.
+    False when it was not begun: it was stopped, or the budget was empty.
     """
     if stop.is_set():
         return False
-    reserved = await purse.reserve(most) if purse else 0.0
+    reserved = await budget.reserve(most) if budget else 0.0
     if reserved is None:
         return False
     asking = not stop.is_set()
@@ -141,9 +138,9 @@ async def pay_for(
         if asking:
             await ask()
     finally:
-        if purse:
+        if budget:
             silent = asking and not writer.usage.prompt_tokens
-            purse.settle(reserved, writer.usage, untold=writer.lost + silent)
+            budget.settle(reserved, writer.usage, untold=writer.lost + silent)
     return asking
 
 

@@ -1,8 +1,4 @@
-"""Checklists that come with the benchmark.
-
-The same items for every query.
-Checklists from a file that a person edits.
-"""
+"""Checklists that come with the benchmark, are the same for every query, or are in a file."""
 
 from __future__ import annotations
 
@@ -20,17 +16,34 @@ from rocketeval.hashing import content_hash
 from rocketeval.records import Checklist, Query, Usage
 
 
-class ImportedAuthor:
-    """Hands out the benchmark's own checklists."""
+class FreeAuthor:
+    """What authors share whose checklists are there already and cost nothing."""
 
     costly = False
     in_flight = 1
     durable = False
     lost = 0
 
-    def __init__(self, checklists: Mapping[str, Checklist]) -> None:
-        self.digest = content_hash("imported")
+    def __init__(self, digest: bytes) -> None:
+        self.digest = digest
         self.usage = Usage()
+
+    async def prepare(self) -> None:
+        """Do nothing: the checklists are there."""
+
+    def most(self, query: Query) -> Usage:
+        """Return nothing: these checklists cost nothing."""
+        return Usage()
+
+    async def aclose(self) -> None:
+        """Do nothing."""
+
+
+class ImportedAuthor(FreeAuthor):
+    """Hands out the benchmark's own checklists."""
+
+    def __init__(self, checklists: Mapping[str, Checklist]) -> None:
+        super().__init__(content_hash("imported"))
         self._checklists = checklists
 
     @classmethod
@@ -49,10 +62,6 @@ class ImportedAuthor:
                 hint="Add them, or set `author.kind: instance` so that an LLM writes them.",
             )
 
-    def most(self, query: Query) -> Usage:
-        """Return nothing: these checklists are there."""
-        return Usage()
-
     async def write(self, query: Query) -> Checklist:
         """Return the checklist of `query`."""
         found = self._checklists.get(query.id)
@@ -61,9 +70,6 @@ class ImportedAuthor:
         if not found.items or not all(item.strip() for item in found.items):
             raise ChecklistError("its checklist is empty or holds an empty item.")
         return found
-
-    async def aclose(self) -> None:
-        """Do nothing."""
 
 
 REFERENCE = "A response that is known to be good, to compare it with:"
@@ -79,17 +85,11 @@ class FixedOptions(Section):
     """Put the query's reference response behind every item; a query without one gets none."""
 
 
-class FixedAuthor:
+class FixedAuthor(FreeAuthor):
     """Gives every query one and the same checklist, with the query's reference if wanted."""
 
-    costly = False
-    in_flight = 1
-    durable = False
-    lost = 0
-
     def __init__(self, items: tuple[str, ...], *, reference: bool = False) -> None:
-        self.digest = content_hash("fixed", list(items), reference)
-        self.usage = Usage()
+        super().__init__(content_hash("fixed", list(items), reference))
         self._items = items
         self._reference = reference
 
@@ -103,22 +103,12 @@ class FixedAuthor:
             raise ConfigError("author.options.items holds an empty item.")
         return cls(options.items, reference=options.reference)
 
-    async def prepare(self) -> None:
-        """Do nothing: the items are there."""
-
-    def most(self, query: Query) -> Usage:
-        """Return nothing: these items cost nothing."""
-        return Usage()
-
     async def write(self, query: Query) -> Checklist:
         """Return the items for `query`."""
         behind = ""
         if self._reference and query.reference is not None:
             behind = f"\n\n{REFERENCE}\n{query.reference}"
         return Checklist(query.id, tuple(item + behind for item in self._items), "fixed")
-
-    async def aclose(self) -> None:
-        """Do nothing."""
 
 
 MOST_GUESSED = 20
@@ -143,18 +133,12 @@ class FileOptions(Section):
     """A .yaml or .csv file, as `rocketeval checklist --export` writes it."""
 
 
-class FileAuthor:
+class FileAuthor(FreeAuthor):
     """Hands out the checklists of a file."""
 
-    costly = False
-    in_flight = 1
-    durable = False
-    lost = 0
-
-    def __init__(self, sheet: ChecklistFile) -> None:
-        self.digest = content_hash("file", sheet.model_dump(mode="json"))
-        self.usage = Usage()
-        self._sheet = sheet
+    def __init__(self, file: ChecklistFile) -> None:
+        super().__init__(content_hash("file", file.model_dump(mode="json")))
+        self._file = file
 
     @classmethod
     def create(
@@ -164,16 +148,9 @@ class FileAuthor:
         options = parse_options(config.options, FileOptions, "author.options")
         return cls(read_checklist_file(options.file))
 
-    async def prepare(self) -> None:
-        """Do nothing: the file was read."""
-
-    def most(self, query: Query) -> Usage:
-        """Return nothing: these checklists are there."""
-        return Usage()
-
     async def write(self, query: Query) -> Checklist:
         """Return the query's own checklist, or the one for all."""
-        entry = self._sheet.queries.get(query.id, self._sheet.for_all)
+        entry = self._file.queries.get(query.id, self._file.for_all)
         if entry is None:
             raise ChecklistError("the file has no checklist for it.")
         return entry.checklist(query.id)
@@ -185,14 +162,11 @@ class FileAuthor:
         only. Where there is a checklist for all, nothing is guessed: no query lacks one.
         """
         known = set(query_ids)
-        strange = [name for name in self._sheet.queries if name not in known]
-        without = [name for name in query_ids if name not in self._sheet.queries]
+        strange = [name for name in self._file.queries if name not in known]
+        without = [name for name in query_ids if name not in self._file.queries]
         guessed: dict[str, str | None] = dict.fromkeys(strange)
-        if self._sheet.for_all is not None or len(without) > MOST_COMPARED:
+        if self._file.for_all is not None or len(without) > MOST_COMPARED:
             return guessed
         for name in strange[:MOST_GUESSED]:
             guessed[name] = next(iter(difflib.get_close_matches(name, without, n=1)), None)
         return guessed
-
-    async def aclose(self) -> None:
-        """Do nothing."""

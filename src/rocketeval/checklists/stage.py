@@ -29,7 +29,6 @@ from rocketeval.config import PriceConfig, RunConfig
 from rocketeval.engines.base import status_of
 from rocketeval.errors import ChecklistError
 from rocketeval.observer import Expected, Observer
-from rocketeval.prices import priced
 from rocketeval.records import Query
 from rocketeval.store.codec import Finding
 from rocketeval.store.manifest import ChecklistFacts, Plan, RefusalCounts
@@ -75,13 +74,15 @@ async def make_checklists(
         observer.advanced()
         observer.spent(author.usage)
 
-    purse = PricedBudget(budget, price) if budget and price else None
+    limit = PricedBudget(budget, price) if budget and price else None
     try:
         if shared:
-            desk = AuthorContext(
-                known, record, observer.unwritten, observer.spent, stop, purse, run
+            context = AuthorContext(
+                known, record, observer.unwritten, observer.spent, stop, limit, run
             )
-            authoring = await share_checklist(shared, list(queries.values()), desk, advance=advance)
+            authoring = await share_checklist(
+                shared, list(queries.values()), context, advance=advance
+            )
         else:
             authoring = await write_checklists(
                 author,
@@ -92,7 +93,7 @@ async def make_checklists(
                 failed=observer.unwritten,
                 concurrency=author.in_flight,
                 stop=stop,
-                purse=purse,
+                budget=limit,
                 run=run,
             )
     finally:

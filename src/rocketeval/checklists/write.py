@@ -53,12 +53,12 @@ async def write_checklists(
     failed: Callable[[str, str], None] | None = None,
     concurrency: int,
     stop: asyncio.Event,
-    purse: PricedBudget | None = None,
+    budget: PricedBudget | None = None,
     run: str | None = None,
 ) -> AuthoredChecklists:
     """Return a checklist per query; `known` holds what was paid for earlier, by identity.
 
-    Checklists that do not fit into the `purse` are not asked for. `run` is the id of the one that
+    Checklists that do not fit into the `budget` are not asked for. `run` is the id of the one that
     pays for the others.
     """
     authoring = AuthoredChecklists()
@@ -77,17 +77,17 @@ async def write_checklists(
                 )
                 authoring.reused += 1
             else:
-                reserved = await purse.reserve(author.most(query)) if purse else 0.0
+                reserved = await budget.reserve(author.most(query)) if budget else 0.0
                 if reserved is None:
                     return
-                if purse and stop.is_set():
-                    purse.settle(reserved, Usage())
+                if budget and stop.is_set():
+                    budget.settle(reserved, Usage())
                     return
                 await _write_one(author, query, key, authoring, record, run)
                 if failed and query.id in authoring.failures:
                     failed(query.id, authoring.failures[query.id])
-                if purse:
-                    _settle(purse, reserved, authoring, author)
+                if budget:
+                    _settle(budget, reserved, authoring, author)
             advance()
 
     await author.prepare()
@@ -99,16 +99,16 @@ async def write_checklists(
 async def share_checklist(
     author: SharedAuthor,
     queries: Sequence[Query],
-    desk: AuthorContext,
+    context: AuthorContext,
     *,
     advance: Callable[[], None],
 ) -> AuthoredChecklists:
     """Return one and the same checklist for every query; none when it could not be finished."""
     authoring = AuthoredChecklists()
-    there = author.foresee(desk.known) is None
+    there = author.foresee(context.known) is None
     if not there:
         await author.prepare()
-    if there or await author.compose(desk):
+    if there or await author.compose(context):
         for query in queries:
             authoring.checklists[query.id] = await author.write(query)
             advance()
@@ -118,11 +118,11 @@ async def share_checklist(
 
 
 def _settle(
-    purse: PricedBudget, reserved: float, authoring: AuthoredChecklists, author: Author
+    budget: PricedBudget, reserved: float, authoring: AuthoredChecklists, author: Author
 ) -> None:
-    told, authoring.usage = author.usage - authoring.usage, author.usage
+    used, authoring.usage = author.usage - authoring.usage, author.usage
     lost, authoring.lost = author.lost - authoring.lost, author.lost
-    purse.settle(reserved, told, untold=lost + (0 if told.prompt_tokens else 1))
+    budget.settle(reserved, used, untold=lost + (0 if used.prompt_tokens else 1))
 
 
 async def _write_one(

@@ -1,8 +1,4 @@
-"""Every two candidates of a ranking compared at once: what `compare` says, in matrix products.
-
-The p-values of many pairs at once: `sign_flip_p` of each, in matrix products.
-Differences of every two candidates, in groups that share resamples or signs.
-"""
+"""Compare every two candidates of a ranking at once, with p-values, in matrix products."""
 
 from __future__ import annotations
 

@@ -5,9 +5,6 @@ have missed the labels by most (Neyman's allocation); each next label goes where
 the variance. Within a group queries are drawn at random, so that the labels stand for the rest and
 intervals hold. Any beginning of the list is as good a choice as its number allows: stop where you
 like, but not because of what the labels say.
-
-
-How far scores miss labels, query by query, and how wide an interval will be for it.
 """
 
 from __future__ import annotations

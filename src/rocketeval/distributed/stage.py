@@ -1,8 +1,4 @@
-"""grade, on a Ray cluster: the tasks go out, judgments come back, each of them once.
-
-Jobs on a cluster: the tasks go out, and what comes back is taken into the ledger.
-How far a cluster is, told to whoever watches a run.
-"""
+"""grade, on a Ray cluster: tasks go out, judgments come back into the ledger, each once."""
 
 from __future__ import annotations
 

@@ -1,11 +1,7 @@
-"""How well a judge found the known answers.
-
-Items whose answer nobody doubts, to see whether a judge finds it.
-"""
+"""How well a judge found the known answers."""
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,6 +11,7 @@ from rocketeval.engines.base import EngineFinding
 from rocketeval.hashing import content_hash
 from rocketeval.prompts.render import GradingPrompt
 from rocketeval.records import Answer, Checklist, GradingTask, Interval, Query, Response, Turn
+from rocketeval.stats.bootstrap import wilson
 
 GUESSING = 0.70
 """With twelve items of each kind, guessing reaches this AUC once in twenty times."""
@@ -86,7 +83,7 @@ def measure(answers: Sequence[GoldAnswer]) -> Quality:
         items=len(answers),
         answered=len(said_yes) + len(said_no),
         right=right,
-        accuracy=wilson(right, len(answers)),
+        accuracy=wilson(right / len(answers), _Z * _Z / len(answers)),
         auc=auc(said_yes, said_no),
         false_yes=sum(p > 0.5 for p in said_no),
         nos=len(no),
@@ -107,19 +104,6 @@ def auc(yes: Sequence[float], no: Sequence[float]) -> float | None:
         return None
     won = sum((high > low) + (high == low) / 2 for high in yes for low in no)
     return won / (len(yes) * len(no))
-
-
-def wilson(right: int, items: int) -> Interval:
-    """Return a share with the 95 % interval that stays within 0 and 1.
-
-    >>> wilson(12, 24)
-    Interval(value=0.5, low=0.314..., high=0.685...)
-    """
-    share, square = right / items, _Z * _Z
-    middle = (share + square / (2 * items)) / (1 + square / items)
-    half = _Z * math.sqrt(share * (1 - share) / items + square / (4 * items**2))
-    half /= 1 + square / items
-    return Interval(share, max(0.0, middle - half), min(1.0, middle + half))
 
 
 def quality_findings(quality: Quality) -> list[EngineFinding]:

@@ -174,13 +174,7 @@ class HttpClient:
     """One server, one connection pool."""
 
     def __init__(
-        self,
-        base_url: str,
-        *,
-        key: str | None,
-        concurrency: int,
-        timeout: float,
-        patience: float,
+        self, base_url: str, *, key: str | None, concurrency: int, timeout: float, patience: float
     ) -> None:
         self.base_url = base_url
         self.retries = 0

@@ -175,11 +175,7 @@ class Readout:
         return Status.TRUNCATED, (low + high) / 2
 
     def _bounds(
-        self,
-        told: Sequence[tuple[str, float]],
-        listed_mass: float,
-        seen_yes: float,
-        seen_no: float,
+        self, told: Sequence[tuple[str, float]], listed_mass: float, seen_yes: float, seen_no: float
     ) -> tuple[float, float]:
         tokens = {token for token, _ in told}
         least = exp(min(told, key=itemgetter(1))[1])

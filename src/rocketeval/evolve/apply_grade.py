@@ -1,9 +1,4 @@
-"""grade, with an evaluator: the judge answers its perspectives, sheet by sheet.
-
-The run's own judgments, from what the judge said on the evaluator's sheets.
-What the sheets of an evaluator took together, in the shape of one grading's facts.
-plan, with an evaluator: each of its sheets is planned like a run, and all of them add up.
-"""
+"""grade and plan with an evaluator: each of its question sets is a run, and all of them add up."""
 
 from __future__ import annotations
 
@@ -34,8 +29,7 @@ from rocketeval.evolve.ask import (
     show,
 )
 from rocketeval.evolve.cases import Case
-from rocketeval.evolve.perspective import Perspective, PerspectiveKind
-from rocketeval.evolve.question_sets import QuestionSet
+from rocketeval.evolve.perspective import Perspective, PerspectiveKind, QuestionSet
 from rocketeval.grading.loop import fingerprint
 from rocketeval.grading.plan import MOST_PROMPTS, plan_grading
 from rocketeval.grading.schedule import cells
@@ -69,9 +63,9 @@ Row = tuple[str, str]
 
 @dataclass(frozen=True)
 class QuestionSetRun:
-    """A sheet about responses that was put to the judge."""
+    """A question set about responses that was put to the judge."""
 
-    sheet: QuestionSet
+    question_set: QuestionSet
     perspectives: tuple[Perspective, ...]
     judge: JudgeFingerprint
     judged: Mapping[Row, Judgment]
@@ -79,28 +73,33 @@ class QuestionSetRun:
 
 
 def read_question_sets(store: RunStore, given: GivenEvaluator) -> list[QuestionSetRun]:
-    """Return the evaluator's sheets about responses, as far as they are judged."""
+    """Return the evaluator's question sets about responses, as far as they are judged."""
     found = []
-    for sheet, perspectives in given.sheets.items():
+    for question_set, perspectives in given.question_sets.items():
         if perspectives[0].kind is PerspectiveKind.RESPONSE:
-            inside = store.inside(FOLDER, sheet.name)
+            inside = store.inside(FOLDER, question_set.name)
             judged = dict(_judged(inside))
-            found.append(QuestionSetRun(sheet, tuple(perspectives), inside.judge(), judged))
+            found.append(QuestionSetRun(question_set, tuple(perspectives), inside.judge(), judged))
     return found
 
 
-def derived_judge(sheets: Sequence[QuestionSetRun]) -> JudgeFingerprint:
-    """Return the fingerprint of a judge that was asked on these sheets."""
-    parts = sorted((one.sheet.name, one.judge.template, one.judge.readout) for one in sheets)
+def derived_judge(question_sets: Sequence[QuestionSetRun]) -> JudgeFingerprint:
+    """Return the fingerprint of a judge that was asked on these question sets."""
+    parts = sorted(
+        (one.question_set.name, one.judge.template, one.judge.readout) for one in question_sets
+    )
     template = content_hash([[name, template] for name, template, _ in parts]).hex()
     readout = content_hash([[name, readout] for name, _, readout in parts]).hex()
-    return replace(sheets[0].judge, template=f"{DERIVED}{template}", readout=readout)
+    return replace(question_sets[0].judge, template=f"{DERIVED}{template}", readout=readout)
 
 
 def derive_judgments(
-    store: RunStore, given: GivenEvaluator, sheets: Sequence[QuestionSetRun], cases: Iterable[Case]
+    store: RunStore,
+    given: GivenEvaluator,
+    question_sets: Sequence[QuestionSetRun],
+    cases: Iterable[Case],
 ) -> Iterator[Judgment]:
-    """Yield one judgment for each response that was judged on every sheet, in the run's order.
+    """Yield one judgment per response that was judged on every question set, in the run's order.
 
     `cases` is what the judge was asked about. Responses with the same text share a judgment.
     """
@@ -112,9 +111,9 @@ def derive_judgments(
             shown.setdefault((case.query_id, candidate), []).append((name, place == 0))
     order = [each.id for each in given.evaluator.about_responses]
     done: set[bytes] = set()
-    for cell in cells(store.inputs, derived_judge(sheets).digest):
+    for cell in cells(store.inputs, derived_judge(question_sets).digest):
         views = shown.get((cell.query_id, cell.candidate), [])
-        found = [_answers(one, cell.query_id, views) for one in sheets]
+        found = [_answers(one, cell.query_id, views) for one in question_sets]
         if cell.key is None or cell.key in done or not all(found):
             continue
         done.add(cell.key)
@@ -124,7 +123,7 @@ def derive_judgments(
             cell.query_id,
             cell.candidate,
             tuple(answers[name] for name in order),
-            neutralised=_neutralised(sheets, cell.query_id, views),
+            neutralised=_neutralised(question_sets, cell.query_id, views),
         )
 
 
@@ -152,7 +151,7 @@ def _answers(
     ]
     if not seen:
         return {}
-    if not one.sheet.signed:
+    if not one.question_set.signed:
         return {each.id: seen[0][0][place] for place, each in enumerate(one.perspectives)}
     return {
         each.id: _mean([(answers[place], first) for answers, first in seen])
@@ -175,12 +174,12 @@ def _mean(seen: Sequence[tuple[Answer, bool]]) -> Answer:
 
 
 def _neutralised(
-    sheets: Sequence[QuestionSetRun], query_id: str, views: Sequence[tuple[str, bool]]
+    question_sets: Sequence[QuestionSetRun], query_id: str, views: Sequence[tuple[str, bool]]
 ) -> int:
-    """The most that had to be disarmed in one prompt: every sheet shows the same text."""
+    """The most that had to be disarmed in one prompt: every question set shows the same text."""
     return max(
         one.judged[query_id, name].neutralised
-        for one in sheets
+        for one in question_sets
         for name, _ in views
         if (query_id, name) in one.judged
     )
@@ -251,7 +250,7 @@ async def grade_with_evaluator(
 ) -> GradeFacts:
     """Ask what is not paid for, by an earlier run or an evolution in this one; make its judgments.
 
-    Returns counts and cost as grading does, over all sheets, and those of each sheet.
+    Returns counts and cost as grading does, over all question sets, and those of each question set.
     """
     cases = EvaluatorCases.of(store.inputs, given.evaluator)
     asked = cases.asked()
@@ -267,19 +266,19 @@ async def grade_with_evaluator(
         make_engine=make_engine,
         check_judge=partial(check_judge, given),
     )
-    told = (await asker.ask(given.asked, asked)).sheets
-    sheets = read_question_sets(store, given)
-    judge = derived_judge(sheets)
-    store.derive_ledger(judge, derive_judgments(store, given, sheets, asked))
-    insides = [store.inside(FOLDER, name) for name in told]
+    graded = (await asker.ask(given.asked, asked)).question_sets
+    question_sets = read_question_sets(store, given)
+    judge = derived_judge(question_sets)
+    store.derive_ledger(judge, derive_judgments(store, given, question_sets, asked))
+    insides = [store.inside(FOLDER, name) for name in graded]
     store.save_failures(failure for inside in insides for failure in inside.failures())
     return replace(
-        add_up(told.values()),
+        add_up(graded.values()),
         responses_unfinished=_unjudged(store, judge.digest, asked),
-        responses_without_opponent=cases.lonely,
+        responses_without_opponent=cases.without_opponent,
         evaluator=given.facts(),
         questions=_count_questions(given, asked, cases.count()),
-        sheets=told,
+        sheets=graded,
     )
 
 
@@ -326,7 +325,7 @@ async def plan_with_evaluator(
     rate: float | None = None,
     probe: bool = False,
 ) -> Plan:
-    """Return the size of the run, and keep each sheet's plan inside it, for its bill.
+    """Return the size of the run, and keep each question set's plan inside it, for its bill.
 
     Without `make_engine` nothing is contacted or written.
     """
@@ -334,22 +333,23 @@ async def plan_with_evaluator(
     responses = {(each.query_id, each.candidate): each for each in loaded.responses()}
     asked = _cases(loaded, responses, given).asked()
     plans = []
-    for sheet, perspectives in given.sheets.items():
+    for question_set, perspectives in given.question_sets.items():
         items = tuple(each.text for each in perspectives)
-        inputs = _inputs(sheet, items, loaded, asked, responses)
-        inside, settings = store.inside(FOLDER, sheet.name), question_set_config(config, sheet)
+        inputs = _inputs(question_set, items, loaded, asked, responses)
+        inside = store.inside(FOLDER, question_set.name)
+        settings = question_set_config(config, question_set)
         engine = make_engine(settings.judge, inside.engine_home("judge")) if make_engine else None
         try:
             if engine is not None:
-                judge = fingerprint(await engine.identify(), sheet.method())
-                check_judge(given, sheet.name, judge)
+                judge = fingerprint(await engine.identify(), question_set.method())
+                check_judge(given, question_set.name, judge)
             plan = await plan_grading(
                 inside,
                 settings,
                 engine,
                 inputs,
-                sheet.method(),
-                also=question_sets_in(store, ANSWERED, sheet),
+                question_set.method(),
+                also=question_sets_in(store, ANSWERED, question_set),
                 most_prompts=most_prompts,
                 rate=rate,
                 probe=probe,
@@ -380,7 +380,7 @@ def _cases(
 
 
 def _inputs(
-    sheet: QuestionSet,
+    question_set: QuestionSet,
     items: tuple[str, ...],
     loaded: LoadedBenchmark,
     asked: Sequence[Case],
@@ -395,14 +395,14 @@ def _inputs(
         (one.query_id, one.candidate): one
         for query_id, query in queries.items()
         for case in cases[query_id]
-        for one in show(sheet, case, query, responses)
+        for one in show(question_set, case, query, responses)
     }
     checklists = PlannedChecklists({name: Checklist(name, items) for name in queries})
     return PlannedInputs(queries, lambda: iter(shown.values()), checklists)
 
 
 def _total(plans: Sequence[Plan]) -> Plan:
-    """Return the plan of all sheets together."""
+    """Return the plan of all question sets together."""
     sums: dict[str, Any] = {
         name: total([getattr(plan, name) for plan in plans]) for name in _SUMMED
     }
@@ -411,7 +411,7 @@ def _total(plans: Sequence[Plan]) -> Plan:
         plans[0],
         **sums,
         made_for=content_hash([plan.made_for for plan in plans]).hex(),
-        # Every sheet has a judge of its own.
+        # Every question set has a judge of its own.
         judge_digest=None,
         tokens_known=max((plan.tokens_known for plan in plans), key=KNOWN.index),
         items_per_second=items / seconds if items and seconds else None,

@@ -1,8 +1,4 @@
-"""score, with an evaluator: its decisions become scores, and are written down one by one.
-
-What an evaluator decides: a preference for every two responses, or a value for each.
-Decisions summed up: what each response comes to, who decided, and how sure they were.
-"""
+"""score, with an evaluator: its decisions become scores, and are written down one by one."""
 
 from __future__ import annotations
 
@@ -41,37 +37,37 @@ class DecidedCases:
     """Cases and what the evaluator says about each of them."""
 
     cases: tuple[Case, ...]
-    said: Predictions
-    silent: int
+    predictions: Predictions
+    unanswered: int
     """Cases about which nothing was answered: they are not among these, and not decided."""
 
 
 def decide(store: RunStore, given: GivenEvaluator) -> Iterator[DecidedCases]:
     """Yield all decisions of a run that was graded with this evaluator, at least one part."""
     _check_graded(store, given)
-    said = AnswersTable(
+    answers = AnswersTable(
         given.asked,
         [
-            QuestionSetAnswers(sheet, store.inside(FOLDER, sheet.name), perspectives)
-            for sheet, perspectives in given.sheets.items()
+            QuestionSetAnswers(question_set, store.inside(FOLDER, question_set.name), perspectives)
+            for question_set, perspectives in given.question_sets.items()
         ],
     )
     waiting: list[Case] = []
     for _, cases in EvaluatorCases.of(store.inputs, given.evaluator).decided():
         waiting += cases
         if len(waiting) >= AT_ONCE:
-            yield _decide(said, given, waiting)
+            yield _decide(answers, given, waiting)
             waiting = []
-    yield _decide(said, given, waiting)
+    yield _decide(answers, given, waiting)
 
 
-def _decide(said: AnswersTable, given: GivenEvaluator, cases: list[Case]) -> DecidedCases:
-    evaluator, table = given.evaluator, said.table(cases)
-    heard = np.flatnonzero(np.isfinite(table.answers).any(axis=1))
-    table = table.take(heard)
+def _decide(answers: AnswersTable, given: GivenEvaluator, cases: list[Case]) -> DecidedCases:
+    evaluator, table = given.evaluator, answers.table(cases)
+    answered = np.flatnonzero(np.isfinite(table.answers).any(axis=1))
+    table = table.take(answered)
     traits = _columns(table, evaluator.about_queries)
     return DecidedCases(
-        table.cases, evaluator.predict(table.answers, traits), len(cases) - len(heard)
+        table.cases, evaluator.predict(table.answers, traits), len(cases) - len(answered)
     )
 
 
@@ -117,15 +113,15 @@ class DecisionCounts:
 
     def add(self, part: DecidedCases) -> DecidedCases:
         """Count a part; return it."""
-        said = part.said
-        self.cases += len(said)
-        self.undecided += part.silent
-        self._experts += np.bincount(said.expert, minlength=len(self._experts))
-        self._bins += np.histogram(said.confidence, self._edges)[0]
+        predictions = part.predictions
+        self.cases += len(predictions)
+        self.undecided += part.unanswered
+        self._experts += np.bincount(predictions.expert, minlength=len(self._experts))
+        self._bins += np.histogram(predictions.confidence, self._edges)[0]
         if self.threshold is not None:
-            self.to_person += int((said.confidence < self.threshold).sum())
+            self.to_person += int((predictions.confidence < self.threshold).sum())
         self.experts.update(
-            zip((case.query_id for case in part.cases), said.expert.tolist(), strict=True)
+            zip((case.query_id for case in part.cases), predictions.expert.tolist(), strict=True)
         )
         for case, credits in zip(part.cases, _credits(part), strict=True):
             for candidate, credit in zip(case.candidates, credits, strict=True):
@@ -155,11 +151,11 @@ class DecisionCounts:
 
 def _credits(part: DecidedCases) -> list[tuple[float, ...]]:
     """Return what each decision is worth for the responses it is about."""
-    said = part.said
-    if said.probabilities is None:
-        assert said.values is not None
-        return [(value,) for value in said.values.tolist()]
-    return [(a + tie / 2.0, b + tie / 2.0) for b, tie, a in said.probabilities.tolist()]
+    predictions = part.predictions
+    if predictions.probabilities is None:
+        assert predictions.values is not None
+        return [(value,) for value in predictions.values.tolist()]
+    return [(a + tie / 2.0, b + tie / 2.0) for b, tie, a in predictions.probabilities.tolist()]
 
 
 KIND = "evaluator"
@@ -182,27 +178,27 @@ def evaluate_responses(store: RunStore, config: RunConfig, answers: AnswerTable)
     """Write what the evaluator decides; return the scores that this comes down to."""
     given = open_evaluator(config)
     evaluator, provenance = given.evaluator, given.evaluator.provenance
-    tally = DecisionCounts(len(evaluator.experts), provenance.get("threshold"))
-    parts = map(tally.add, decide(store, given))
+    counts = DecisionCounts(len(evaluator.experts), provenance.get("threshold"))
+    parts = map(counts.add, decide(store, given))
     if evaluator.task == "pairs":
         store.save_rows("preferences", (row for part in parts for row in _preferences(part)))
     else:
         store.save_rows("evaluated", (row for part in parts for row in _values(part)))
-    store.save(EvaluatorInRun(**vars(describe_evaluator(evaluator)), run=tally.run()))
+    store.save(EvaluatorInRun(**vars(describe_evaluator(evaluator)), run=counts.run()))
     attention = [tuple(expert.attention.tolist()) for expert in evaluator.experts]
-    weights = {query_id: attention[expert] for query_id, expert in tally.experts.items()}
+    weights = {query_id: attention[expert] for query_id, expert in counts.experts.items()}
     store.save(ItemWeights(weights))
     rows = list(zip(answers.query_ids, answers.candidates, strict=True))
-    scores, clipped = _on_scale(tally.means(rows), evaluator.task, config.scorer.scale)
+    scores, clipped = _on_scale(counts.means(rows), evaluator.task, config.scorer.scale)
     basis = _basis(store.inputs.queries, given, answers.query_ids)
     learned = provenance.get("counts", {}).get("cases", 0)
     pairs = evaluator.task == "pairs"
     facts = DecisionFacts(
         **asdict(given.facts()),
-        decided=tally.cases,
-        undecided=tally.undecided,
-        to_person=tally.to_person,
-        threshold=tally.threshold,
+        decided=counts.cases,
+        undecided=counts.undecided,
+        to_person=counts.to_person,
+        threshold=counts.threshold,
         clipped=clipped,
         learned_from_known="learned_from" in provenance,
     )
@@ -214,9 +210,9 @@ def evaluate_responses(store: RunStore, config: RunConfig, answers: AnswerTable)
 
 
 def _preferences(part: DecidedCases) -> Iterator[dict[str, Any]]:
-    said = part.said
-    assert said.probabilities is not None
-    columns = (said.probabilities.tolist(), said.verdict.tolist(), *_sureness(part))
+    predictions = part.predictions
+    assert predictions.probabilities is not None
+    columns = (predictions.probabilities.tolist(), predictions.verdict.tolist(), *_sureness(part))
     for case, (b, tie, a), verdict, confidence, expert in zip(part.cases, *columns, strict=True):
         yield {
             "query_id": case.query_id,
@@ -232,8 +228,8 @@ def _preferences(part: DecidedCases) -> Iterator[dict[str, Any]]:
 
 
 def _values(part: DecidedCases) -> Iterator[dict[str, Any]]:
-    assert part.said.values is not None
-    columns = (part.said.values.tolist(), *_sureness(part))
+    assert part.predictions.values is not None
+    columns = (part.predictions.values.tolist(), *_sureness(part))
     for case, value, confidence, expert in zip(part.cases, *columns, strict=True):
         yield {
             "query_id": case.query_id,
@@ -245,7 +241,7 @@ def _values(part: DecidedCases) -> Iterator[dict[str, Any]]:
 
 
 def _sureness(part: DecidedCases) -> tuple[list[float], list[int]]:
-    return part.said.confidence.tolist(), part.said.expert.tolist()
+    return part.predictions.confidence.tolist(), part.predictions.expert.tolist()
 
 
 def _on_scale(means: Floats, task: Task, scale: tuple[float, float]) -> tuple[Floats, int]:

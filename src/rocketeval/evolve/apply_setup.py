@@ -1,8 +1,4 @@
-"""The evaluator that a run is given, and what must suit it.
-
-Which responses, or pairs of them, an evaluator decides about.
-checklist, with an evaluator: every query is asked about from the same perspectives.
-"""
+"""The evaluator that a run is given: what must suit it, what it asks and decides about."""
 
 from __future__ import annotations
 
@@ -19,8 +15,7 @@ from rocketeval.evolve.artifact import load_evaluator
 from rocketeval.evolve.ask import by_question_set
 from rocketeval.evolve.cases import Case, cases_from_votes
 from rocketeval.evolve.evaluator import Evaluator
-from rocketeval.evolve.perspective import Perspective
-from rocketeval.evolve.question_sets import QuestionSet
+from rocketeval.evolve.perspective import Perspective, QuestionSet
 from rocketeval.evolve.rounds import SEEN
 from rocketeval.evolve.stage import HELD_OUT
 from rocketeval.grading.methods import YES_NO
@@ -32,7 +27,7 @@ from rocketeval.store.manifest import ChecklistFacts, EvaluatorFacts
 from rocketeval.store.run import RunStore
 
 FOLDER = "evaluator"
-"""Where the run keeps what the judge said, a run inside the run for each sheet."""
+"""Where the run keeps what the judge said, a run inside the run for each question set."""
 ANSWERED = (SEEN, HELD_OUT)
 """Where a run that evolved its evaluator has answers to the same questions."""
 _ALSO_USED = {"scale", "tie_margin", "price"}
@@ -55,8 +50,8 @@ class GivenEvaluator:
         return self.evaluator.asked
 
     @property
-    def sheets(self) -> dict[QuestionSet, list[Perspective]]:
-        """The perspectives of each sheet."""
+    def question_sets(self) -> dict[QuestionSet, list[Perspective]]:
+        """The perspectives of each question set."""
         return by_question_set(self.asked, self.evaluator.asking)
 
     def facts(self) -> EvaluatorFacts:
@@ -125,20 +120,20 @@ def check_usable(config: RunConfig, *, own_engine: bool) -> GivenEvaluator:
             hint="Leave `method` and `judge.labels` out, or the evaluator.",
         )
     given = open_evaluator(config)
-    for sheet in given.sheets:
-        fitted = given.evaluator.judges.get(sheet.name)
+    for question_set in given.question_sets:
+        fitted = given.evaluator.judges.get(question_set.name)
         if fitted is not None:
-            told = {"model": config.judge.model, "template": sheet.method().hash}
-            _refuse_changes(given.path, asdict(fitted), {**asdict(fitted), **told})
+            current = {"model": config.judge.model, "template": question_set.method().hash}
+            _refuse_changes(given.path, asdict(fitted), {**asdict(fitted), **current})
     return given
 
 
-def check_judge(given: GivenEvaluator, sheet: str, judge: JudgeFingerprint) -> None:
+def check_judge(given: GivenEvaluator, question_set: str, judge: JudgeFingerprint) -> None:
     """Raise ArtifactError unless the evaluator learned from this judge's answers."""
-    fitted = given.evaluator.judges.get(sheet)
+    fitted = given.evaluator.judges.get(question_set)
     if fitted is None:
         raise ArtifactError(
-            f"{given.path} does not say which judge answered its sheet {sheet!r}.",
+            f"{given.path} does not say which judge answered its sheet {question_set!r}.",
             hint="Evolve the evaluator again, or take an undamaged copy of the file.",
         )
     _refuse_changes(given.path, asdict(fitted), asdict(judge))
@@ -209,7 +204,7 @@ class EvaluatorCases:
         return sum(size * (size - 1) // 2 if self._pairwise else size for size in sizes)
 
     @property
-    def lonely(self) -> int:
+    def without_opponent(self) -> int:
         """How many responses have no other to be compared with."""
         alone = sum(len(names) == 1 for names in self._candidates.values())
         return alone if self._pairwise else 0

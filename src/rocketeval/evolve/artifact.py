@@ -16,23 +16,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rocketeval.arrays import Floats
-from rocketeval.errors import ArtifactError
 from rocketeval.evolve.cases import OUTCOMES, Task
 from rocketeval.evolve.evaluator import Evaluator, Mixture
 from rocketeval.evolve.forest import Expert, ForestSettings
 from rocketeval.evolve.perspective import (
     AnswerFormat,
+    Asking,
     Perspective,
     PerspectiveKind,
     PerspectiveOrigin,
     check_question,
 )
-from rocketeval.evolve.question_sets import Asking
 from rocketeval.evolve.select import Router
 from rocketeval.records import JudgeFingerprint
 from rocketeval.scoring.forest import pack_forests, unpack_forests
 from rocketeval.scoring.npz import FOREIGN, Schema
-from rocketeval.store.files import write_bytes
 
 Arrays = Mapping[str, NDArray[Any]]
 
@@ -51,34 +49,30 @@ _FORESTS = ("roots", "item", "right", "number")
 
 def save_evaluator(evaluator: Evaluator, path: Path) -> None:
     """Write an evaluator to `path`, whole or not at all; the same fit gives the same bytes."""
-    panel, experts = evaluator.panel, evaluator.experts
+    mixture, experts = evaluator.mixture, evaluator.experts
     sizes, forests = pack_forests([expert.forest for expert in experts])
     header = {
         "asking": evaluator.asking,
-        "task": panel.task,
-        "mirrored": panel.mirrored,
-        "scale": list(panel.scale),
-        "reach": panel.router.reach,
+        "task": mixture.task,
+        "mirrored": mixture.mirrored,
+        "scale": list(mixture.scale),
+        "reach": mixture.router.reach,
         "about_responses": [asdict(each) for each in evaluator.about_responses],
         "about_queries": [asdict(each) for each in evaluator.about_queries],
         "forests": sizes,
-        "settings": [expert.settings.as_dict() for expert in experts],
-        "judges": {sheet: asdict(judge) for sheet, judge in evaluator.judges.items()},
+        "settings": [asdict(expert.settings) for expert in experts],
+        "judges": {question_set: asdict(judge) for question_set, judge in evaluator.judges.items()},
         "provenance": dict(evaluator.provenance),
     }
     arrays = {
-        "fill": panel.fill,
-        "router.weights": panel.router.weights,
-        "router.centroids": panel.router.centroids,
+        "fill": mixture.fill,
+        "router.weights": mixture.router.weights,
+        "router.centroids": mixture.router.centroids,
         "experts.values": np.concatenate([expert.values for expert in experts]),
         "experts.attention": np.stack([expert.attention for expert in experts]),
         **{_FOREST + name: array for name, array in forests.items()},
     }
-    try:
-        content = SCHEMA.seal(header, arrays)
-    except (TypeError, ValueError) as error:
-        raise ArtifactError(f"The evaluator cannot be saved: {error}.") from None
-    write_bytes(path, content)
+    SCHEMA.save(path, header, arrays)
 
 
 def load_evaluator(path: Path) -> Evaluator:
@@ -104,7 +98,7 @@ def _evaluator(header: Mapping[str, Any], arrays: Arrays) -> Evaluator:
     low, high = (float(end) for end in header["scale"])
     if not (np.isfinite([low, high]).all() and low <= high):
         raise ValueError("its scale is none")
-    panel = Mixture(
+    mixture = Mixture(
         task,
         mirrored,
         _numbers(arrays["fill"], (len(responses),)),
@@ -112,10 +106,10 @@ def _evaluator(header: Mapping[str, Any], arrays: Arrays) -> Evaluator:
         _router(header, arrays, queries),
         _experts(header, arrays, len(responses), 1 if task == "scores" else len(OUTCOMES)),
     )
-    if len(panel.experts) != panel.router.experts:
+    if len(mixture.experts) != mixture.router.experts:
         raise ValueError("it routes to other experts than it has")
     judges = {str(name): JudgeFingerprint(**found) for name, found in header["judges"].items()}
-    return Evaluator(asking, responses, queries, panel, judges, _provenance(header["provenance"]))
+    return Evaluator(asking, responses, queries, mixture, judges, _provenance(header["provenance"]))
 
 
 def _router(header: Mapping[str, Any], arrays: Arrays, queries: tuple[Perspective, ...]) -> Router:
@@ -179,20 +173,15 @@ def _question(text: Any) -> str:
 def _provenance(found: Mapping[str, Any]) -> dict[str, Any]:
     """Return the notes; what is computed with is checked."""
     threshold = found.get("threshold")
-    if threshold is not None and not (_is_number(threshold) and 0.0 <= threshold <= 1.0):
+    number = isinstance(threshold, int | float) and not isinstance(threshold, bool)
+    if threshold is not None and not (number and 0.0 <= threshold <= 1.0):
         raise ValueError(f"its threshold is {threshold!r}, not a number from 0 to 1")
     learned = found.get("learned_from", [])
-    if not isinstance(learned, list) or not all(map(_is_hash, learned)):
+    if not isinstance(learned, list) or not all(
+        isinstance(each, str) and _HASH.fullmatch(each) for each in learned
+    ):
         raise ValueError("what it learned from is not a list of hashes")
     return dict(found)
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _is_hash(value: Any) -> bool:
-    return isinstance(value, str) and _HASH.fullmatch(value) is not None
 
 
 def _numbers(array: NDArray[Any], shape: tuple[int, ...]) -> Floats:

@@ -1,20 +1,14 @@
-"""Asking: a judge answers every perspective about every case, each question paid for once.
+"""Ask a judge every perspective about every case, and read its answers as a table of cases.
 
-Perspectives that are asked alike make a sheet, which is graded as a run inside the run. When the
+Perspectives that are asked alike make a question set, graded as a run inside the run. When the
 pool grows, its checklist is an edited one: only what is new is asked.
-
-
-What a judge said on its sheets, as a table of cases.
-An engine whose work is counted, also where it ends in an error.
-Progress of the sheets of a round: each part is named with the round it belongs to.
-How many questions perspectives take: of each response or pair, and of each query once.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import Any, cast
 
@@ -26,8 +20,15 @@ from rocketeval.config import EngineConfig, EvolveConfig, RunConfig
 from rocketeval.engines.base import Engine, EngineAnswers, create_engine
 from rocketeval.errors import BenchmarkError
 from rocketeval.evolve.cases import Case, CaseTable
-from rocketeval.evolve.perspective import Perspective, PerspectiveKind, Pool
-from rocketeval.evolve.question_sets import QUERIES, Asking, QuestionSet, question_set_of
+from rocketeval.evolve.perspective import (
+    QUERIES,
+    Asking,
+    Perspective,
+    PerspectiveKind,
+    Pool,
+    QuestionSet,
+    question_set_of,
+)
 from rocketeval.grading.stage import grade_responses, judge_of
 from rocketeval.observer import Observer
 from rocketeval.prompts.variants import QUERY_ALONE, pair_name, pair_up, query_alone
@@ -49,7 +50,7 @@ from rocketeval.store.run import RunStore
 def by_question_set(
     pool: Iterable[Perspective], asking: Asking
 ) -> dict[QuestionSet, list[Perspective]]:
-    """Return the perspectives of each sheet, in the order of the pool."""
+    """Return the perspectives of each question set, in the order of the pool."""
     found: dict[QuestionSet, list[Perspective]] = {}
     for perspective in pool:
         found.setdefault(question_set_of(perspective, asking), []).append(perspective)
@@ -57,12 +58,12 @@ def by_question_set(
 
 
 class QuestionSetAnswers:
-    """The answers that the run of a sheet holds."""
+    """The answers that the run of a question set holds."""
 
     def __init__(
-        self, sheet: QuestionSet, inside: RunStore, perspectives: Sequence[Perspective]
+        self, question_set: QuestionSet, inside: RunStore, perspectives: Sequence[Perspective]
     ) -> None:
-        self._sheet = sheet
+        self._question_set = question_set
         self.perspectives = tuple(perspectives)
         answers, _ = read_answers(inside)
         names = zip(answers.query_ids, answers.candidates, strict=True)
@@ -71,40 +72,44 @@ class QuestionSetAnswers:
             name: answers.p_yes[start:stop]
             for name, start, stop in zip(names, bounds[:-1], bounds[1:], strict=True)
         }
-        self._silent = np.full(len(perspectives), np.nan)
+        self._unanswered = np.full(len(perspectives), np.nan)
 
     def matrix(self, cases: Sequence[Case]) -> Floats:
-        """Return one row a case, one column a perspective of the sheet; NaN is a missing answer."""
+        """Return one row per case, one column per perspective; NaN is a missing answer."""
         rows = [self._row(case) for case in cases]
         return np.stack(rows) if rows else np.zeros((0, len(self.perspectives)))
 
     def _row(self, case: Case) -> Floats:
         """Return a case's answers: of pairs, from -1 (for b) to 1 (for a)."""
-        if self._sheet is QUERIES:
-            return self._said(case.query_id, QUERY_ALONE)
-        if self._sheet.signed:
-            return 2.0 * self._said(case.query_id, pair_name(*case.candidates)) - 1.0
-        rows = [self._said(case.query_id, candidate) for candidate in case.candidates]
+        if self._question_set is QUERIES:
+            return self._answered(case.query_id, QUERY_ALONE)
+        if self._question_set.signed:
+            return 2.0 * self._answered(case.query_id, pair_name(*case.candidates)) - 1.0
+        rows = [self._answered(case.query_id, candidate) for candidate in case.candidates]
         return rows[0] - rows[1] if len(rows) == 2 else rows[0]
 
-    def _said(self, query_id: str, candidate: str) -> Floats:
-        row = self._rows.get((query_id, candidate), self._silent)
-        return row if len(row) else self._silent
+    def _answered(self, query_id: str, candidate: str) -> Floats:
+        row = self._rows.get((query_id, candidate), self._unanswered)
+        return row if len(row) else self._unanswered
 
 
 class AnswersTable:
-    """The answers of all sheets, for any cases that were asked about."""
+    """The answers of all question sets, for any cases that were asked about."""
 
-    def __init__(self, pool: Iterable[Perspective], sheets: Iterable[QuestionSetAnswers]) -> None:
+    def __init__(
+        self, pool: Iterable[Perspective], question_sets: Iterable[QuestionSetAnswers]
+    ) -> None:
         self._pool = Pool(pool)
-        self._sheets = tuple(sheets)
+        self._question_sets = tuple(question_sets)
 
     def table(self, cases: Sequence[Case]) -> CaseTable:
         """Return what was said about every case from every perspective."""
         columns: dict[str, Floats] = {}
-        for sheet in self._sheets:
-            matrix = sheet.matrix(cases)
-            columns |= {each.id: matrix[:, place] for place, each in enumerate(sheet.perspectives)}
+        for question_set in self._question_sets:
+            matrix = question_set.matrix(cases)
+            columns |= {
+                each.id: matrix[:, place] for place, each in enumerate(question_set.perspectives)
+            }
         dependent, independent = (
             self._pool.of(PerspectiveKind.RESPONSE),
             self._pool.of(PerspectiveKind.QUERY),
@@ -127,7 +132,7 @@ def _matrix(
 
 MakeEngine = Callable[[EngineConfig, Path | None], Engine]
 CheckJudge = Callable[[str, JudgeFingerprint], None]
-"""Gets the name of a sheet and who would answer it; raises if it must be somebody else."""
+"""Gets the name of a question set and who would answer it; raises if it must be somebody else."""
 
 
 @dataclass(frozen=True)
@@ -136,75 +141,61 @@ class JudgedCases:
 
     table: CaseTable
     judges: Mapping[str, JudgeFingerprint]
-    """Who answered, by the name of the sheet."""
-    sheets: Mapping[str, GradeFacts]
-    """Counts and cost of each sheet's grading, by its name."""
+    """Who answered, by the name of the question set."""
+    question_sets: Mapping[str, GradeFacts]
+    """Counts and cost of each question set's grading, by its name."""
 
     @property
     def unfinished(self) -> int:
         """How many prompts were not put to the judge before it was stopped."""
-        return sum(facts.unfinished - facts.failed for facts in self.sheets.values())
+        return sum(facts.unfinished - facts.failed for facts in self.question_sets.values())
 
     @property
     def questions(self) -> int:
         """How many requests this asking made."""
-        return sum(facts.usage.requests for facts in self.sheets.values())
+        return sum(facts.usage.requests for facts in self.question_sets.values())
 
 
+@dataclass(frozen=True)
 class PerspectiveAsker:
-    """Puts perspectives to the judge of a run and reads its answers as a table of cases.
+    """Puts perspectives to the judge of a run and reads its answers as a table of cases."""
 
-    Each sheet is graded in `folder` of the run; what the same sheet in the folders `also` named
-    has answered is not asked again.
-    """
-
-    def __init__(
-        self,
-        store: RunStore,
-        config: RunConfig,
-        observer: Observer,
-        stop: asyncio.Event,
-        budget: Budget | None = None,
-        *,
-        asking: Asking,
-        folder: str = "evolve",
-        also: Sequence[str] = (),
-        make_engine: MakeEngine = create_engine,
-        check_judge: CheckJudge | None = None,
-    ) -> None:
-        self._store = store
-        self._config = config
-        self._observer = observer
-        self._stop = stop
-        self._budget = budget
-        self._asking = asking
-        self._folder = folder
-        self._also = also
-        self._make_engine = make_engine
-        self._check_judge = check_judge
+    store: RunStore
+    config: RunConfig
+    observer: Observer
+    stop: asyncio.Event
+    budget: Budget | None = None
+    _: KW_ONLY
+    asking: Asking
+    folder: str = "evolve"
+    """Where each question set is graded, inside the run."""
+    also: Sequence[str] = ()
+    """Folders in which the same question sets may have been answered: nothing is asked again."""
+    make_engine: MakeEngine = create_engine
+    check_judge: CheckJudge | None = None
 
     async def ask(self, pool: Iterable[Perspective], cases: Sequence[Case]) -> JudgedCases:
         """Return what the judge says about every case from every perspective."""
         pool = tuple(pool)
-        sheets = by_question_set(pool, self._asking)
+        question_sets = by_question_set(pool, self.asking)
         facts: dict[str, GradeFacts] = {}
-        said: list[QuestionSetAnswers] = []
+        answers: list[QuestionSetAnswers] = []
         judges: dict[str, JudgeFingerprint] = {}
         responses = self._responses(cases)
-        for number, (sheet, perspectives) in enumerate(sheets.items(), 1):
-            self._observer.part_began(sheet.name, number, len(sheets))
-            self._observer.stage_entered("grade")
-            inside = self._lay_out(sheet, perspectives, cases, responses)
-            facts[sheet.name] = await self._grade(sheet, inside)
-            judges[sheet.name] = inside.judge()
-            said.append(QuestionSetAnswers(sheet, inside, perspectives))
-        return JudgedCases(AnswersTable(pool, said).table(cases), judges, facts)
+        for number, (question_set, perspectives) in enumerate(question_sets.items(), 1):
+            self.observer.part_began(question_set.name, number, len(question_sets))
+            self.observer.stage_entered("grade")
+            inside = self._lay_out(question_set, perspectives, cases, responses)
+            facts[question_set.name] = await self._grade(question_set, inside)
+            judges[question_set.name] = inside.judge()
+            answers.append(QuestionSetAnswers(question_set, inside, perspectives))
+        return JudgedCases(AnswersTable(pool, answers).table(cases), judges, facts)
 
     def _responses(self, cases: Sequence[Case]) -> dict[tuple[str, str], Response]:
         wanted = {(case.query_id, name) for case in cases for name in case.candidates}
         found = {
             (response.query_id, response.candidate): response
-            for response in self._store.inputs.responses()
+            for response in self.store.inputs.responses()
             if (response.query_id, response.candidate) in wanted
         }
         absent = sorted(wanted - found.keys())
@@ -219,42 +210,42 @@ class PerspectiveAsker:
 
     def _lay_out(
         self,
-        sheet: QuestionSet,
+        question_set: QuestionSet,
         perspectives: Sequence[Perspective],
         cases: Sequence[Case],
         responses: Mapping[tuple[str, str], Response],
     ) -> RunStore:
-        """Return the run inside the run that this sheet is graded in, with its inputs."""
-        inside = self._store.inside(self._folder, sheet.name)
-        queries = _queries(self._store.inputs.queries, cases)
+        """Return the run inside the run that this question set is graded in, with its inputs."""
+        inside = self.store.inside(self.folder, question_set.name)
+        queries = _queries(self.store.inputs.queries, cases)
         shown = {
             (response.query_id, response.candidate): response
             for case in cases
-            for response in show(sheet, case, queries[case.query_id], responses)
+            for response in show(question_set, case, queries[case.query_id], responses)
         }
         inside.inputs.save(list(queries.values()), shown.values(), (), (), ())
         items = tuple(perspective.text for perspective in perspectives)
         inside.inputs.save_checklists(Checklist(name, items, "evolve") for name in queries)
-        inside.freeze(question_set_config(self._config, sheet))
+        inside.freeze(question_set_config(self.config, question_set))
         return inside
 
-    async def _grade(self, sheet: QuestionSet, inside: RunStore) -> GradeFacts:
-        config = question_set_config(self._config, sheet)
-        engine = self._make_engine(config.judge, inside.engine_home("judge"))
+    async def _grade(self, question_set: QuestionSet, inside: RunStore) -> GradeFacts:
+        config = question_set_config(self.config, question_set)
+        engine = self.make_engine(config.judge, inside.engine_home("judge"))
         try:
-            if self._check_judge is not None:
-                judge = await judge_of(inside, config, sheet.method(), engine)
-                self._check_judge(sheet.name, judge)
+            if self.check_judge is not None:
+                judge = await judge_of(inside, config, question_set.method(), engine)
+                self.check_judge(question_set.name, judge)
             with inside.locked():
                 facts = await grade_responses(
                     inside,
                     config,
                     engine,
-                    self._observer,
-                    self._stop,
-                    self._budget,
-                    method=sheet.method(),
-                    also=question_sets_in(self._store, self._also, sheet),
+                    self.observer,
+                    self.stop,
+                    self.budget,
+                    method=question_set.method(),
+                    also=question_sets_in(self.store, self.also, question_set),
                 )
                 inside.record_stage("grade", facts)
         finally:
@@ -262,15 +253,17 @@ class PerspectiveAsker:
         return facts
 
 
-def question_sets_in(store: RunStore, folders: Iterable[str], sheet: QuestionSet) -> list[RunStore]:
-    """Return the runs that a sheet was graded in, as far as these folders of a run have any."""
-    insides = (store.inside(folder, sheet.name) for folder in folders)
+def question_sets_in(
+    store: RunStore, folders: Iterable[str], question_set: QuestionSet
+) -> list[RunStore]:
+    """Return the runs that a question set was graded in, of those in these folders."""
+    insides = (store.inside(folder, question_set.name) for folder in folders)
     return [inside for inside in insides if inside.inputs.exist]
 
 
-def question_set_config(config: RunConfig, sheet: QuestionSet) -> RunConfig:
-    """Return the config of the run that a sheet is graded in: its judge has the sheet's labels."""
-    judge = config.judge.model_copy(update={"labels": sheet.labels, "template": None})
+def question_set_config(config: RunConfig, question_set: QuestionSet) -> RunConfig:
+    """Return the config of the run that a question set is graded in, with its labels."""
+    judge = config.judge.model_copy(update={"labels": question_set.labels, "template": None})
     return config.model_copy(update={"judge": judge})
 
 
@@ -281,13 +274,16 @@ def _queries(known: Mapping[str, Query], cases: Sequence[Case]) -> dict[str, Que
 
 
 def show(
-    sheet: QuestionSet, case: Case, query: Query, responses: Mapping[tuple[str, str], Response]
+    question_set: QuestionSet,
+    case: Case,
+    query: Query,
+    responses: Mapping[tuple[str, str], Response],
 ) -> list[Response]:
     """Return what a judge is shown of one case: the query alone, each response, or both as one."""
-    if sheet is QUERIES:
+    if question_set is QUERIES:
         return [query_alone(query)]
     own = [responses[case.query_id, candidate] for candidate in case.candidates]
-    return [pair_up(own[0], own[1])] if sheet.signed else own
+    return [pair_up(own[0], own[1])] if question_set.signed else own
 
 
 Settle = Callable[[Usage, int], None]
@@ -330,17 +326,17 @@ class _Metered:
 class PrefixedObserver(Observer):
     """Tells another observer everything, and puts a name before that of every part."""
 
-    def __init__(self, told: Observer, name: str) -> None:
-        self._told = told
+    def __init__(self, observer: Observer, name: str) -> None:
+        self._observer = observer
         self._name = name
         # Whatever an observer can hear now or later is passed on; only parts are renamed.
-        for heard in vars(Observer):
-            if not heard.startswith("_") and heard != "part_began":
-                setattr(self, heard, getattr(told, heard))
+        for hook in vars(Observer):
+            if not hook.startswith("_") and hook != "part_began":
+                setattr(self, hook, getattr(observer, hook))
 
     def part_began(self, name: str, number: int, total: int) -> None:
         """Tell it with the name before it."""
-        self._told.part_began(f"{self._name}, {name}", number, total)
+        self._observer.part_began(f"{self._name}, {name}", number, total)
 
 
 def shown(cases: Iterable[Case], asking: Asking) -> int:

@@ -1,9 +1,4 @@
-"""Cases: what an evaluator is to decide, with what people decided.
-
-Columns of a table, found by perspective.
-Cases in groups: those of one query are never apart.
-Missing answers: filled with what is usual for the perspective, and counted.
-"""
+"""Cases: what an evaluator decides, what people decided, and the judge's answers about them."""
 
 from __future__ import annotations
 
@@ -19,7 +14,6 @@ from rocketeval.arrays import Floats, Ints
 from rocketeval.errors import ArtifactError
 from rocketeval.evolve.perspective import Perspective
 from rocketeval.records import Label, Vote, Winner
-from rocketeval.scoring.split import query_folds
 
 Task = Literal["pairs", "scores"]
 OUTCOMES: tuple[Winner, ...] = ("b", "tie", "a")
@@ -118,18 +112,18 @@ def cases_from_votes(votes: Iterable[Vote]) -> tuple[Case, ...]:
     >>> [(case.name, case.gold) for case in cases_from_votes(votes)]
     [('q: x vs y', 1.0)]
     """
-    ballots: dict[tuple[str, str, str], Counter[float]] = {}
+    counted_votes: dict[tuple[str, str, str], Counter[float]] = {}
     for vote in votes:
         side = {"a": 1.0, "b": -1.0, "tie": 0.0}[vote.winner]
         there = (vote.query_id, vote.candidate_a, vote.candidate_b)
         turned = (vote.query_id, vote.candidate_b, vote.candidate_a)
-        if turned in ballots:
-            ballots[turned][-side] += 1
+        if turned in counted_votes:
+            counted_votes[turned][-side] += 1
         else:
-            ballots.setdefault(there, Counter())[side] += 1
+            counted_votes.setdefault(there, Counter())[side] += 1
     return tuple(
         Case(query_id, (first, second), _most(counted))
-        for (query_id, first, second), counted in ballots.items()
+        for (query_id, first, second), counted in counted_votes.items()
     )
 
 
@@ -181,16 +175,6 @@ def _columns(values: Floats, there: Sequence[Perspective], needed: Sequence[Pers
         )
     columns: Floats = values[:, [place[each.id] for each in needed]]
     return columns
-
-
-def group_folds(query_ids: Sequence[str], folds: int, seed: int) -> Ints:
-    """Return the fold of every case: that of its query.
-
-    >>> group_folds(["q1", "q2", "q1", "q3"], 2, 0).tolist()
-    [0, 0, 0, 1]
-    """
-    dealt = query_folds(query_ids, folds, seed)
-    return np.array([dealt[query_id] for query_id in query_ids], dtype=np.int64)
 
 
 def query_numbers(query_ids: Sequence[str]) -> Ints:

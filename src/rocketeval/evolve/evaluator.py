@@ -2,10 +2,6 @@
 
 It learns in this order: what each perspective is worth, the settings of a forest without experts,
 the number of experts, the router, and for each expert its own settings and forest.
-
-
-A panel: experts, and the router that picks one of them for a case.
-How many experts there are: as many as predict left-out queries best, and one unless more gain.
 """
 
 from __future__ import annotations
@@ -31,18 +27,15 @@ from rocketeval.evolve.cases import (
     traits_of,
 )
 from rocketeval.evolve.forest import (
-    INNER_FOLDS,
     SPACES,
     Expert,
     ForestSettings,
     TrainingCases,
     best_settings,
     fit_expert,
-    inner_folds,
 )
-from rocketeval.evolve.perspective import Perspective
+from rocketeval.evolve.perspective import Asking, Perspective
 from rocketeval.evolve.predictions import Predictions, joined, lead
-from rocketeval.evolve.question_sets import Asking
 from rocketeval.evolve.select import (
     PerspectiveWeight,
     PerspectiveWeights,
@@ -55,9 +48,11 @@ from rocketeval.evolve.select import (
 )
 from rocketeval.hashing import content_hash
 from rocketeval.records import JudgeFingerprint
+from rocketeval.scoring.split import INNER_FOLDS, inner_folds
+from rocketeval.stats.correlation import ranks
 
 Picker = Callable[[TrainingCases, int], ForestSettings]
-"""Finds the settings of a forest for lessons, with a seed."""
+"""Finds the settings of a forest for training cases, with a seed."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,7 +97,7 @@ class Mixture:
 
 
 def training_cases(table: CaseTable, fill: Floats, *, mirrored: bool) -> TrainingCases:
-    """Return the table's cases as lessons; mirrored, every pair also the other way round."""
+    """Return the table's cases as training cases; mirrored, every pair also the other way round."""
     answers, gold = filled(table.answers, fill), table.gold
     queries = query_numbers(table.query_ids)
     if mirrored:
@@ -117,31 +112,31 @@ def fill_of(table: CaseTable, *, mirrored: bool) -> Floats:
 
 
 def fit_router(
-    table: CaseTable, worth: Mapping[str, PerspectiveWeight], count: int, settings: EvolveConfig
+    table: CaseTable, standings: Mapping[str, PerspectiveWeight], count: int, settings: EvolveConfig
 ) -> Router:
     """Return a router by the table's perspectives about queries, the best of them."""
     ids = [each.id for each in table.about_queries]
-    kept = set(best(worth, settings.most_about_queries))
+    kept = set(best(standings, settings.most_about_queries))
     # What is worth nothing weighs 0, and what is not among the best as little.
-    weights = trait_weights(worth, ids) * np.array([name in kept for name in ids], dtype=float)
+    weights = trait_weights(standings, ids) * np.array([name in kept for name in ids], dtype=float)
     return Router.fit(ids, table.traits, weights, count, settings.seed)
 
 
 def fit_mixture(
     table: CaseTable, router: Router, pick: Picker, seed: int, *, mirrored: bool
 ) -> Mixture:
-    """Return a panel that learned from all cases of the table, near ones most."""
+    """Return a mixture that learned from all cases of the table, near ones most."""
     fill = fill_of(table, mirrored=mirrored)
-    lessons = training_cases(table, fill, mirrored=mirrored)
+    cases = training_cases(table, fill, mirrored=mirrored)
     weights = router.sample_weights(table.traits)
     experts = []
     for place in range(router.experts):
         own = np.tile(weights[:, place], 2 if mirrored else 1)
         chance = int.from_bytes(content_hash("expert", seed, place)[:4], "big")
-        shared = replace(lessons, weights=own)
+        shared = replace(cases, weights=own)
         experts.append(fit_expert(shared, pick(shared, chance), chance))
     scale = float(table.gold.min()), float(table.gold.max())
-    return Mixture(lessons.task, mirrored, fill, scale, router, tuple(experts))
+    return Mixture(cases.task, mirrored, fill, scale, router, tuple(experts))
 
 
 FEWEST_QUERIES = 2 * INNER_FOLDS
@@ -173,8 +168,10 @@ def choose_experts(
     if counts == [1] or len(set(table.query_ids)) < FEWEST_QUERIES:
         return ExpertChoice(min(settings.experts), {}, {})
     credit = {
-        count: credit_of(said, table.gold)
-        for count, said in _left_out(table, settings, forest, counts, mirrored=mirrored).items()
+        count: credit_of(predictions, table.gold)
+        for count, predictions in _left_out(
+            table, settings, forest, counts, mirrored=mirrored
+        ).items()
     }
     found = {count: float(given.mean()) for count, given in credit.items()}
     errors = {count: error_of_mean(credit[count] - credit[1], table.query_ids) for count in counts}
@@ -187,20 +184,18 @@ def choose_experts(
     return ExpertChoice(count, found, errors)
 
 
-def credit_of(said: Predictions, gold: Floats) -> Floats:
+def credit_of(predictions: Predictions, gold: Floats) -> Floats:
     """Return what each case adds to the figure, whose mean it is.
 
     Of pairs, whether the verdict is right: the mean is the accuracy. Of labels, the product of the
     standardised ranks: the mean is Spearman's rho.
     """
-    if said.values is None:
-        return np.asarray(said.verdict == gold, dtype=np.float64)
-    from scipy.stats import rankdata
-
-    ranks = [rankdata(side) for side in (said.values, gold)]
-    if min(float(np.ptp(side)) for side in ranks) == 0.0:
+    if predictions.values is None:
+        return np.asarray(predictions.verdict == gold, dtype=np.float64)
+    ranked = [ranks(side) for side in (predictions.values, gold)]
+    if min(float(np.ptp(side)) for side in ranked) == 0.0:
         return np.zeros(len(gold))
-    one, two = ((side - side.mean()) / side.std() for side in ranks)
+    one, two = ((side - side.mean()) / side.std() for side in ranked)
     return np.asarray(one * two, dtype=np.float64)
 
 
@@ -212,18 +207,18 @@ def _left_out(
     *,
     mirrored: bool,
 ) -> dict[int, Predictions]:
-    """What panels of each size say about cases that they did not learn from."""
+    """What mixtures of each size say about cases that they did not learn from."""
     folds = inner_folds(query_numbers(table.query_ids), settings.seed)
     small = replace(forest, n_estimators=min(_TREES, forest.n_estimators))
     parts: dict[int, list[tuple[NDArray[np.intp], Predictions]]] = {one: [] for one in counts}
     for fold in range(int(folds.max()) + 1):
         learned, asked = np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
         seen, new = table.take(learned), table.take(asked)
-        worth = weigh_traits(seen, settings)
+        standings = weigh_traits(seen, settings)
         for count in counts:
-            router = fit_router(seen, worth, count, settings)
-            panel = fit_mixture(seen, router, lambda *_: small, settings.seed, mirrored=mirrored)
-            parts[count].append((asked, panel.predict(new.answers, new.traits)))
+            router = fit_router(seen, standings, count, settings)
+            mixture = fit_mixture(seen, router, lambda *_: small, settings.seed, mirrored=mirrored)
+            parts[count].append((asked, mixture.predict(new.answers, new.traits)))
     return {count: joined(found) for count, found in parts.items()}
 
 
@@ -237,26 +232,26 @@ class Evaluator:
     """Perspectives that it needs answers of, in the order of columns."""
     about_queries: tuple[Perspective, ...]
     """Perspectives that it needs traits of, in the order of columns."""
-    panel: Mixture
+    mixture: Mixture
     judges: Mapping[str, JudgeFingerprint] = field(default_factory=dict)
-    """Whose answers it learned from, by the name of the sheet."""
+    """Whose answers it learned from, by the name of the question set."""
     provenance: Mapping[str, Any] = field(default_factory=dict)
     """What it was made from, as JSON: config, counts, choices, and what a caller adds."""
 
     @property
     def task(self) -> Task:
         """What it predicts: pairs, or scores."""
-        return self.panel.task
+        return self.mixture.task
 
     @property
     def router(self) -> Router:
         """What picks an expert."""
-        return self.panel.router
+        return self.mixture.router
 
     @property
     def experts(self) -> tuple[Expert, ...]:
         """The experts, in the order of `Predictions.expert`."""
-        return self.panel.experts
+        return self.mixture.experts
 
     @property
     def asked(self) -> tuple[Perspective, ...]:
@@ -271,7 +266,7 @@ class Evaluator:
     @property
     def scale(self) -> tuple[float, float]:
         """The least and the largest gold that it learned from."""
-        return self.panel.scale
+        return self.mixture.scale
 
     def predict(self, answers: Floats, traits: Floats) -> Predictions:
         """Return a prediction for each case; columns are in the order of its perspectives."""
@@ -283,7 +278,7 @@ class Evaluator:
                 f"there are {given[0]} and {given[1]}, of {len(answers)} and {len(traits)} cases.",
                 hint="Use `predict_table`, which finds the columns by perspective.",
             )
-        return self.panel.predict(answers, traits)
+        return self.mixture.predict(answers, traits)
 
     def predict_table(self, table: CaseTable) -> Predictions:
         """Return a prediction for each case of a table that has its perspectives, in any order."""
@@ -321,23 +316,23 @@ class FitPlan:
         """Return the evaluator with that number of experts."""
         settings, table = self.settings, self.table
         router = fit_router(table, self.standings.about_queries, choice.count, settings)
-        pick = self._searched if router.experts > 1 else self._as_found
-        panel = fit_mixture(table, router, pick, settings.seed, mirrored=self.mirrored)
+        space = SPACES[settings.search] if router.experts > 1 else ()
+        mixture = fit_mixture(
+            table,
+            router,
+            lambda cases, seed: best_settings(cases, space, seed) if space else self.forest,
+            settings.seed,
+            mirrored=self.mirrored,
+        )
         return Evaluator(
             settings.asking,
             table.about_responses,
             table.about_queries,
-            panel,
-            provenance=self._provenance(choice, panel),
+            mixture,
+            provenance=self._provenance(choice, mixture),
         )
 
-    def _as_found(self, lessons: TrainingCases, seed: int) -> ForestSettings:
-        return self.forest
-
-    def _searched(self, lessons: TrainingCases, seed: int) -> ForestSettings:
-        return best_settings(lessons, SPACES[self.settings.search], seed)
-
-    def _provenance(self, choice: ExpertChoice, panel: Mixture) -> dict[str, Any]:
+    def _provenance(self, choice: ExpertChoice, mixture: Mixture) -> dict[str, Any]:
         table = self.table
         return {
             # Paths and addresses of the machine it was made on stay there.
@@ -351,7 +346,7 @@ class FitPlan:
                 "missing answers": int(np.isnan(table.answers).sum()),
                 "missing traits": int(np.isnan(table.traits).sum()),
                 "experts asked for": choice.count,
-                "experts": len(panel.experts),
+                "experts": len(mixture.experts),
             },
             "experts tried": {str(count): value for count, value in choice.found.items()},
             "errors of their gains": {str(count): value for count, value in choice.errors.items()},
@@ -372,8 +367,8 @@ def fit_evaluator(
     mirror: whether a pair is also learned the other way round. None: when each response was asked
     about alone; a judge that saw both at once may favour a place, and where is then worth knowing.
     """
-    course = prepare(table, settings, mirror=mirror)
-    return course.finish(course.choose() if experts is None else ExpertChoice(experts, {}, {}))
+    plan = prepare(table, settings, mirror=mirror)
+    return plan.finish(plan.choose() if experts is None else ExpertChoice(experts, {}, {}))
 
 
 def prepare(table: CaseTable, settings: EvolveConfig, *, mirror: bool | None = None) -> FitPlan:
@@ -382,6 +377,6 @@ def prepare(table: CaseTable, settings: EvolveConfig, *, mirror: bool | None = N
     mirrored = known.pairs and (settings.asking == "each" if mirror is None else mirror)
     standings = weigh_perspectives(known, settings)
     kept = known.narrow(standings.keep(settings.most_about_responses, settings.most_about_queries))
-    lessons = training_cases(kept, fill_of(kept, mirrored=mirrored), mirrored=mirrored)
-    forest = best_settings(lessons, SPACES[settings.search], settings.seed)
+    cases = training_cases(kept, fill_of(kept, mirrored=mirrored), mirrored=mirrored)
+    forest = best_settings(cases, SPACES[settings.search], settings.seed)
     return FitPlan(settings, kept, standings, forest, mirrored, len(table) - len(known))

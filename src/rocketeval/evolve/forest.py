@@ -1,13 +1,9 @@
-"""Trees of a random forest, grown by scikit-learn from cases that count more or less.
-
-An expert: a random forest that weighs answers for one sort of query.
-Which settings suit a forest, by how well it predicts left-out queries.
-"""
+"""An expert: a random forest that weighs answers for one sort of query, and its settings."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import product
 from typing import Any, Literal
 
@@ -17,7 +13,8 @@ from numpy.typing import NDArray
 from rocketeval.arrays import Floats
 from rocketeval.errors import ArtifactError
 from rocketeval.evolve.cases import OUTCOMES, Task
-from rocketeval.scoring.forest import LEAF, Forest, forest_of
+from rocketeval.scoring.forest import LEAF, Forest, forest_of, grow_trees, importances_of
+from rocketeval.scoring.split import inner_folds
 
 COLUMNS = 1.0 / 3.0
 """Share of the perspectives that a split chooses among: judges leave few that tell much."""
@@ -31,10 +28,6 @@ class ForestSettings:
     max_depth: int = 5
     min_samples_split: int = 2
     min_samples_leaf: int = 5
-
-    def as_dict(self) -> dict[str, int]:
-        """Return the settings as plain data."""
-        return asdict(self)
 
 
 SPACES: dict[Literal["short", "paper"], tuple[ForestSettings, ...]] = {
@@ -91,33 +84,30 @@ def targets(task: Task, gold: Floats) -> Floats:
 
 
 def fit_trees(
-    lessons: TrainingCases, settings: ForestSettings, seed: int, columns: float = COLUMNS
+    cases: TrainingCases, settings: ForestSettings, seed: int, columns: float = COLUMNS
 ) -> list[Any]:
     """Return trees of scikit-learn, each of another draw of the cases.
 
     A case is drawn in proportion to its weight, and as many are drawn as the weights sum to when
     the largest is 1: so the settings that count cases count those that count for this expert.
     """
-    import sklearn
-    from sklearn.tree import DecisionTreeRegressor
+    chances = cases.weights / cases.weights.sum()
+    draws = max(1, round(float(cases.weights.sum() / cases.weights.max())))
 
-    x, y = lessons.answers.astype(np.float32), lessons.targets()
-    chances = lessons.weights / lessons.weights.sum()
-    draws = max(1, round(float(lessons.weights.sum() / lessons.weights.max())))
-    random = np.random.RandomState(seed % 2**32)
-    grown = []
-    with sklearn.config_context(skip_parameter_validation=True, assume_finite=True):
-        for _ in range(settings.n_estimators):
-            tree = DecisionTreeRegressor(
-                max_depth=settings.max_depth,
-                min_samples_split=settings.min_samples_split,
-                min_samples_leaf=settings.min_samples_leaf,
-                max_features=columns,
-                random_state=random,
-            )
-            drawn = random.multinomial(draws, chances).astype(np.float64)
-            grown.append(tree.fit(x, y, sample_weight=drawn, check_input=False).tree_)
-    return grown
+    def draw(random: np.random.RandomState) -> tuple[Any, Floats]:
+        return slice(None), random.multinomial(draws, chances).astype(np.float64)
+
+    return grow_trees(
+        cases.answers,
+        cases.targets(),
+        settings.n_estimators,
+        np.random.RandomState(seed % 2**32),
+        draw,
+        max_depth=settings.max_depth,
+        min_samples_split=settings.min_samples_split,
+        min_samples_leaf=settings.min_samples_leaf,
+        max_features=columns,
+    )
 
 
 def node_values(trees: list[Any]) -> Floats:
@@ -170,46 +160,33 @@ class Expert:
             )
 
 
-def fit_expert(lessons: TrainingCases, settings: ForestSettings, seed: int) -> Expert:
-    """Return an expert grown from all of the lessons."""
-    trees = fit_trees(lessons, settings, seed)
-    shares = np.mean([tree.compute_feature_importances() for tree in trees], axis=0)
-    total = float(shares.sum())
-    attention: NDArray[np.float64] = shares / total if total > 0.0 else np.zeros(len(shares))
-    forest, values = forest_of(trees), node_values(trees)
-    leaf = forest.item < 0
-    # What a node says on the way to a leaf is never read.
-    return Expert(forest, np.where(leaf[:, None], values, 0.0), attention, settings)
+def fit_expert(cases: TrainingCases, settings: ForestSettings, seed: int) -> Expert:
+    """Return an expert grown from all of the training cases."""
+    trees = fit_trees(cases, settings, seed)
+    forest = forest_of(trees)
+    # The values of inner nodes are never read.
+    values = np.where((forest.item == LEAF)[:, None], node_values(trees), 0.0)
+    return Expert(forest, values, importances_of(trees), settings)
 
 
-INNER_FOLDS = 3
-"""Parts of the queries for choices within training."""
 TREES_TO_CHOOSE = 30
 """Trees of a forest that is only compared with others of as many trees."""
 
 
 def best_settings(
-    lessons: TrainingCases, space: Sequence[ForestSettings], seed: int
+    cases: TrainingCases, space: Sequence[ForestSettings], seed: int
 ) -> ForestSettings:
     """Return the settings with the least squared error on left-out queries; of equals the first.
 
     Of pairs that is the Brier score: it asks for good probabilities, on which confidence rests,
     and tells settings apart where accuracy is the same by chance.
     """
-    folds = inner_folds(lessons.queries, seed)
+    folds = inner_folds(cases.queries, seed)
     losses = np.zeros(len(space))
     for fold in range(int(folds.max()) + 1):
-        learned, held_out = lessons.take(folds != fold), lessons.take(folds == fold)
+        learned, held_out = cases.take(folds != fold), cases.take(folds == fold)
         losses += _losses(learned, held_out, space, seed + fold)
     return space[int(losses.argmin())]
-
-
-def inner_folds(queries: NDArray[np.int64], seed: int) -> NDArray[np.int64]:
-    """Return the fold of each case for choices within training; queries stay whole."""
-    names, place = np.unique(queries, return_inverse=True)
-    order = np.random.default_rng(seed).permutation(len(names))
-    folds: NDArray[np.int64] = (order % min(INNER_FOLDS, len(names)))[place]
-    return folds
 
 
 def _losses(
@@ -228,8 +205,8 @@ def _losses(
             min_samples_leaf=leaf,
         )
         trees = fit_trees(learned, largest, seed)
-        for place, said in zip(places, _cut_off(learned, trees, held_out, tried), strict=True):
-            errors = ((said - targets) ** 2).sum(axis=1)
+        for place, predicted in zip(places, _cut_off(learned, trees, held_out, tried), strict=True):
+            errors = ((predicted - targets) ** 2).sum(axis=1)
             losses[place] = float(held_out.weights @ errors)
     return losses
 
@@ -240,7 +217,7 @@ def _cut_off(
     """What smaller forests within these trees say about the cases asked."""
     forest, values = forest_of(trees), node_values(trees)
     cases = np.concatenate([tree.n_node_samples for tree in trees])
-    said: dict[tuple[int, int], Floats] = {}
+    predicted: dict[tuple[int, int], Floats] = {}
     for split in sorted({one.min_samples_split for one in tried}):
         depths = {one.max_depth for one in tried if one.min_samples_split == split}
         stops = (forest.item == LEAF) | (cases < split)
@@ -252,7 +229,8 @@ def _cut_off(
             onward = np.where(below, node + 1, forest.right[node])
             node = np.where(stops[node], node, onward)
             if depth in depths:
-                said[split, depth] = values[node]
+                predicted[split, depth] = values[node]
     return [
-        said[one.min_samples_split, one.max_depth][: one.n_estimators].mean(axis=0) for one in tried
+        predicted[one.min_samples_split, one.max_depth][: one.n_estimators].mean(axis=0)
+        for one in tried
     ]

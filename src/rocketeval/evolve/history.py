@@ -30,7 +30,7 @@ from rocketeval.prices import PricedUsage, priced
 from rocketeval.records import Query, Usage
 from rocketeval.store.codec import decode, encode
 from rocketeval.store.inputs import Inputs
-from rocketeval.store.journal import append_line, read_lines
+from rocketeval.store.journal import Journal
 from rocketeval.text import count_of
 
 
@@ -102,10 +102,12 @@ class History:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self._rounds = Journal(path)
+        self._proposed = Journal(path.with_name("proposed.jsonl"))
 
     def read(self, split: str) -> list[Round]:
         """Return the finished rounds; RunMismatch if they learned from other queries."""
-        rows = [_round(self.path, row) for row in read_lines(self.path)]
+        rows = [_round(self.path, row) for row in self._rounds.rows()]
         for row in rows:
             if row.split != split:
                 raise RunMismatch(
@@ -119,19 +121,15 @@ class History:
 
     def append(self, done: Round) -> None:
         """Write down a finished round, durably."""
-        append_line(self.path, encode(done))
+        self._rounds.append(encode(done))
 
     def announce(self, round: int, news: Iterable[str]) -> None:
         """Write down the ids of what a round proposed, before any of it is in the pool's file."""
-        append_line(self._proposed_path, {"round": round, "ids": list(news)})
+        self._proposed.append({"round": round, "ids": list(news)})
 
     def proposed(self) -> set[str]:
         """Return the ids of all that rounds proposed, also those that were not finished."""
-        return {name for row in read_lines(self._proposed_path) for name in row["ids"]}
-
-    @property
-    def _proposed_path(self) -> Path:
-        return self.path.with_name("proposed.jsonl")
+        return {name for row in self._proposed.rows() for name in row["ids"]}
 
 
 def best_round(rounds: Sequence[Round]) -> int:
@@ -173,7 +171,7 @@ class Spending:
     """The bill of a run's evolution."""
 
     def __init__(self, path: Path) -> None:
-        self._path = path
+        self._journal = Journal(path)
 
     def judge_used(self, why: str, usage: Usage, questions: int) -> None:
         """Write down what a judge used for so many questions: a request may hold several."""
@@ -187,17 +185,17 @@ class Spending:
         """Add a line; none for work that used nothing."""
         used = {name: getattr(usage, name) for name in COUNTS}
         if any(used.values()) or row.get(QUESTIONS):
-            append_line(self._path, {**row, **used})
+            self._journal.append({**row, **used})
 
     def total(self, who: Payee) -> Usage:
         """Return what one of them used over all commands."""
-        rows = (row for row in read_lines(self._path) if row["who"] == who)
+        rows = (row for row in self._journal.rows() if row["who"] == who)
         return sum((Usage(*(row[name] for name in COUNTS)) for row in rows), Usage())
 
     @property
     def questions(self) -> int:
         """What the judge answered, over all commands."""
-        rows = (row for row in read_lines(self._path) if row["who"] == "judge")
+        rows = (row for row in self._journal.rows() if row["who"] == "judge")
         # A line without them is of a judge that got one question a request.
         return sum(row.get(QUESTIONS, row["requests"]) for row in rows)
 
@@ -255,15 +253,11 @@ class SharedPool:
         """
         added: tuple[Perspective, ...] = ()
         if self.path.exists():
+            known = {each.id for each in pool}
             grown, _ = pool.add(self.read(rounds).pool)
-            added = tuple(map(_by_a_person, _beyond(pool, grown)))
+            added = tuple(_by_a_person(each) for each in grown if each.id not in known)
         write_pool(Pool([*pool, *added]), self.path)
         return added
-
-
-def _beyond(pool: Pool, grown: Pool) -> Iterable[Perspective]:
-    known = {each.id for each in pool}
-    return (each for each in grown if each.id not in known)
 
 
 def _by_a_person(each: Perspective) -> Perspective:
@@ -329,8 +323,8 @@ def split_cases(inputs: Inputs, settings: EvolveConfig) -> CaseSplit:
 def _joined(cases: Iterable[Case], content: Mapping[str, str]) -> tuple[Case, ...]:
     """Return the cases, those of a query that says the same as an earlier one joined to it."""
     first: dict[str, str] = {}
-    for name, said in content.items():
-        first.setdefault(said, name)
+    for name, text in content.items():
+        first.setdefault(text, name)
     return tuple(
         replace(case, same_as=None if known == case.query_id else known)
         for case in cases

@@ -4,9 +4,6 @@ A round looks at mistakes (semantic back-propagation), puts the most important p
 other words (in depth), looks for what none asks about (in breadth), and derives questions about
 queries from what these brought. Every request is journaled as it is answered: the same round over
 the same pool is replayed without a call.
-
-
-What came of an optimizer's work: new perspectives, and what was not taken and why.
 """
 
 from __future__ import annotations
@@ -15,15 +12,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from pathlib import Path
+from functools import partial
 from typing import Literal
 
 from rocketeval.checklists.base import AuthorContext, AuthoringTrace
 from rocketeval.checklists.dimension_steps import StepResults, do_steps
 from rocketeval.checklists.instance import Writer
 from rocketeval.config import EvolveConfig
-from rocketeval.engines.base import Engine, create_engine, status_of
-from rocketeval.errors import ChecklistError, ConfigError
+from rocketeval.engines.base import Engine, status_of
+from rocketeval.errors import ChecklistError
 from rocketeval.evolve.perspective import (
     EXPLORED,
     AnswerFormat,
@@ -130,15 +127,15 @@ class ProposalCollector:
         return {each.id: self._steps[each.kind, each.text] for each in self.perspectives()}
 
     def _take(self, request: OptimizerRequest, proposal: Perspective) -> None:
-        twin = self._asked.twin_of(proposal)
+        duplicate = self._asked.duplicate_of(proposal)
         if proposal.kind is PerspectiveKind.QUERY and not self._queries_wanted:
             self._drop(request, proposal, RejectionReason.UNWANTED)
-        elif twin is not None:
+        elif duplicate is not None:
             self._drop(
                 request,
                 proposal,
-                RejectionReason.REPEAT if twin.exact else RejectionReason.TWIN,
-                twin.of.text,
+                RejectionReason.REPEAT if duplicate.exact else RejectionReason.TWIN,
+                duplicate.of.text,
             )
         else:
             self._asked.add(proposal)
@@ -161,51 +158,26 @@ def proposed(
     request: OptimizerRequest, lines: Sequence[str], form: AnswerFormat
 ) -> Iterator[Perspective]:
     """Yield what journaled lines of a request propose; questions about responses in `form`."""
-    text = "\n".join(lines)
+    text, response, query = "\n".join(lines), PerspectiveKind.RESPONSE, PerspectiveKind.QUERY
+    made = partial(Perspective, round=request.round)
     if request.ask is RequestPurpose.FAILURES:
-        found = read_failures(text)
-        for each in found.about_responses:
-            yield Perspective(
-                each, PerspectiveKind.RESPONSE, PerspectiveOrigin.FAILURES, form, (), request.round
-            )
-        for each in found.about_queries:
-            yield Perspective(
-                each,
-                PerspectiveKind.QUERY,
-                PerspectiveOrigin.FAILURES,
-                AnswerFormat.CHOICE,
-                (),
-                request.round,
-            )
+        found, origin = read_failures(text), PerspectiveOrigin.FAILURES
+        yield from (made(each, response, origin, form) for each in found.about_responses)
+        yield from (made(each, query, origin) for each in found.about_queries)
     elif request.ask in (RequestPurpose.DEEPEN, RequestPurpose.ROUTING):
-        for source, reply in zip(
-            request.sources, replies_in(request.ask, text, len(request.sources)), strict=True
-        ):
-            if reply is not None:
-                yield _made_from(source, reply, request, form)
+        replies = replies_in(request.ask, text, len(request.sources))
+        for source, reply in zip(request.sources, replies, strict=True):
+            derived = partial(made, parents=(source.id,), types=source.types)
+            origin = PerspectiveOrigin.MIX if source.origin in EXPLORED else PerspectiveOrigin.DEPTH
+            if reply is not None and request.ask is RequestPurpose.ROUTING:
+                yield derived(reply, query, PerspectiveOrigin.ROUTING)
+            elif reply is not None:
+                yield derived(reply, response, origin, form)
     else:
-        origin = (
-            PerspectiveOrigin.RULE
-            if request.ask is RequestPurpose.DECOMPOSE
-            else PerspectiveOrigin.BREADTH
-        )
+        rule = request.ask is RequestPurpose.DECOMPOSE
+        origin = PerspectiveOrigin.RULE if rule else PerspectiveOrigin.BREADTH
         for each in read_questions(text, 1, len(lines)):
-            yield Perspective(each, PerspectiveKind.RESPONSE, origin, form, (), request.round)
-
-
-def _made_from(
-    source: Perspective, text: str, request: OptimizerRequest, form: AnswerFormat
-) -> Perspective:
-    parents = (source.id,)
-    if request.ask is RequestPurpose.ROUTING:
-        kind, origin = PerspectiveKind.QUERY, PerspectiveOrigin.ROUTING
-        return Perspective(
-            text, kind, origin, AnswerFormat.CHOICE, parents, request.round, source.types
-        )
-    origin = PerspectiveOrigin.MIX if source.origin in EXPLORED else PerspectiveOrigin.DEPTH
-    return Perspective(
-        text, PerspectiveKind.RESPONSE, origin, form, parents, request.round, source.types
-    )
+            yield made(each, response, origin, form)
 
 
 SHOWN_FAILURES = 3
@@ -225,17 +197,6 @@ class Optimizer:
         self.lost = 0
         """Calls that brought no answer."""
 
-    @classmethod
-    def create(cls, config: EvolveConfig, home: Path | None = None) -> Optimizer:
-        """Return the optimizer of a config; `home` is a folder for files of its engine."""
-        if config.optimizer is None:
-            raise ConfigError(
-                "Proposing perspectives needs an optimizer LLM.",
-                hint="Set evolve.optimizer.model (and base_url, api_key_env if not the OpenAI "
-                "API), or evolve.rounds: 0 to choose among the seeds alone.",
-            )
-        return cls(config, create_engine(config.optimizer, home), config.optimizer.model)
-
     @property
     def pulse(self) -> EngineStatus:
         """How its engine fares at this moment."""
@@ -249,18 +210,18 @@ class Optimizer:
         """Close the engine."""
         await self._engine.aclose()
 
-    async def decompose(self, guidelines: str, pool: Pool, desk: AuthorContext) -> Proposals:
+    async def decompose(self, guidelines: str, pool: Pool, context: AuthorContext) -> Proposals:
         """Return what annotation guidelines ask beyond `pool`, as single questions."""
         gathering = self._gathering(pool)
         done: StepResults[OptimizerRequest] = StepResults()
         asked = [self._requests.decompose(guidelines)]
         with self._counted(done):
-            whole = await self._do(asked, _asking_again(asked, desk), done, gathering)
+            whole = await self._do(asked, _asking_again(asked, context), done, gathering)
         _stop_if_all_failed(asked, done)
-        return _told(asked, gathering, done, None if whole else _cut_short(desk))
+        return _proposals(asked, gathering, done, None if whole else _cut_short(context))
 
     async def propose(
-        self, round: int, failures: Sequence[FailedCase], pool: Pool, desk: AuthorContext
+        self, round: int, failures: Sequence[FailedCase], pool: Pool, context: AuthorContext
     ) -> Proposals:
         """Return what a round brings to `pool`; ChecklistError when every request failed.
 
@@ -271,12 +232,12 @@ class Optimizer:
         done: StepResults[OptimizerRequest] = StepResults()
         asked = self._of_round(round, failures, pool)
         with self._counted(done):
-            whole = await self._do(asked, _asking_again(asked, desk), done, gathering)
+            whole = await self._do(asked, _asking_again(asked, context), done, gathering)
             _stop_if_all_failed(asked, done)
             # The others see the pool alone, and are done at once; this one sees what they brought.
             last = self._routing(round, gathering, pool) if whole else []
-            whole = whole and await self._do(last, desk, done, gathering)
-        return _told([*asked, *last], gathering, done, None if whole else _cut_short(desk))
+            whole = whole and await self._do(last, context, done, gathering)
+        return _proposals([*asked, *last], gathering, done, None if whole else _cut_short(context))
 
     def _of_round(
         self, round: int, failures: Sequence[FailedCase], pool: Pool
@@ -303,7 +264,7 @@ class Optimizer:
     async def _do(
         self,
         asked: Sequence[OptimizerRequest],
-        desk: AuthorContext,
+        context: AuthorContext,
         done: StepResults[OptimizerRequest],
         gathering: ProposalCollector,
     ) -> bool:
@@ -311,7 +272,7 @@ class Optimizer:
         before = self.usage
         whole = await do_steps(
             asked,
-            replace(desk, spent=lambda now: desk.spent(before + now)),
+            replace(context, spent=lambda now: context.spent(before + now)),
             done,
             make_writer=self._writer,
             author=self._model,
@@ -344,19 +305,21 @@ class Optimizer:
             self.lost += done.lost
 
 
-def _asking_again(asked: Sequence[OptimizerRequest], desk: AuthorContext) -> AuthorContext:
-    """Return a desk that has forgotten failed requests if there was nothing else.
+def _asking_again(asked: Sequence[OptimizerRequest], context: AuthorContext) -> AuthorContext:
+    """Return a context that has forgotten failed requests if there was nothing else.
 
     A round that went on without some is resumed without them; where all failed, none went on.
     """
-    if not all(request.was_skipped(desk.known) for request in asked):
-        return desk
+    if not all(request.was_skipped(context.known) for request in asked):
+        return context
     keys = {request.key for request in asked}
-    return replace(desk, known={key: desk.known[key] for key in desk.known if key not in keys})
+    return replace(
+        context, known={key: context.known[key] for key in context.known if key not in keys}
+    )
 
 
-def _cut_short(desk: AuthorContext) -> CutShort:
-    return "stopped" if desk.stop.is_set() else "out of money"
+def _cut_short(context: AuthorContext) -> CutShort:
+    return "stopped" if context.stop.is_set() else "out of money"
 
 
 def _stop_if_all_failed(
@@ -373,7 +336,7 @@ def _stop_if_all_failed(
     )
 
 
-def _told(
+def _proposals(
     asked: Sequence[OptimizerRequest],
     gathering: ProposalCollector,
     done: StepResults[OptimizerRequest],

@@ -1,9 +1,4 @@
-"""Perspectives: questions a judge answers about a response or a query, and where they came from.
-
-How finely each perspective is answered: the paper's refinement of output granularity.
-What the text of a perspective may be, wherever it is read from.
-Proposals that only say again what a perspective of the pool asks.
-"""
+"""Perspectives: questions a judge answers about a response or a query, and how they are asked."""
 
 from __future__ import annotations
 
@@ -14,9 +9,13 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Literal
 
+from rocketeval.grading.ask import Method
+from rocketeval.grading.methods import LIKERT, YES_NO
 from rocketeval.hashing import content_hash
 from rocketeval.prompts.parse import has_unseen_marks
+from rocketeval.prompts.render import GradingPrompt, Template
 from rocketeval.prompts.similar import folded_words, same_words, written_words
+from rocketeval.prompts.variants import PairPrompt, QueryPrompt
 
 
 class PerspectiveKind(StrEnum):
@@ -165,7 +164,7 @@ def formats_of(answers: Answers) -> tuple[AnswerFormat, ...]:
 def with_formats(perspectives: Iterable[Perspective], answers: Answers) -> tuple[Perspective, ...]:
     """Return the perspectives in the wanted forms; what is there in one of them stays as it is.
 
-    With `both`, the choice comes first and is the parent of its graded twin. A question about a
+    With `both`, the choice comes first and is the parent of the graded one. A question about a
     query is always a choice.
 
     >>> [each.form.value for each in with_formats([Perspective("Is it kind?")], "both")]
@@ -261,8 +260,8 @@ class KnownQuestions:
     """What is asked already: tells whether a proposal repeats it, in whatever form.
 
     >>> asked = KnownQuestions([Perspective("Is the tone polite?")])
-    >>> twin = asked.twin_of(Perspective("Is the tone of the response courteous?"))
-    >>> twin.of.text, twin.exact
+    >>> found = asked.duplicate_of(Perspective("Is the tone of the response courteous?"))
+    >>> found.of.text, found.exact
     ('Is the tone polite?', False)
     """
 
@@ -276,7 +275,7 @@ class KnownQuestions:
         asked = _KnownQuestion(perspective, _folded(perspective.text))
         self._questions.setdefault(_key(perspective), asked).ids.add(perspective.id)
 
-    def twin_of(self, proposal: Perspective) -> NearDuplicate | None:
+    def duplicate_of(self, proposal: Perspective) -> NearDuplicate | None:
         """Return the first that asks the same in the same, else in almost the same words.
 
         A rewording may come near the perspective that it rewords, as long as it is not the same.
@@ -299,3 +298,55 @@ def _key(perspective: Perspective) -> tuple[PerspectiveKind, tuple[str, ...]]:
 def _folded(text: str) -> frozenset[str]:
     """Return the words to compare; none where a script does not part them."""
     return frozenset() if _WITHOUT_SPACES.search(text) else folded_words(written_words(text))
+
+
+Asking = Literal["pairs", "each"]
+PAIR_CHOICE = ("A", "B")
+PAIR_GRADES = tuple("987654321")
+"""From A by far to B by far. A minus sign is a token of its own, so that the first token of a
+signed grade would tell its sign alone: digits from 1 to 9 stand for -4 to 4."""
+
+
+@dataclass(frozen=True)
+class QuestionSet:
+    """One way to ask: perspectives of one kind and form share a prompt, labels and a judge.
+
+    It is graded like a run of its own, with the perspectives as the checklist of every query.
+    """
+
+    name: str
+    """The folder of its judgments."""
+    prompt: type[GradingPrompt]
+    template: str
+    labels: tuple[str, ...]
+    """Words the judge answers with, best first."""
+    signed: bool = False
+    """Whether its answers go from -1 (for b) to 1 (for a)."""
+
+    def method(self) -> Method:
+        """Return how the judge is asked."""
+        return Method(self.name, self.prompt(Template.load(self.template)))
+
+
+QUESTION_SETS: dict[tuple[PerspectiveKind, AnswerFormat, Asking], QuestionSet] = {
+    (PerspectiveKind.RESPONSE, AnswerFormat.CHOICE, "each"): QuestionSet(
+        "each-choice", GradingPrompt, "grade", YES_NO
+    ),
+    (PerspectiveKind.RESPONSE, AnswerFormat.GRADED, "each"): QuestionSet(
+        "each-graded", GradingPrompt, "likert", LIKERT
+    ),
+    (PerspectiveKind.RESPONSE, AnswerFormat.CHOICE, "pairs"): QuestionSet(
+        "pairs-choice", PairPrompt, "pair_choice", PAIR_CHOICE, signed=True
+    ),
+    (PerspectiveKind.RESPONSE, AnswerFormat.GRADED, "pairs"): QuestionSet(
+        "pairs-graded", PairPrompt, "pair_graded", PAIR_GRADES, signed=True
+    ),
+}
+QUERIES = QuestionSet("queries", QueryPrompt, "query", YES_NO)
+
+
+def question_set_of(perspective: Perspective, asking: Asking) -> QuestionSet:
+    """Return the question set that a perspective is asked on."""
+    if perspective.kind is PerspectiveKind.QUERY:
+        return QUERIES
+    return QUESTION_SETS[perspective.kind, perspective.form, asking]

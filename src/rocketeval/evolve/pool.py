@@ -4,9 +4,6 @@ perspectives:
   - text: Does the response say where its figures come from?
   - text: Does the query ask for figures?
     kind: query
-
-
-What evolution begins with: packaged perspectives by name, or files of one's own.
 """
 
 from __future__ import annotations
@@ -87,17 +84,7 @@ class PoolEntry(Section):
 
     def perspective(self) -> Perspective:
         """Return the entry as a record."""
-        return Perspective(
-            self.text,
-            self.kind,
-            self.origin,
-            self.form,
-            self.parents,
-            self.round,
-            self.types,
-            self.importance,
-            self.stability,
-        )
+        return Perspective(**self.model_dump(exclude={"id"}))
 
 
 def read_pool(path: Path) -> Pool:
@@ -188,8 +175,7 @@ def packaged_seeds() -> list[str]:
 def seed_pool(names_or_paths: Sequence[str], forms: tuple[AnswerFormat, ...]) -> Pool:
     """Return the named pools as one, their questions about responses in the wanted forms.
 
-    With two forms the second is a twin whose parent is the first. Of what several of them ask, the
-    first stays.
+    With two forms the second has the first as its parent. Of what several ask, the first stays.
 
     >>> len(seed_pool(["prompts"], (AnswerFormat.CHOICE, AnswerFormat.GRADED)))
     10

@@ -1,7 +1,4 @@
-"""What an evaluator says about cases.
-
-How far to trust an evaluator that is sure: accuracy by confidence, and whom to ask below.
-"""
+"""What an evaluator predicts for cases, and how far to trust it by its confidence."""
 
 from __future__ import annotations
 
@@ -16,6 +13,7 @@ from rocketeval.arrays import Floats
 from rocketeval.errors import ConfigError
 from rocketeval.evolve.cases import by_query
 from rocketeval.records import Interval
+from rocketeval.stats.bootstrap import wilson
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,17 +49,6 @@ class Predictions:
         """What is held against the gold: verdicts, or labels."""
         return self.verdict if self.values is None else self.values
 
-    def take(self, rows: NDArray[np.intp]) -> Predictions:
-        """Return the predictions of some cases; what was missing is counted over all."""
-        return Predictions(
-            None if self.probabilities is None else self.probabilities[rows],
-            None if self.values is None else self.values[rows],
-            self.confidence[rows],
-            self.expert[rows],
-            self.missing_answers,
-            self.missing_traits,
-        )
-
 
 def verdicts(probabilities: Floats) -> Floats:
     """Return 1, -1 or 0 for the likeliest outcome; 0 where two are as likely.
@@ -89,16 +76,16 @@ def lead(probabilities: Floats) -> Floats:
 def joined(parts: list[tuple[NDArray[np.intp], Predictions]]) -> Predictions:
     """Return predictions that were made part by part, each for the cases at its places."""
     order = np.argsort(np.concatenate([places for places, _ in parts]), kind="stable")
-    said = [one for _, one in parts]
-    probabilities = [one.probabilities for one in said if one.probabilities is not None]
-    values = [one.values for one in said if one.values is not None]
+    made = [one for _, one in parts]
+    probabilities = [one.probabilities for one in made if one.probabilities is not None]
+    values = [one.values for one in made if one.values is not None]
     return Predictions(
         np.concatenate(probabilities)[order] if probabilities else None,
         np.concatenate(values)[order] if values else None,
-        np.concatenate([one.confidence for one in said])[order],
-        np.concatenate([one.expert for one in said])[order],
-        sum(one.missing_answers for one in said),
-        sum(one.missing_traits for one in said),
+        np.concatenate([one.confidence for one in made])[order],
+        np.concatenate([one.expert for one in made])[order],
+        sum(one.missing_answers for one in made),
+        sum(one.missing_traits for one in made),
     )
 
 
@@ -162,11 +149,11 @@ def _row(threshold: float, sure: Floats, right: Floats, query_ids: list[str]) ->
     share = len(among) / len(sure) if len(sure) else 0.0
     if not len(among):
         return ConfidenceRow(threshold, 0, share, None)
-    accuracy = _wilson(right[among], [query_ids[place] for place in among.tolist()])
+    accuracy = _accuracy(right[among], [query_ids[place] for place in among.tolist()])
     return ConfidenceRow(threshold, len(among), share, accuracy)
 
 
-def _wilson(right: Floats, query_ids: Sequence[str]) -> Interval:
+def _accuracy(right: Floats, query_ids: Sequence[str]) -> Interval:
     """Wilson's interval for as many independent cases as the spread over queries is worth.
 
     Resampling would be certain where every verdict is right, which few cases are enough for.
@@ -179,8 +166,5 @@ def _wilson(right: Floats, query_ids: Sequence[str]) -> Interval:
         return Interval(mean, math.nan, math.nan)
     variance = float(sums @ sums) * len(sums) / (len(sums) - 1) / cases**2
     # Never worth more than the cases that there are; without any spread, one a query.
-    worth = min(cases, mean * (1.0 - mean) / variance) if variance > 0.0 else len(sums)
-    reach = float(stdtrit(len(sums) - 1, 0.5 + _LEVEL / 2.0)) ** 2 / worth
-    middle = (mean + reach / 2.0) / (1.0 + reach)
-    half = math.sqrt(reach * (mean * (1.0 - mean) + reach / 4.0)) / (1.0 + reach)
-    return Interval(mean, max(0.0, middle - half), min(1.0, middle + half))
+    effective = min(cases, mean * (1.0 - mean) / variance) if variance > 0.0 else len(sums)
+    return wilson(mean, float(stdtrit(len(sums) - 1, 0.5 + _LEVEL / 2.0)) ** 2 / effective)

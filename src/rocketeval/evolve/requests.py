@@ -1,7 +1,4 @@
-"""What an optimizer is asked in a round: one step a request, each with the reader of its answer.
-
-Cases that were judged wrongly, as an optimizer is shown them.
-"""
+"""Requests to an optimizer, each with the reader of its answer, and the failed cases they show."""
 
 from __future__ import annotations
 
@@ -25,7 +22,7 @@ from rocketeval.prompts.read_perspectives import (
     read_questions,
     read_replies,
 )
-from rocketeval.prompts.render import RULES, Template, neutralize
+from rocketeval.prompts.render import RULES, Template, neutral_line, neutralize
 from rocketeval.records import Query, Response
 
 MOST_SHOWN = 18_000
@@ -120,7 +117,7 @@ def _show(case: FailedCase, number: int, room: int) -> str:
     left = room - len(query.encode()) - len(earlier.encode())
     each = max(LEAST_SHOWN // 4, left // len(case.responses))
     names = ("Response A:", "Response B:") if len(case.responses) > 1 else ("The response:",)
-    told = case.confidence
+    sureness = case.confidence
     return _CASE.format(
         number=number,
         earlier=earlier,
@@ -129,9 +126,9 @@ def _show(case: FailedCase, number: int, room: int) -> str:
             _RESPONSE.format(name=name, text=_safe(response.text, each))
             for name, response in zip(names, case.responses, strict=True)
         ),
-        gold=_line(case.gold),
-        predicted=_line(case.predicted),
-        confidence="" if told is None else f" (it was {told:.0%} sure)",
+        gold=neutral_line(case.gold),
+        predicted=neutral_line(case.predicted),
+        confidence="" if sureness is None else f" (it was {sureness:.0%} sure)",
     )
 
 
@@ -147,10 +144,6 @@ def _earlier(case: FailedCase, room: int) -> str:
 def _safe(text: str, longest: int) -> str:
     # Shortened first: what is left out could bring two halves of a marker together.
     return neutralize(shortened(text, longest)).text.strip() or "(empty)"
-
-
-def _line(text: str) -> str:
-    return neutralize(" ".join(text.split())).text
 
 
 ASKED_OF_MISTAKES = (2, 5)
@@ -215,9 +208,9 @@ class RequestMaker:
         """Return the request that takes annotation guidelines apart."""
         length = len(guidelines.encode())
         if not guidelines.strip() or length > LONGEST_GUIDELINES:
-            told = "are empty" if not guidelines.strip() else f"have {length:,} bytes"
+            problem = "are empty" if not guidelines.strip() else f"have {length:,} bytes"
             raise ConfigError(
-                f"evolve.guidelines: the guidelines {told}.",
+                f"evolve.guidelines: the guidelines {problem}.",
                 hint=f"Give the part that says how to judge, {LONGEST_GUIDELINES:,} bytes at most.",
             )
         least, most = DECOMPOSED
@@ -370,7 +363,7 @@ def to_deepen(pool: Pool, count: int) -> tuple[Perspective, ...]:
         for each in pool
         if each.origin in (PerspectiveOrigin.DEPTH, PerspectiveOrigin.MIX)
         for parent in each.parents
-        # The graded twin of a rewording has that rewording for its parent.
+        # The graded form of a rewording has that rewording for its parent.
         if parent in texts and texts[parent] != each.text
     }
     left = [
@@ -381,7 +374,7 @@ def to_deepen(pool: Pool, count: int) -> tuple[Perspective, ...]:
 
 def show_pool(perspectives: Sequence[Perspective], most: int) -> str:
     """Return the first of some perspectives as a list, and how many others there are."""
-    shown = [f"- {_line(each.text)}" for each in perspectives[:most]]
+    shown = [f"- {neutral_line(each.text)}" for each in perspectives[:most]]
     if len(perspectives) > most:
         shown.append(f"(and {len(perspectives) - most} more)")
     return "\n".join(shown) or NONE_YET
@@ -389,4 +382,6 @@ def show_pool(perspectives: Sequence[Perspective], most: int) -> str:
 
 def numbered(perspectives: Sequence[Perspective]) -> str:
     """Return perspectives as a numbered list."""
-    return "\n".join(f"{number}. {_line(each.text)}" for number, each in enumerate(perspectives, 1))
+    return "\n".join(
+        f"{number}. {neutral_line(each.text)}" for number, each in enumerate(perspectives, 1)
+    )

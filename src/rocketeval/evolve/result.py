@@ -17,9 +17,8 @@ from rocketeval.config import PriceConfig
 from rocketeval.evolve.ask import shown
 from rocketeval.evolve.cases import Case
 from rocketeval.evolve.history import OutOfFoldFigure, Round, Spent
-from rocketeval.evolve.perspective import Perspective
+from rocketeval.evolve.perspective import QUERIES, Asking, Perspective, question_set_of
 from rocketeval.evolve.predictions import ConfidenceRow
-from rocketeval.evolve.question_sets import QUERIES, Asking, question_set_of
 from rocketeval.evolve.validate import COMMONEST, SINGLE_PROMPTS, WITH, Validation
 from rocketeval.prices import money
 from rocketeval.records import Interval, Usage

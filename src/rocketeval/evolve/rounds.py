@@ -1,17 +1,11 @@
-"""Rounds of evolution: what is judged wrongly brings new perspectives, and the best of all stay.
-
-What every step of an evolution works with: the run, its judge, its optimizer and their bill.
-The failure set: cases judged otherwise than by people, as an optimizer is shown them.
-What a command begins with: the pool that is there, or seeds and guidelines.
-"""
+"""Rounds of evolution: failed cases bring new perspectives, and the best of all stay."""
 
 from __future__ import annotations
 
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -60,6 +54,7 @@ from rocketeval.text import count_of
 
 GoOn = Callable[[str], None]
 """Raises what says that the command was stopped, or its money spent; hears what is left."""
+OptimizerWork = Callable[[AuthorContext], Awaitable[Proposals]]
 PROPOSING = "propose"
 """The stage in which the optimizer is asked."""
 
@@ -83,7 +78,7 @@ class EvolveContext:
     ) -> JudgedCases:
         """Return what the judge says about cases; ends the command if it was stopped.
 
-        What each sheet used is on the bill as soon as its judge is closed, whatever ended it.
+        What each question set used is recorded when its judge is closed, whatever ended it.
         """
 
         def make_engine(config: EngineConfig, home: Path | None) -> Engine:
@@ -116,21 +111,36 @@ class EvolveContext:
         self, optimizer: Optimizer, round: int, mistakes: Sequence[FailedCase], pool: Pool
     ) -> Proposals:
         """Return what a round brings; ends the command if it was stopped."""
-        desk = self._desk_for(optimizer, f"round {round}", round, self.settings.rounds)
-        await optimizer.prepare()
-        with self._on_the_bill(optimizer, f"round {round}"):
-            proposals = await optimizer.propose(round, mistakes, pool, desk)
-        return self._whole(proposals, f"round {round}")
+        work = partial(optimizer.propose, round, mistakes, pool)
+        return await self._optimize(optimizer, f"round {round}", round, self.settings.rounds, work)
 
     async def decompose(self, optimizer: Optimizer, guidelines: str, pool: Pool) -> Proposals:
         """Return what annotation guidelines ask beyond the pool."""
-        desk = self._desk_for(optimizer, "guidelines", 1, 1)
-        await optimizer.prepare()
-        with self._on_the_bill(optimizer, "guidelines"):
-            proposals = await optimizer.decompose(guidelines, pool, desk)
-        return self._whole(proposals, "guidelines")
+        work = partial(optimizer.decompose, guidelines, pool)
+        return await self._optimize(optimizer, "guidelines", 1, 1, work)
 
-    def _desk_for(self, optimizer: Optimizer, name: str, number: int, total: int) -> AuthorContext:
+    async def _optimize(
+        self, optimizer: Optimizer, name: str, number: int, total: int, work: OptimizerWork
+    ) -> Proposals:
+        """Do some work of the optimizer, and record what it uses, also when it ends in an error."""
+        context = self._author_context(optimizer, name, number, total)
+        await optimizer.prepare()
+        before = optimizer.usage
+        try:
+            proposals = await work(context)
+        finally:
+            self.spending.optimizer_used(name, optimizer.usage - before)
+        if proposals.cut_short is not None:
+            self.go_on(f"the optimizer was not asked all that belongs to {name}")
+            raise Stopped(
+                f"The optimizer was cut short ({proposals.cut_short}).",
+                hint="Run the same command again to go on from here.",
+            )
+        return proposals
+
+    def _author_context(
+        self, optimizer: Optimizer, name: str, number: int, total: int
+    ) -> AuthorContext:
         self.observer.part_began(name, number, max(number, total))
         self.observer.stage_entered(PROPOSING)
         self.observer.watched(partial(status_of, optimizer))
@@ -144,58 +154,39 @@ class EvolveContext:
             failed=lambda name, reason: None,
             spent=self.observer.spent,
             stop=self.stop,
-            purse=PricedBudget(self.budget, price) if self.budget and price else None,
+            budget=PricedBudget(self.budget, price) if self.budget and price else None,
             run=run,
         )
-
-    @contextmanager
-    def _on_the_bill(self, optimizer: Optimizer, name: str) -> Iterator[None]:
-        """Write down what the optimizer uses, also when it ends in an error."""
-        before = optimizer.usage
-        try:
-            yield
-        finally:
-            self.spending.optimizer_used(name, optimizer.usage - before)
-
-    def _whole(self, proposals: Proposals, name: str) -> Proposals:
-        """Return the proposals; ends the command if the optimizer was cut short."""
-        if proposals.cut_short is not None:
-            self.go_on(f"the optimizer was not asked all that belongs to {name}")
-            raise Stopped(
-                f"The optimizer was cut short ({proposals.cut_short}).",
-                hint="Run the same command again to go on from here.",
-            )
-        return proposals
 
 
 WORST_SHARE = 0.25
 """Of labels, the share of the cases that lie farthest off: none is met exactly."""
 
 
-def failed_cases(table: CaseTable, said: Predictions) -> NDArray[np.intp]:
+def failed_cases(table: CaseTable, predictions: Predictions) -> NDArray[np.intp]:
     """Return the rows judged wrongly, the worst first.
 
     Of pairs, where another outcome was predicted, what it was surest of first; of labels, those
     farthest off.
     """
     if table.pairs:
-        wrong = np.flatnonzero(said.verdict != table.gold)
-        order = np.argsort(-said.confidence[wrong], kind="stable")
+        wrong = np.flatnonzero(predictions.verdict != table.gold)
+        order = np.argsort(-predictions.confidence[wrong], kind="stable")
         return wrong[order]
-    off = np.abs(said.outcome - table.gold)
+    off = np.abs(predictions.outcome - table.gold)
     worst = np.argsort(-off, kind="stable")[: int(np.ceil(WORST_SHARE * len(off)))]
     return worst[off[worst] > 0.0]
 
 
 def show_failures(
     table: CaseTable,
-    said: Predictions,
+    predictions: Predictions,
     queries: Mapping[str, Query],
     responses: Mapping[tuple[str, str], Response],
 ) -> list[FailedCase]:
     """Return the cases judged wrongly with their texts, the worst first."""
     found = []
-    for row in failed_cases(table, said).tolist():
+    for row in failed_cases(table, predictions).tolist():
         case = table.cases[row]
         sides = len(case.candidates)
         found.append(
@@ -203,16 +194,16 @@ def show_failures(
                 queries[case.query_id],
                 tuple(responses[case.query_id, name] for name in case.candidates),
                 outcome_in_words(float(table.gold[row]), sides),
-                outcome_in_words(float(said.outcome[row]), sides),
+                outcome_in_words(float(predictions.outcome[row]), sides),
                 # Of labels, how far off it was decides what is shown first, not how sure it was.
-                float(said.confidence[row]) if table.pairs else None,
+                float(predictions.confidence[row]) if table.pairs else None,
             )
         )
     return found
 
 
 SEEN = "evolve/seen"
-"""Folder of the sheets on the cases that are seen."""
+"""Folder of the question sets on the cases that are seen."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -224,7 +215,7 @@ class PoolFit:
     kept: tuple[str, ...]
     """Ids of those worth keeping."""
     asked: JudgedCases
-    said: Predictions
+    predictions: Predictions
     """Of each case by an evaluator that did not learn from its query."""
     measured: OutOfFoldFigure
 
@@ -249,46 +240,37 @@ class EvolvedPool:
     """Those that no round took in any more: they are in the file for the next command."""
 
 
+@dataclass(frozen=True)
 class Rounds:
     """Goes on with a run's rounds where the last command ended."""
 
-    def __init__(
-        self,
-        workshop: EvolveContext,
-        split: CaseSplit,
-        history: History,
-        shared: SharedPool,
-        limit: CallLimit,
-        optimizer: Optimizer | None,
-    ) -> None:
-        self._workshop = workshop
-        self._settings = workshop.settings
-        self._split = split
-        self._history = history
-        self._shared = shared
-        self._limit = limit
-        self._optimizer = optimizer
+    context: EvolveContext
+    split: CaseSplit
+    history: History
+    shared: SharedPool
+    limit: CallLimit
+    optimizer: Optimizer | None
 
     async def go_on(self, pool: Pool) -> EvolvedPool:
         """Do the rounds that are left; return how the pool does after the last."""
-        done = self._history.read(self._split.digest)
+        done = self.history.read(self.split.digest)
         name = f"round {done[-1].round}" if done else "beginning"
         view = await self._look(pool, name)
-        added = self._shared.write(view.pool, len(done))
+        added = self.shared.write(view.pool, len(done))
         joined = 0
         while True:
             why = self._why_not(done, view, added)
-            if why is not None or self._optimizer is None:
+            if why is not None or self.optimizer is None:
                 return EvolvedPool(view, tuple(done), why or "", joined, len(added))
-            finished = await self._round(self._optimizer, len(done) + 1, view, added)
+            finished = await self._round(self.optimizer, len(done) + 1, view, added)
             if isinstance(finished, str):
                 return EvolvedPool(view, tuple(done), finished, joined, len(added))
             view, record = finished
             joined += len(added)
             # The pool first: a round that is written down has its perspectives in the file.
-            self._history.announce(record.round, _of_round(view.pool, record.round))
-            added = self._shared.write(view.pool, len(done))
-            self._history.append(record)
+            self.history.announce(record.round, _of_round(view.pool, record.round))
+            added = self.shared.write(view.pool, len(done))
+            self.history.append(record)
             done.append(record)
 
     async def _round(
@@ -300,12 +282,12 @@ class Rounds:
         """
         started = time.monotonic()
         mistakes = show_failures(
-            before.table, before.said, self._workshop.store.inputs.queries, self._responses()
+            before.table, before.predictions, self.context.store.inputs.queries, self._responses()
         )
-        proposals = await self._workshop.propose(optimizer, number, mistakes, before.pool)
+        proposals = await self.context.propose(optimizer, number, mistakes, before.pool)
         grown, repeated = Pool([*before.pool, *added]).add(proposals.perspectives)
         news = [each for each in grown if each.round == number]
-        over = self._limit.over(f"round {number}", [*added, *news], grown)
+        over = self.limit.over(f"round {number}", [*added, *news], grown)
         if over is not None:
             return over
         before_it = self._judge_so_far()
@@ -314,7 +296,7 @@ class Rounds:
         dropped["repeat"] += len(repeated)
         return after, Round(
             round=number,
-            split=self._split.digest,
+            split=self.split.digest,
             pool=len(grown),
             people=people_in(grown),
             mistakes=len(mistakes),
@@ -326,53 +308,53 @@ class Rounds:
             before=before.measured,
             after=after.measured,
             judge=self._judge_use(before_it),
-            optimizer=priced(proposals.usage, self._settings.price),
+            optimizer=priced(proposals.usage, self.context.settings.price),
             seconds=round(time.monotonic() - started, 3),
         )
 
     async def _look(self, pool: Pool, name: str) -> PoolFit:
-        asked = await self._workshop.ask(pool, self._split.seen, SEEN, name)
-        self._workshop.observer.part_began(name, 1, 1)
-        self._workshop.observer.stage_entered("fit")
-        view = await asyncio.to_thread(fit_pool, pool, asked, self._settings)
-        self._workshop.go_on("what was answered is kept")
+        asked = await self.context.ask(pool, self.split.seen, SEEN, name)
+        self.context.observer.part_began(name, 1, 1)
+        self.context.observer.stage_entered("fit")
+        view = await asyncio.to_thread(fit_pool, pool, asked, self.context.settings)
+        self.context.go_on("what was answered is kept")
         return view
 
     def _why_not(
         self, done: list[Round], view: PoolFit, added: Sequence[Perspective]
     ) -> str | None:
         """Return why no round begins; None if one may."""
-        settings = self._settings
-        if self._optimizer is None:
+        settings = self.context.settings
+        if self.optimizer is None:
             return "the config has no `evolve.optimizer`, so nothing new is proposed"
         if len(done) >= settings.rounds:
             return f"all {count_of(settings.rounds, 'round is', 'rounds are')} done"
         idle = rounds_without_gain(done, people_in(view.pool) + len(added))
         if idle >= settings.patience:
             return f"{count_of(idle, 'round', 'rounds')} in a row brought no gain"
-        if not len(failed_cases(view.table, view.said)):
+        if not len(failed_cases(view.table, view.predictions)):
             return "no case is judged wrongly"
         requests = most_for_optimizer(settings)
-        return self._limit.over(
+        return self.limit.over(
             f"round {len(done) + 1}", added, Pool([*view.pool, *added]), requests
         )
 
     def _judge_so_far(self) -> tuple[int, Usage]:
         """Return how many questions the judge has answered in all, and what they used."""
-        spending = self._workshop.spending
+        spending = self.context.spending
         return spending.questions, spending.total("judge")
 
     def _judge_use(self, before: tuple[int, Usage]) -> JudgeUse:
         """Return what the judge did since then."""
         questions, used = self._judge_so_far()
-        price = self._workshop.config.judge.price
+        price = self.context.config.judge.price
         facts = asdict(priced(used - before[1], price))
         return JudgeUse(questions=questions - before[0], **facts)
 
     def _responses(self) -> dict[tuple[str, str], Response]:
         """Return the responses to the queries that are seen."""
-        names = list(dict.fromkeys(case.query_id for case in self._split.seen))
-        found = self._workshop.store.inputs.responses_to(names)
+        names = list(dict.fromkeys(case.query_id for case in self.split.seen))
+        found = self.context.store.inputs.responses_to(names)
         return {(each.query_id, each.candidate): each for each in found}
 
 
@@ -383,19 +365,19 @@ def fit_pool(pool: Pool, asked: JudgedCases, settings: EvolveConfig) -> PoolFit:
     selection that saw the case.
     """
     standings = weigh_perspectives(asked.table, settings)
-    said = out_of_fold(asked.table, settings)
+    predictions = out_of_fold(asked.table, settings)
     return PoolFit(
         pool.weigh(standings.by_id()),
         standings.keep(settings.most_about_responses, settings.most_about_queries),
         asked,
-        said,
-        measure(asked.table, said),
+        predictions,
+        measure(asked.table, predictions),
     )
 
 
-def measure(table: CaseTable, said: Predictions) -> OutOfFoldFigure:
+def measure(table: CaseTable, predictions: Predictions) -> OutOfFoldFigure:
     """Return the accuracy of pairs, or the rank correlation of labels, with its standard error."""
-    credit = credit_of(said, table.gold)
+    credit = credit_of(predictions, table.gold)
     return OutOfFoldFigure(float(credit.mean()), error_of_mean(credit, table.query_ids))
 
 
@@ -424,7 +406,7 @@ class InitialPool:
 
 
 async def make_initial_pool(
-    workshop: EvolveContext,
+    context: EvolveContext,
     optimizer: Optimizer | None,
     shared: SharedPool,
     limit: CallLimit,
@@ -434,7 +416,7 @@ async def make_initial_pool(
 
     ConfigError if the limit of calls does not suffice for it, before it is paid for.
     """
-    settings = workshop.settings
+    settings = context.settings
     if shared.path.exists():
         found = shared.read(rounds)
         limit.check_pool(found.pool)
@@ -444,7 +426,7 @@ async def make_initial_pool(
     if settings.guidelines is not None and optimizer is not None:
         text = _guidelines(settings.guidelines)
         limit.check_pool(pool, settings.attempts)
-        proposals = await workshop.decompose(optimizer, text, pool)
+        proposals = await context.decompose(optimizer, text, pool)
         pool, _ = pool.add(proposals.perspectives)
         refused = tuple(f"{each.text} ({each.why.value})" for each in proposals.dropped)
     limit.check_pool(pool)

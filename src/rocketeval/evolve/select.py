@@ -6,9 +6,6 @@ one type of query and detailed for the other, neither question and no trait gain
 itself. So a trait is worth what it gains on left-out queries to fit its two sides apart, by ridge
 regression, and the surrogate trees see, beside every answer, the answer signed by each of the
 traits that gain most.
-
-
-The router: which expert judges a query, by the traits it has.
 """
 
 from __future__ import annotations
@@ -24,8 +21,10 @@ from numpy.typing import NDArray
 from rocketeval.arrays import Floats
 from rocketeval.config import EvolveConfig
 from rocketeval.errors import BenchmarkError
-from rocketeval.evolve.cases import CaseTable, by_query, filled, group_folds, medians
+from rocketeval.evolve.cases import CaseTable, by_query, filled, medians
 from rocketeval.evolve.forest import targets
+from rocketeval.scoring.forest import grow_trees, shares_of
+from rocketeval.scoring.split import group_folds
 
 LEAST_WEIGHT = 0.02
 """What the farthest case counts at least, so that no expert starves."""
@@ -203,9 +202,9 @@ def weigh_traits(table: CaseTable, settings: EvolveConfig) -> dict[str, Perspect
     per_query = by_query(gains, table.query_ids)
     mean = gains.mean(axis=0)
     error = np.sqrt(((per_query - per_query.mean(axis=0)) ** 2).sum(axis=0)) / len(table)
-    worth = np.where(mean > error, mean, 0.0)
+    gain = np.where(mean > error, mean, 0.0)
     by_fold = np.array([gains[folds == fold].mean(axis=0) for fold in range(int(folds.max()) + 1)])
-    return _standings(names, worth, np.maximum(by_fold, 0.0), settings.most_about_queries)
+    return _standings(names, gain, np.maximum(by_fold, 0.0), settings.most_about_queries)
 
 
 def weigh_answers(
@@ -259,36 +258,38 @@ def _ridge(x: Floats, y: Floats, new: Floats) -> Floats:
 
 def _gini_shares(table: CaseTable, phi: Floats, learned: NDArray[np.bool_], seed: int) -> Floats:
     """Each answer's share in surrogate trees, with that of the answer signed by traits."""
-    import sklearn
-    from sklearn.tree import DecisionTreeRegressor
-
     answers = filled(table.answers[learned], medians(table.answers[learned]))
     signs = 2.0 * phi[learned] - 1.0
     signed = [answers * signs[:, place : place + 1] for place in range(signs.shape[1])]
-    x = np.hstack([answers, *signed, signs]).astype(np.float32)
-    y = targets(table.task, table.gold[learned])
-    random = np.random.RandomState(seed % 2**32)
-    total = np.zeros(x.shape[1])
-    with sklearn.config_context(skip_parameter_validation=True, assume_finite=True):
-        for _ in range(_TREES):
-            drawn = np.bincount(random.randint(len(x), size=len(x)), minlength=len(x))
-            tree = DecisionTreeRegressor(
-                max_depth=_DEPTH, min_samples_leaf=_LEAF, max_features=_COLUMNS, random_state=random
-            )
-            tree.fit(x, y, sample_weight=drawn.astype(np.float64), check_input=False)
-            total += tree.tree_.compute_feature_importances()
+    x = np.hstack([answers, *signed, signs])
+
+    def draw(random: np.random.RandomState) -> tuple[slice, Floats]:
+        drawn = np.bincount(random.randint(len(x), size=len(x)), minlength=len(x))
+        return slice(None), drawn.astype(np.float64)
+
+    grown = grow_trees(
+        x,
+        targets(table.task, table.gold[learned]),
+        _TREES,
+        np.random.RandomState(seed % 2**32),
+        draw,
+        max_depth=_DEPTH,
+        min_samples_leaf=_LEAF,
+        max_features=_COLUMNS,
+    )
+    total = sum((tree.compute_feature_importances() for tree in grown), np.zeros(x.shape[1]))
     used = total[: len(total) - signs.shape[1]].reshape(-1, answers.shape[1]).sum(axis=0)
-    return _shares(used)
+    return shares_of(used)
 
 
 def _standings(
-    names: Sequence[str], worth: Floats, by_fold: Floats, most: int
+    names: Sequence[str], gain: Floats, by_fold: Floats, most: int
 ) -> dict[str, PerspectiveWeight]:
     among = np.zeros(len(names))
     for found in by_fold:
         best = np.argsort(-found, kind="stable")[:most]
         among[best[found[best] > 0.0]] += 1.0
-    shares = _shares(worth)
+    shares = shares_of(gain)
     return {
         name: PerspectiveWeight(float(share), float(count) / len(by_fold))
         for name, share, count in zip(names, shares, among, strict=True)
@@ -297,13 +298,8 @@ def _standings(
 
 def best(standings: Mapping[str, PerspectiveWeight], most: int) -> tuple[str, ...]:
     """Return the ids of at most so many that are worth anything, the best first."""
-    worthy = [name for name, found in standings.items() if found.importance > 0.0]
+    useful = [name for name, found in standings.items() if found.importance > 0.0]
     ordered = sorted(
-        worthy, key=lambda name: (-standings[name].importance, -standings[name].stability)
+        useful, key=lambda name: (-standings[name].importance, -standings[name].stability)
     )
     return tuple(ordered[:most])
-
-
-def _shares(values: Floats) -> Floats:
-    total = values.sum()
-    return values / total if total > 0.0 else np.zeros(len(values))

@@ -1,10 +1,6 @@
 """evolve: what is judged wrongly brings perspectives, and an evaluator learns to weigh them.
 
 split -> begin -> rounds (ask, predict, propose, ask, select) -> held-out figures -> evaluator
-
-
-What can be wrong with the settings of an evolution, before anything is paid for.
-The end of an evolution: figures on held-out cases, and an evaluator that learned from all.
 """
 
 from __future__ import annotations
@@ -148,7 +144,7 @@ def _check_money(config: RunConfig, settings: EvolveConfig) -> None:
 
 
 HELD_OUT = "evolve/held_out"
-"""Folder of the sheets on the cases that are held out."""
+"""Folder of the question sets on the cases that are held out."""
 OVERALL = "Is the response a good answer to the query as a whole?"
 """The seed that asks for the whole judgment."""
 TARGETS = (0.9, 0.8)
@@ -178,7 +174,7 @@ class FinalEvaluator:
     chosen: ChosenSettings
     evaluator: Evaluator
     figures: HeldOutFigures
-    worth: EvaluatorVerdict
+    verdict: EvaluatorVerdict
     confidence: VerdictConfidence | None
     cost: EvaluatorCost
     failed: int
@@ -186,18 +182,18 @@ class FinalEvaluator:
 
 
 async def finish_evolution(
-    workshop: EvolveContext, split: CaseSplit, evolved: EvolvedPool
+    context: EvolveContext, split: CaseSplit, evolved: EvolvedPool
 ) -> FinalEvaluator:
     """Return the evaluator of the best round's pool, measured on what nobody looked at."""
-    settings = workshop.settings
+    settings = context.settings
     view = evolved.view
     chosen = await asyncio.to_thread(
         choose, view.pool, view.table, view.kept, evolved.rounds, settings
     )
-    asked = await workshop.ask(chosen.asked, split.held_out, HELD_OUT, "held out")
-    workshop.observer.part_began("held out", 1, 1)
-    workshop.observer.stage_entered("fit")
-    return await asyncio.to_thread(_measure, workshop, split, evolved, chosen, asked)
+    asked = await context.ask(chosen.asked, split.held_out, HELD_OUT, "held out")
+    context.observer.part_began("held out", 1, 1)
+    context.observer.stage_entered("fit")
+    return await asyncio.to_thread(_measure, context, split, evolved, chosen, asked)
 
 
 def choose(
@@ -237,13 +233,13 @@ def _overall(pool: Pool, kept: tuple[Perspective, ...]) -> Perspective:
 
 
 def _measure(
-    workshop: EvolveContext,
+    context: EvolveContext,
     split: CaseSplit,
     evolved: EvolvedPool,
     chosen: ChosenSettings,
     asked: JudgedCases,
 ) -> FinalEvaluator:
-    settings, config = workshop.settings, workshop.config
+    settings, config = context.settings, context.config
     seen, held_out = evolved.view.asked, asked
     kept = [each.id for each in chosen.kept]
     validation = cross_validate(
@@ -256,15 +252,15 @@ def _measure(
     whole = stacked(held_out.table.narrow(kept), seen.table.narrow(kept))
     evaluator = fit_evaluator(whole, settings)
     figures = figures_of(validation, chosen.overall.text)
-    worth = evaluator_verdict(figures)
+    verdict = evaluator_verdict(figures)
     confidence = _confidence(validation, held_out.table)
-    used = measured_use(workshop.store, HELD_OUT, held_out.sheets)
+    used = measured_use(context.store, HELD_OUT, held_out.question_sets)
     cost = count_cost(
         evaluator.asked, chosen.overall, split.cases, settings.asking, used, config.judge.price
     )
     notes = {
-        **_notes(workshop, split, evolved, evaluator, whole),
-        "figures": {**encode(figures), "worth": worth.words},
+        **_notes(context, split, evolved, evaluator, whole),
+        "figures": {**encode(figures), "worth": verdict.words},
         "confidence": encode(confidence.rows) if confidence else [],
         "threshold": confidence.threshold if confidence else None,
         "cost": encode(cost),
@@ -275,35 +271,35 @@ def _measure(
         chosen,
         evaluator.documented(judges, notes),
         figures,
-        worth,
+        verdict,
         confidence,
         cost,
-        sum(facts.failed for one in (seen, held_out) for facts in one.sheets.values()),
+        sum(facts.failed for one in (seen, held_out) for facts in one.question_sets.values()),
         counts["missing answers"] + counts["missing traits"],
     )
 
 
 def _confidence(validation: Validation, table: CaseTable) -> VerdictConfidence | None:
-    said = validation.arms[WITH].predictions
-    if said is None or said.probabilities is None:
+    predictions = validation.arms[WITH].predictions
+    if predictions is None or predictions.probabilities is None:
         return None
     gold, query_ids = validation.gold, validation.query_ids
     for target in TARGETS:
-        threshold = threshold_for(target, said, gold, query_ids)
+        threshold = threshold_for(target, predictions, gold, query_ids)
         if threshold is not None:
-            rows = confidence_table(said, gold, query_ids, sorted({*THRESHOLDS, threshold}))
-            unsure = np.argsort(said.confidence, kind="stable").tolist()
+            rows = confidence_table(predictions, gold, query_ids, sorted({*THRESHOLDS, threshold}))
+            unsure = np.argsort(predictions.confidence, kind="stable").tolist()
             names = tuple(
                 table.cases[validation.rows[place]].name
                 for place in unsure
-                if said.confidence[place] < threshold
+                if predictions.confidence[place] < threshold
             )
             return VerdictConfidence(rows, target, threshold, names)
-    return VerdictConfidence(confidence_table(said, gold, query_ids), None, None, ())
+    return VerdictConfidence(confidence_table(predictions, gold, query_ids), None, None, ())
 
 
 def _notes(
-    workshop: EvolveContext,
+    context: EvolveContext,
     split: CaseSplit,
     evolved: EvolvedPool,
     evaluator: Evaluator,
@@ -314,9 +310,9 @@ def _notes(
     used = {each.id for each in (*evaluator.about_responses, *evaluator.about_queries)}
     return {
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
-        "benchmark": str(workshop.config.benchmark.path.name),
+        "benchmark": str(context.config.benchmark.path.name),
         "cases": len(whole),
-        "learned_from": learned_from(workshop.store.inputs.queries, split.cases),
+        "learned_from": learned_from(context.store.inputs.queries, split.cases),
         "rounds": [encode(_brief(done)) for done in evolved.rounds],
         "cases by expert": np.bincount(expert, minlength=len(evaluator.experts)).tolist(),
         "ancestors": [_named(each) for each in _ancestors(evolved.view.pool, used)],
@@ -343,16 +339,9 @@ def _ancestors(pool: Pool, used: set[str]) -> list[Perspective]:
 
 
 def _named(each: Perspective) -> dict[str, Any]:
-    return {
-        "id": each.id,
-        "text": each.text,
-        "kind": each.kind.value,
-        "origin": each.origin.value,
-        "form": each.form.value,
-        "parents": list(each.parents),
-        "round": each.round,
-        "types": list(each.types),
-    }
+    learned = ("importance", "stability")
+    facts = {name: value for name, value in encode(each).items() if name not in learned}
+    return {"id": each.id, **facts}
 
 
 async def evolve_run(
@@ -378,34 +367,34 @@ async def evolve_run(
     spending = Spending(store.evolve_folder / "spent.jsonl")
     shared = SharedPool(store.pool_path, settings.answers, history)
     limit = CallLimit(settings, split, spending)
-    workshop = EvolveContext(
+    context = EvolveContext(
         store, config, settings, observer, stop, budget, go_on, make_engine, spending
     )
-    optimizer = workshop.open_optimizer()
+    optimizer = context.open_optimizer()
     try:
-        beginning = await make_initial_pool(workshop, optimizer, shared, limit, finished_rounds)
-        rounds = Rounds(workshop, split, history, shared, limit, optimizer)
-        evolved = await rounds.go_on(beginning.pool)
+        initial = await make_initial_pool(context, optimizer, shared, limit, finished_rounds)
+        rounds = Rounds(context, split, history, shared, limit, optimizer)
+        evolved = await rounds.go_on(initial.pool)
     finally:
         if optimizer is not None:
             await optimizer.aclose()
-    finished = await finish_evolution(workshop, split, evolved)
+    finished = await finish_evolution(context, split, evolved)
     path = path or store.evaluator_path
     save_evaluator(finished.evaluator, path)
-    found = _evolution(workshop, split, beginning, evolved, finished, path)
+    found = _evolution(context, split, initial, evolved, finished, path)
     store.save(found)
     return found
 
 
 def _evolution(
-    workshop: EvolveContext,
+    context: EvolveContext,
     split: CaseSplit,
-    beginning: InitialPool,
+    initial: InitialPool,
     evolved: EvolvedPool,
     finished: FinalEvaluator,
     path: Path,
 ) -> Evolution:
-    settings, config, pool = workshop.settings, workshop.config, evolved.view.pool
+    settings, config, pool = context.settings, context.config, evolved.view.pool
     evaluator = finished.evaluator
     rounds = evolved.rounds
     return Evolution(
@@ -420,28 +409,28 @@ def _evolution(
         pool=PoolFacts(
             len(pool),
             people_in(pool),
-            beginning.new_people + evolved.joined,
-            _people_before_figures(workshop.store, people_in(pool)),
+            initial.new_people + evolved.joined,
+            _people_before_figures(context.store, people_in(pool)),
             evolved.waiting,
-            beginning.elsewhere,
+            initial.elsewhere,
             dict(Counter(each.origin.value for each in pool)),
             len(evaluator.about_responses) + len(evaluator.about_queries),
-            beginning.refused,
+            initial.refused,
         ),
         beginning=rounds[0].before if rounds else evolved.view.measured,
         rounds=rounds,
         best_round=finished.chosen.best_round,
         stopped=evolved.stopped,
         figures=finished.figures,
-        worth=finished.worth,
+        worth=finished.verdict,
         evaluator=describe_evaluator(evaluator),
         confidence=finished.confidence,
         cost=finished.cost,
-        spent=workshop.spending.facts(config.judge.price, settings.price),
+        spent=context.spending.facts(config.judge.price, settings.price),
         failed=finished.failed,
         missing=finished.missing,
         path=path,
-        pool_path=workshop.store.pool_path,
+        pool_path=context.store.pool_path,
     )
 
 

@@ -2,11 +2,6 @@
 
 Queries are cut into folds. For each fold everything is learned from the others alone: which
 perspectives stay, the forests' settings, the number of experts, the router and the forests.
-
-
-How well predictions agree with the gold, each figure with its interval over queries.
-Simpler ways to judge, for an evaluator to be held against: one prompt, or a mean of answers.
-Verdicts from one number a case: between two cut points is a tie.
 """
 
 from __future__ import annotations
@@ -21,26 +16,24 @@ from numpy.typing import NDArray
 from rocketeval.arrays import Floats
 from rocketeval.config import EvolveConfig
 from rocketeval.errors import BenchmarkError
-from rocketeval.evolve.cases import (
-    CaseTable,
-    Task,
-    filled,
-    group_folds,
-    medians,
-    query_numbers,
-    stacked,
-)
+from rocketeval.evolve.cases import CaseTable, Task, filled, medians, query_numbers, stacked
 from rocketeval.evolve.evaluator import ExpertChoice, fit_mixture, fit_router, prepare
 from rocketeval.evolve.predictions import Predictions, joined
 from rocketeval.evolve.select import weigh_perspectives, with_gold
 from rocketeval.records import Interval
+from rocketeval.scoring.split import group_folds
 from rocketeval.stats.bootstrap import interval, resample_queries
-from rocketeval.stats.correlation import kendall_adds, tau_b
+from rocketeval.stats.correlation import (
+    kendall_adds,
+    resampled_rho,
+    rho_of_counts,
+    tau_b,
+    tau_of_counts,
+)
 
 TIMES = 1000
 """How often queries are drawn anew."""
 LEVEL = 0.95
-_BLOCK_CELLS = 1_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,14 +61,14 @@ class ResampledFigures:
 
 
 def verdict_figures(
-    said: Floats, gold: Floats, query_ids: Sequence[str], seed: int, times: int = TIMES
+    predicted: Floats, gold: Floats, query_ids: Sequence[str], seed: int, times: int = TIMES
 ) -> ResampledFigures:
     """Return accuracy, macro precision and F1, rho and tau of verdicts (-1, 0, 1).
 
     All of them are told by how often each verdict met each gold, query by query.
     """
     numbers = query_numbers(query_ids)
-    cell = numbers * 9 + (gold + 1.0).astype(np.int64) * 3 + (said + 1.0).astype(np.int64)
+    cell = numbers * 9 + (gold + 1.0).astype(np.int64) * 3 + (predicted + 1.0).astype(np.int64)
     queries = int(numbers.max()) + 1
     met = np.bincount(cell, minlength=queries * 9).reshape(queries, 9).astype(np.float64)
     drawn = np.concatenate([counts @ met for counts in resample_queries(queries, times, seed)])
@@ -84,23 +77,23 @@ def verdict_figures(
 
 
 def label_figures(
-    said: Floats, gold: Floats, query_ids: Sequence[str], seed: int, times: int = TIMES
+    predicted: Floats, gold: Floats, query_ids: Sequence[str], seed: int, times: int = TIMES
 ) -> ResampledFigures:
     """Return rho, tau and mean squared error of labels; tau's draws are right to first order."""
     numbers = query_numbers(query_ids)
     queries = int(numbers.max()) + 1
-    varied = min(float(np.ptp(said)), float(np.ptp(gold))) > 0.0
-    tau = tau_b(said, gold) if varied else float("nan")
-    adds = kendall_adds(tau if varied else None, said, gold, numbers.astype(np.intp))
-    squared = (said - gold) ** 2
+    varied = min(float(np.ptp(predicted)), float(np.ptp(gold))) > 0.0
+    tau = tau_b(predicted, gold) if varied else float("nan")
+    adds = kendall_adds(tau if varied else None, predicted, gold, numbers.astype(np.intp))
+    squared = (predicted - gold) ** 2
     draws: dict[str, list[Floats]] = {"rho": [], "tau": [], "mse": []}
     for counts in resample_queries(queries, times, seed):
-        draws["rho"].append(_drawn_rho(said, gold, counts, numbers))
+        draws["rho"].append(resampled_rho(predicted, gold, counts, numbers))
         draws["tau"].append(np.clip(tau + (counts - 1.0) @ adds, -1.0, 1.0))
         times_drawn = counts[:, numbers]
         draws["mse"].append(times_drawn @ squared / times_drawn.sum(axis=1))
     whole = {
-        "rho": float(_drawn_rho(said, gold, np.ones((1, queries)), numbers)[0]),
+        "rho": float(resampled_rho(predicted, gold, np.ones((1, queries)), numbers)[0]),
         "tau": tau,
         "mse": float(squared.mean()),
     }
@@ -114,71 +107,18 @@ def _of_meetings(met: Floats) -> dict[str, Floats]:
     table = met.reshape(-1, 3, 3)
     total = table.sum(axis=(1, 2))
     right = np.diagonal(table, axis1=1, axis2=2)
-    given, said = table.sum(axis=2), table.sum(axis=1)
+    given, predicted = table.sum(axis=2), table.sum(axis=1)
     # An outcome that neither side names is no class; one that was never said has precision 0.
-    classes = np.maximum(((given + said) > 0.0).sum(axis=1), 1)
-    precision = right / np.where(said > 0.0, said, 1.0)
-    f1 = 2.0 * right / np.where(given + said > 0.0, given + said, 1.0)
+    classes = np.maximum(((given + predicted) > 0.0).sum(axis=1), 1)
+    precision = right / np.where(predicted > 0.0, predicted, 1.0)
+    f1 = 2.0 * right / np.where(given + predicted > 0.0, given + predicted, 1.0)
     return {
         "accuracy": right.sum(axis=1) / total,
         "f1": f1.sum(axis=1) / classes,
         "precision": precision.sum(axis=1) / classes,
-        "rho": _rho_of_meetings(table, given, said),
-        "tau": _tau_of_meetings(table, given, said),
+        "rho": rho_of_counts(table),
+        "tau": tau_of_counts(table),
     }
-
-
-def _rho_of_meetings(table: Floats, given: Floats, said: Floats) -> Floats:
-    """Spearman's rho: the correlation of ranks, of which there are three a side."""
-    total = table.sum(axis=(1, 2))
-    one, two = (
-        np.cumsum(side, axis=1) - side / 2.0 - total[:, None] / 2.0 for side in (given, said)
-    )
-    together = np.einsum("ni,nij,nj->n", one, table, two)
-    apart = (given * one**2).sum(axis=1) * (said * two**2).sum(axis=1)
-    return _quotient(together, np.sqrt(apart))
-
-
-def _tau_of_meetings(table: Floats, given: Floats, said: Floats) -> Floats:
-    """Kendall's tau-b: cases in the same order less those in the other."""
-    surplus = np.zeros(len(table))
-    for row in range(3):
-        for column in range(3):
-            later = table[:, row + 1 :, column + 1 :].sum(axis=(1, 2))
-            other = table[:, row + 1 :, :column].sum(axis=(1, 2))
-            surplus += table[:, row, column] * (later - other)
-    total = table.sum(axis=(1, 2))
-    apart = [(total**2 - (side**2).sum(axis=1)) / 2.0 for side in (given, said)]
-    return _quotient(surplus, np.sqrt(apart[0] * apart[1]))
-
-
-def _drawn_rho(said: Floats, gold: Floats, counts: Floats, numbers: NDArray[np.int64]) -> Floats:
-    """Spearman's rho of each resample: ranks among the cases as often as they were drawn."""
-    found, block = [], max(1, _BLOCK_CELLS // len(said))
-    for start in range(0, len(counts), block):
-        drawn = counts[start : start + block][:, numbers]
-        one, two = (_drawn_ranks(side, drawn) for side in (said, gold))
-        together = (drawn * one * two).sum(axis=1)
-        apart = (drawn * one**2).sum(axis=1) * (drawn * two**2).sum(axis=1)
-        found.append(_quotient(together, np.sqrt(apart)))
-    return np.concatenate(found)
-
-
-def _drawn_ranks(values: Floats, drawn: Floats) -> Floats:
-    """Each case's rank, less the mean rank, when it is there as often as it was drawn."""
-    _, place = np.unique(values, return_inverse=True)
-    order = np.argsort(place, kind="stable")
-    starts = np.flatnonzero(np.diff(place[order], prepend=-1))
-    alike = np.add.reduceat(drawn[:, order], starts, axis=1)
-    middle = np.cumsum(alike, axis=1) - alike / 2.0 - drawn.sum(axis=1, keepdims=True) / 2.0
-    ranks: Floats = middle[:, place]
-    return ranks
-
-
-def _quotient(above: Floats, below: Floats) -> Floats:
-    found = np.full(len(above), np.nan)
-    np.divide(above, below, out=found, where=below > 0.0)
-    return found
 
 
 @dataclass(frozen=True)
@@ -382,19 +322,19 @@ def cross_validate(
             also_rows.update(more.tolist())
             seen = stacked(seen, learn_also.take(more))
         new = known.take(asked)
-        said_by = {COMMONEST: commonest_outcome(seen, new)} if known.pairs else {}
+        baselines = {COMMONEST: commonest_outcome(seen, new)} if known.pairs else {}
         if overall is not None:
-            said_by |= single_outcomes(seen, new, overall)
+            baselines |= single_outcomes(seen, new, overall)
         if kept is not None:
             seen, new = seen.narrow(kept), new.narrow(kept)
-        for name, outcome in {**said_by, MEAN: mean_outcome(seen, new)}.items():
+        for name, outcome in {**baselines, MEAN: mean_outcome(seen, new)}.items():
             simple.setdefault(name, np.zeros(len(known)))[asked] = outcome
         both, count = _learned(seen, new, settings)
         chosen.append(count)
         for name, found in both.items():
             learned[name].append((asked, found))
-    said = {name: joined(parts) for name, parts in learned.items()}
-    outcomes = {**simple, **{name: whole.outcome for name, whole in said.items()}}
+    predicted = {name: joined(parts) for name, parts in learned.items()}
+    outcomes = {**simple, **{name: whole.outcome for name, whole in predicted.items()}}
     return Validation(
         known.task,
         np.flatnonzero(~np.isnan(table.gold)),
@@ -402,7 +342,7 @@ def cross_validate(
         tuple(known.query_ids),
         folds,
         tuple(chosen),
-        _arms(known.task, outcomes, said, known, settings.seed),
+        _arms(known.task, outcomes, predicted, known, settings.seed),
         len(table) - len(known),
         len(also_rows),
     )
@@ -415,8 +355,8 @@ def out_of_fold(table: CaseTable, settings: EvolveConfig) -> Predictions:
     settings are found once, with all queries, by the short search. Cases without gold are judged
     too; they are learned from by nobody.
     """
-    course = prepare(table, settings.model_copy(update={"search": "short"}))
-    count = course.choose().count
+    plan = prepare(table, settings.model_copy(update={"search": "short"}))
+    count = plan.choose().count
     folds = group_folds(table.query_ids, settings.folds, settings.seed)
     parts: Parts = []
     for fold in range(int(folds.max()) + 1):
@@ -426,10 +366,10 @@ def out_of_fold(table: CaseTable, settings: EvolveConfig) -> Predictions:
         kept = standings.keep(settings.most_about_responses, settings.most_about_queries)
         seen, new = seen.narrow(kept), table.take(asked).narrow(kept)
         router = fit_router(seen, standings.about_queries, count, settings)
-        panel = fit_mixture(
-            seen, router, lambda *_: course.forest, settings.seed, mirrored=course.mirrored
+        mixture = fit_mixture(
+            seen, router, lambda *_: plan.forest, settings.seed, mirrored=plan.mirrored
         )
-        parts.append((asked, panel.predict(new.answers, new.traits)))
+        parts.append((asked, mixture.predict(new.answers, new.traits)))
     return joined(parts)
 
 
@@ -442,18 +382,18 @@ def _learned(
     seen: CaseTable, new: CaseTable, settings: EvolveConfig
 ) -> tuple[dict[str, Predictions], int]:
     """What evaluators without and with experts say about new cases, and how many experts."""
-    course = prepare(seen, settings)
-    one = course.finish(ExpertChoice(1, {}, {}))
-    choice = course.choose()
-    many = one if choice.count == 1 else course.finish(choice)
-    said = {WITHOUT: one.predict_table(new), WITH: many.predict_table(new)}
-    return said, len(many.experts)
+    plan = prepare(seen, settings)
+    one = plan.finish(ExpertChoice(1, {}, {}))
+    choice = plan.choose()
+    many = one if choice.count == 1 else plan.finish(choice)
+    predicted = {WITHOUT: one.predict_table(new), WITH: many.predict_table(new)}
+    return predicted, len(many.experts)
 
 
 def _arms(
     task: Task,
     outcomes: Mapping[str, Floats],
-    said: Mapping[str, Predictions],
+    predicted: Mapping[str, Predictions],
     known: CaseTable,
     seed: int,
 ) -> dict[str, EvaluatorArm]:
@@ -469,7 +409,7 @@ def _arms(
             found.less(drawn[WITHOUT], measure_of(task)),
             drawn[WITH].less(found, measure_of(task)),
             outcomes[name],
-            said.get(name),
+            predicted.get(name),
         )
         for name, found in drawn.items()
     }

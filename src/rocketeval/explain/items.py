@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rocketeval.arrays import Floats
+from rocketeval.stats.correlation import correlations, pearson
 
 SURE_YES, SURE_NO = 0.9, 0.1
 """An item that all responses pass, or all fail, as surely as this says nothing about them."""
@@ -98,8 +99,7 @@ def _correlation(answers: Floats, scores: Floats) -> float | None:
     x, y = answers[both], scores[both]
     if len(x) < FEWEST_FOR_CORRELATION or np.ptp(x) < 1e-9 or np.ptp(y) < 1e-9:
         return None
-    x, y = x - x.mean(), y - y.mean()
-    return float(np.clip((x @ y) / np.sqrt((x @ x) * (y @ y)), -1.0, 1.0))
+    return min(1.0, max(-1.0, pearson(x, y)))
 
 
 SAME_ANSWER = 0.95
@@ -153,8 +153,8 @@ def item_verdicts(p_yes: Floats, scores: Floats, weights: Floats | None) -> list
     means = np.where(known, p_yes, 0.0).sum(axis=0) / np.maximum(counts, 1)
     centred = np.where(known, p_yes - means, 0.0)
     spreads = np.sqrt((centred**2).sum(axis=0) / np.maximum(counts, 1))
-    with_score = _correlations(centred, known, *_column(scores), FEWEST_FOR_CORRELATION)[:, 0]
-    with_items = _correlations(centred, known, centred, known, FEWEST_FOR_SAME)
+    with_score = correlations(centred, known, *_column(scores), FEWEST_FOR_CORRELATION)[:, 0]
+    with_items = correlations(centred, known, centred, known, FEWEST_FOR_SAME)
     # An item whose yes lowers the score decides as much as one whose yes raises it.
     parts = np.full(items, np.nan) if weights is None else np.abs(weights) * spreads
     total = float(parts.sum())
@@ -168,8 +168,8 @@ def item_verdicts(p_yes: Floats, scores: Floats, weights: Floats | None) -> list
             ItemVerdict(
                 mean=float(means[item]) if given else None,
                 spread=float(spreads[item]) if given else None,
-                correlation=_number(with_score[item]),
-                influence=_number(influence[item]) if given else None,
+                correlation=number_or_none(with_score[item]),
+                influence=number_or_none(influence[item]) if given else None,
                 verdict=verdict,
                 why=why,
             )
@@ -206,24 +206,6 @@ def _column(scores: Floats) -> tuple[Floats, NDArray[np.bool_]]:
     return np.where(known, scores - mean, 0.0)[:, None], known[:, None]
 
 
-def _correlations(
-    x: Floats, x_known: NDArray[np.bool_], y: Floats, y_known: NDArray[np.bool_], fewest: int
-) -> Floats:
-    """Pearson of each column of `x` with each of `y`, on the rows where both are known.
-
-    Unknown values are 0. NaN on fewer than `fewest` rows, or where either does not vary.
-    """
-    here, there = x_known.astype(np.float64), y_known.astype(np.float64)
-    count = here.T @ there
-    x_sum, y_sum = x.T @ there, here.T @ y
-    least = np.maximum(count, 1.0)
-    both = x.T @ y - x_sum * y_sum / least
-    x_square = (x**2).T @ there - x_sum**2 / least
-    y_square = here.T @ (y**2) - y_sum**2 / least
-    moving = (x_square > _STILL * least) & (y_square > _STILL * least) & (count >= fewest)
-    size = np.sqrt(np.where(moving, x_square * y_square, 1.0))
-    return np.where(moving, np.clip(both / size, -1.0, 1.0), np.nan)
-
-
-def _number(value: float) -> float | None:
+def number_or_none(value: float) -> float | None:
+    """Return a number; None for NaN."""
     return None if np.isnan(value) else float(value)

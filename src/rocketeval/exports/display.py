@@ -1,8 +1,4 @@
-"""Tables for people: the ranking, the win matrix and the main figures of an audit, rounded.
-
-A table as GitHub's Markdown; what is in a name stays text.
-A table for a paper: LaTeX with booktabs, in which a name can do nothing.
-"""
+"""Tables for people, rounded: ranking, win matrix and audit, as Markdown or LaTeX."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""export, for formats with a file a candidate: rows come by query and are dealt out to files.
-
-Where an export goes, and what it said about itself: nothing is overwritten unasked.
-"""
+"""Export to one file per candidate; nothing is overwritten unasked."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Which formats there are, what each can hold, and which one a request means.
-
-File names for candidates: nobody's name leads out of a folder, and no two share a file.
-"""
+"""Export formats, what each can hold, and safe file names for candidates."""
 
 from __future__ import annotations
 

@@ -5,10 +5,6 @@ response/<candidate>.jsonl           session_id, chat_history, output, generator
 checklist/checklist.jsonl            session_id, checklist
 judgment/<judge>/<candidate>.jsonl   session_id, model_test, judge, norm_probability, judgment
 score/<judge>/<candidate>.json       an array of session_id, model_test, score, ...
-
-
-Entries of WildBench's score files, `score.v2/eval=<judge>/<candidate>.json`.
-Battles as arenas keep them: two candidates, one query, who wins.
 """
 
 from __future__ import annotations

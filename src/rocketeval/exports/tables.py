@@ -18,43 +18,39 @@ from rocketeval.exports.display import TextTable
 from rocketeval.ranking.rank import WinMatrix
 from rocketeval.ranking.summary import table_of_rows
 from rocketeval.records import Checklist, Interval, Query
+from rocketeval.store.schema import table_schema
 from rocketeval.text import count_of
 
-AUDIT = pa.schema(
-    [
-        ("section", pa.string()),
-        ("figure", pa.string()),
-        ("value", pa.float64()),
-        ("low", pa.float64()),
-        ("high", pa.float64()),
-    ]
-)
-
-
-def _schema(columns: str) -> pa.Schema:
-    """Return a schema from names with their types; text where none is given.
-
-    >>> _schema("query_id score:double").types
-    [DataType(string), DataType(double)]
-    """
-    named = (column.partition(":") for column in columns.split())
-    return pa.schema([(name, pa.type_for_alias(kind or "string")) for name, _, kind in named])
-
-
 _ANSWERS = ("p_yes", "p_low", "p_high", "mass", "logp_yes", "logp_no")
-_RESPONSE = "query_id category candidate judge"
-PAIRS = _schema("candidate opponent win_share:double")
-SCORES = _schema(f"{_RESPONSE} score:double basis items:int32 answered:int32 judgment")
-JUDGMENTS = _schema(
-    f"{_RESPONSE} item:int32 item_text group {':double '.join(_ANSWERS)}:double "
-    "status text judgment"
+_RESPONSE = ("query_id category candidate judge", pa.string())
+AUDIT = table_schema(("section figure", pa.string()), ("value low high", pa.float64()))
+PAIRS = table_schema(("candidate opponent", pa.string()), ("win_share", pa.float64()))
+SCORES = table_schema(
+    _RESPONSE,
+    ("score", pa.float64()),
+    ("basis", pa.string()),
+    ("items answered", pa.int32()),
+    ("judgment", pa.string()),
 )
-GROUPS = _schema(
-    "candidate group dimension whole:bool mean:double mean_low:double mean_high:double "
-    "responses:int64 missing:int64"
+JUDGMENTS = table_schema(
+    _RESPONSE,
+    ("item", pa.int32()),
+    ("item_text group", pa.string()),
+    (" ".join(_ANSWERS), pa.float64()),
+    ("status text judgment", pa.string()),
 )
-GROUP_SCORES = _schema(
-    f"{_RESPONSE} group dimension whole:bool mean:double items:int32 answered:int32"
+GROUPS = table_schema(
+    ("candidate group dimension", pa.string()),
+    ("whole", pa.bool_()),
+    ("mean mean_low mean_high", pa.float64()),
+    ("responses missing", pa.int64()),
+)
+GROUP_SCORES = table_schema(
+    _RESPONSE,
+    ("group dimension", pa.string()),
+    ("whole", pa.bool_()),
+    ("mean", pa.float64()),
+    ("items answered", pa.int32()),
 )
 
 
@@ -207,6 +203,7 @@ def _one_array(values: pa.Array | pa.ChunkedArray) -> pa.Array:
     return values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
 
 
+_MEAN = {"mean": "value", "mean_low": "low", "mean_high": "high"}
 MOST_COLUMNS = 12
 """Candidates of a table that still fits a page."""
 

@@ -49,14 +49,14 @@ class GradingBudget:
 
     def __init__(
         self,
-        purse: PricedBudget,
+        budget: PricedBudget,
         engine: Engine,
         extra_body: Mapping[str, Any],
         written: int = 1,
         *,
         alone: bool = False,
     ) -> None:
-        self._purse = purse
+        self._budget = budget
         self._engine = engine
         self._alone = alone
         self._written = most_written(written, extra_body)
@@ -69,17 +69,17 @@ class GradingBudget:
         if told:
             self._template = len(told[0])
         asked = CONTACT_CALLS * (CONTACT_TOKENS + self._template)
-        self._purse.keep_back(Usage(prompt_tokens=asked, completion_tokens=CONTACT_CALLS))
+        self._budget.keep_back(Usage(prompt_tokens=asked, completion_tokens=CONTACT_CALLS))
 
     async def admit(
         self, task: GradingTask, known: Mapping[int, Answer], ending: Callable[[], bool]
     ) -> bool:
         """Set aside what the task can cost; False when there is no room, or while `ending`."""
-        reserved = await self._purse.reserve(self._most(task, known))
+        reserved = await self._budget.reserve(self._most(task, known))
         if reserved is None:
             return False
         if ending():
-            self._purse.settle(reserved, Usage())
+            self._budget.settle(reserved, Usage())
             return False
         self._reserved[task.key] = reserved
         return True
@@ -97,7 +97,7 @@ class GradingBudget:
         lost = max(0, told.requests - calls(self._engine, answered, alone=self._alone))
         silent = bool(answered) and not told.prompt_tokens
         untold = silent + lost / max(1, calls(self._engine, asked, alone=self._alone))
-        self._purse.settle(self._reserved.pop(task.key), told, untold=untold)
+        self._budget.settle(self._reserved.pop(task.key), told, untold=untold)
 
     def _most(self, task: GradingTask, known: Mapping[int, Answer]) -> Usage:
         prefix = most_tokens(task.prefix, self._template)

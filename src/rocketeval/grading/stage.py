@@ -117,9 +117,9 @@ async def _limit(
     """Return what keeps grading within the money; None when there is no limit."""
     if budget is None or config.judge.price is None:
         return None
-    purse = PricedBudget(budget, config.judge.price)
+    priced = PricedBudget(budget, config.judge.price)
     limit = GradingBudget(
-        purse, engine, config.judge.extra_body, method.most_written, alone=method.alone
+        priced, engine, config.judge.extra_body, method.most_written, alone=method.alone
     )
     await limit.learn()
     return limit

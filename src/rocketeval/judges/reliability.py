@@ -1,8 +1,4 @@
-"""Several judges, or one judge several times, on the same responses: how far do they agree?
-
-The answers of several runs to the same items about the same responses, row by row.
-What the agreement of several judges means, in sentences.
-"""
+"""How far several judges, or one judge several times, agree on the same responses."""
 
 from __future__ import annotations
 
@@ -246,10 +242,7 @@ def _scores(first: JudgedRun, tables: Sequence[AnswerTable]) -> Floats:
 
 
 def _grids(
-    runs: Sequence[JudgedRun],
-    names: Sequence[str],
-    tables: Sequence[AnswerTable],
-    scores: Floats,
+    runs: Sequence[JudgedRun], names: Sequence[str], tables: Sequence[AnswerTable], scores: Floats
 ) -> dict[str, ScoreGrid]:
     """Return each judge's scores as a grid; they must be about the same responses."""
     grids = {

@@ -7,9 +7,6 @@ labels have a meaning, and a judge that spreads its scores wider counts for more
 same, so that a judge's spread does not matter. It rates candidates; it gives responses no score.
 
 Both are the ensembles of the RocketEval paper (appendix A.3.2).
-
-
-Runs of several judges that are to be combined: opened, named, and checked to fit together.
 """
 
 from __future__ import annotations

@@ -1,11 +1,7 @@
-"""What the judge's answers show of each item: whether it tells responses apart, and rightly.
-
-What the ranking would be without an item, or without all that are flagged.
-"""
+"""What the judge's answers show of each item, and what the ranking would be without it."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
@@ -13,7 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rocketeval.arrays import Floats
-from rocketeval.explain.items import NO_TO_ALL, REDUNDANT, YES_TO_ALL, item_verdicts, why_dead
+from rocketeval.explain.items import (
+    NO_TO_ALL,
+    REDUNDANT,
+    YES_TO_ALL,
+    item_verdicts,
+    number_or_none,
+    why_dead,
+)
 from rocketeval.lint.findings import ItemFinding, make_finding
 from rocketeval.records import Checklist
 from rocketeval.scoring.answers import AnswerTable, QueryBlock
@@ -102,19 +105,21 @@ def _of_block(
     with_labels, labelled = paired_correlations(p_yes, gold)
     distance, _ = _moments(np.abs(p_yes - 0.5))
     weak = (~known | (mass < LOW_MASS) | (width > WIDE)).sum(axis=0) / max(1, len(p_yes))
-    verdicts = item_verdicts(p_yes, _row_means(p_yes), None)
+    verdicts = item_verdicts(
+        p_yes, np.nan_to_num(p_yes).sum(axis=1) / np.maximum(known.sum(axis=1), 1), None
+    )
     for place in range(min(p_yes.shape[1], len(checklist.items))):
         own = ItemBehavior(
             query_id=block.query_id,
             item=place + 1,
             responses=len(p_yes),
             answered=int(known[:, place].sum()),
-            mean=_number(means[place]),
-            spread=_number(spreads[place]),
-            sureness=_number(distance[place]),
+            mean=number_or_none(means[place]),
+            spread=number_or_none(spreads[place]),
+            sureness=number_or_none(distance[place]),
             weak=float(weak[place]),
-            discrimination=_number(discrimination[place]),
-            with_labels=_number(with_labels[place]),
+            discrimination=number_or_none(discrimination[place]),
+            with_labels=number_or_none(with_labels[place]),
             labelled=int(labelled[place]),
         )
         dead = why_dead(p_yes[known[:, place], place])
@@ -205,12 +210,6 @@ def _mean_of_other_items(p_yes: Floats) -> Floats:
     return means
 
 
-def _row_means(p_yes: Floats) -> Floats:
-    known = ~np.isnan(p_yes)
-    means: Floats = np.where(known, p_yes, 0.0).sum(axis=1) / np.maximum(known.sum(axis=1), 1)
-    return means
-
-
 def _moments(values: Floats) -> tuple[Floats, Floats]:
     """Return each column's mean and standard deviation without gaps; NaN for an empty one."""
     known = ~np.isnan(values)
@@ -219,10 +218,6 @@ def _moments(values: Floats) -> tuple[Floats, Floats]:
     mean = np.where(known, values, 0.0).sum(axis=0) / least
     square = np.where(known, (values - mean) ** 2, 0.0).sum(axis=0) / least
     return np.where(count > 0, mean, np.nan), np.where(count > 0, np.sqrt(square), np.nan)
-
-
-def _number(value: float) -> float | None:
-    return None if math.isnan(value) else float(value)
 
 
 Ints = NDArray[np.intp]

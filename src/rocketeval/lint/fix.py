@@ -1,7 +1,4 @@
-"""lint --fix: the author proposes other items for those that lint flags; the run stays as it is.
-
-Write proposed checklists for `author.kind: file`, with what items were before as comments.
-"""
+"""lint --fix: the author proposes other items for those that lint flags; the run stays as it is."""
 
 from __future__ import annotations
 
@@ -29,7 +26,7 @@ from rocketeval.lint.rewrite import (
     Rewriter,
     RewriteRequest,
     RewriteResults,
-    changes_of,
+    change_of,
     count_unoffered,
     gather_requests,
     rewrite_all,
@@ -37,7 +34,7 @@ from rocketeval.lint.rewrite import (
 )
 from rocketeval.lint.stage import LintedRun, look_at_run
 from rocketeval.observer import Observer
-from rocketeval.prices import PricedUsage, priced
+from rocketeval.prices import PricedUsage
 from rocketeval.records import Checklist, Query
 from rocketeval.store.files import write_bytes
 from rocketeval.store.manifest import StageFacts
@@ -115,8 +112,8 @@ def _entry(
 
 def _item(old: str, change: ItemChange | None) -> str:
     if change is None or change.outcome is FixOutcome.LEFT:
-        told = f"# left as it was ({', '.join(change.kinds)})\n" if change else ""
-        return told + dump_yaml([old])
+        note = f"# left as it was ({', '.join(change.kinds)})\n" if change else ""
+        return note + dump_yaml([old])
     if change.outcome is FixOutcome.DROPPED:
         return f"# dropped ({', '.join(change.kinds)}): {_comment(old)}\n"
     return f"# was ({', '.join(change.kinds)}): {_comment(old)}\n{dump_yaml([change.new])}"
@@ -170,9 +167,9 @@ async def propose_fixes(
     journal, price = store.authored(config.cache), config.author.price
     paying = store.manifest().run_id
     rewriter = Rewriter(config.author, author, engine, journal, run.candidates, paying)
-    purse = PricedBudget(budget, price) if budget and price else None
+    limit = PricedBudget(budget, price) if budget and price else None
     try:
-        done = await rewrite_all(requests, rewriter, engine, observer, stop, purse)
+        done = await rewrite_all(requests, rewriter, engine, observer, stop, limit)
     finally:
         await engine.aclose()
     observer.stage_ended(STAGE, StageFacts(seconds=round(time.monotonic() - started, 3)))
@@ -241,7 +238,8 @@ def _fixes(
     proposed: dict[str, Checklist] = dict(run.checklists)
     for request in requests:
         settled = done.settled.get(request.name)
-        changes += changes_of(request, settled, done.failures.get(request.name, NOT_ASKED))
+        failure = done.failures.get(request.name, NOT_ASKED)
+        changes += [change_of(request, number, settled, failure) for number in request.numbers]
         for query_id in request.query_ids:
             new = settled.new if settled else {}
             proposed[query_id] = with_rewrites(run.checklists[query_id], new)

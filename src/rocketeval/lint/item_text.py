@@ -1,7 +1,4 @@
-"""An item as the checks read it: its own words, without what it quotes or puts in brackets.
-
-Sets of words, written as people write words.
-"""
+"""An item as the checks read it: its own words, without what it quotes or puts in brackets."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Which flagged items an author is asked to rewrite, and what is taken of what it writes.
-
-What an author proposes for flagged items: a record for programs and people to look at.
-Let an author rewrite flagged items, a checklist a request, and pay for each once.
-"""
+"""Which flagged items an author is asked to rewrite, and what is taken of what it writes."""
 
 from __future__ import annotations
 
@@ -25,8 +21,7 @@ from rocketeval.errors import ChecklistError
 from rocketeval.hashing import content_hash
 from rocketeval.lint.findings import KINDS, ItemFinding
 from rocketeval.lint.item_text import Context, ItemText
-from rocketeval.lint.scope_checks import find_near_duplicates
-from rocketeval.lint.static import check_item, context_of
+from rocketeval.lint.static import check_item, context_of, find_near_duplicates
 from rocketeval.observer import Observer
 from rocketeval.prices import PricedUsage
 from rocketeval.prompts.parse import DROP, NEEDS, Unreadable, read_rewrites, render_rewrite_request
@@ -143,8 +138,8 @@ def find_problems(
             continue
         reasons = check_item(ItemText(question), context)
         if reasons:
-            told = (f"{kind}: {why.rstrip('.')}" for kind, why in reasons.items())
-            problems[number] = "; ".join(told)
+            listed = (f"{kind}: {why.rstrip('.')}" for kind, why in reasons.items())
+            problems[number] = "; ".join(listed)
     return {**_repeats(request, new), **problems}
 
 
@@ -186,15 +181,15 @@ class RewriteAttempts:
                 "every item dropped",
                 f"{DROP} stands for every item of the checklist; one must stay at least.",
             )
-        told = " ".join(f"item {number}: {why}." for number, why in problems.items())
-        raise Unreadable("a new question is flagged", f"what you wrote for {told}")
+        listed = " ".join(f"item {number}: {why}." for number, why in problems.items())
+        raise Unreadable("a new question is flagged", f"what you wrote for {listed}")
 
     def salvage(self) -> RewriteResult | None:
         """Return what can be taken of the best list; None when no list could be read at all."""
         if self._best is None:
             return None
         new, left = dict(self._best), {}
-        # An item that goes back to its old text may be the twin of another's new one.
+        # An item that goes back to its old text may be the near-duplicate of another's new one.
         while problems := find_problems(self._request, new, self._context):
             for number, why in problems.items():
                 del new[number]
@@ -263,16 +258,10 @@ class Fixes:
     """The file they were written to; None where nothing was changed."""
 
 
-def changes_of(
-    request: RewriteRequest, settled: RewriteResult | None, failure: str | None
-) -> list[ItemChange]:
-    """Return what becomes of each item of a request."""
-    return [_change(request, number, settled, failure) for number in request.numbers]
-
-
-def _change(
+def change_of(
     request: RewriteRequest, number: int, settled: RewriteResult | None, failure: str | None
 ) -> ItemChange:
+    """Return what becomes of one item of a request."""
     findings = request.findings[number]
     new, left = None, failure
     outcome = FixOutcome.LEFT
@@ -418,12 +407,12 @@ async def rewrite_all(
     engine: Engine,
     observer: Observer,
     stop: asyncio.Event,
-    purse: PricedBudget | None,
+    budget: PricedBudget | None,
 ) -> RewriteResults:
     """Ask for every request that was not paid for, several at once; what is finished is kept.
 
     Requests in the same words are asked for once, and each gets what came of it.
-    Fewer have an outcome than there are requests when it was stopped, or the `purse` was empty.
+    Fewer have an outcome than there are requests when it was stopped, or the `budget` was empty.
     """
     done = RewriteResults()
     left: dict[bytes, list[RewriteRequest]] = {}
@@ -445,7 +434,7 @@ async def rewrite_all(
         for same in remaining:
             for request in same:
                 known = request is not same[0] and _take_over(request, same[0], rewriter, done)
-                if not known and not await _ask(request, rewriter, done, stop, purse):
+                if not known and not await _ask(request, rewriter, done, stop, budget):
                     return
                 observer.spent(done.usage)
                 observer.advanced()
@@ -474,13 +463,13 @@ async def _ask(
     rewriter: Rewriter,
     done: RewriteResults,
     stop: asyncio.Event,
-    purse: PricedBudget | None,
+    budget: PricedBudget | None,
 ) -> bool:
-    """Ask for one request, and pay; False when it was stopped, or the `purse` was empty, before."""
+    """Ask for one request, and pay; False when it was stopped, or the `budget` was spent."""
     writer = rewriter.writer()
     ask = partial(_one, request, rewriter, writer, done)
     try:
-        return await pay_for(ask, writer, rewriter.most(request), stop=stop, purse=purse)
+        return await pay_for(ask, writer, rewriter.most(request), stop=stop, budget=budget)
     finally:
         done.usage += writer.usage
 

@@ -31,7 +31,7 @@ from rocketeval.scoring.learning import mean_by_response
 from rocketeval.scoring.read_answers import answers_yes_or_no, read_answers
 from rocketeval.store.run import RunStore
 
-SHEETS = (".yaml", ".yml", ".csv")
+CHECKLIST_FILES = (".yaml", ".yml", ".csv")
 """Endings of files that `checklists.sheet` reads."""
 FOR_ALL = "for_all"
 """What the checklist of all queries is called in such a file."""
@@ -84,8 +84,8 @@ def look_at_run(store: RunStore, config: RunConfig) -> LintedRun:
 
 def lint_path(path: Path) -> Lint:
     """Return what is wrong with the checklists of a benchmark folder, a sheet or JSON lines."""
-    if path.suffix in SHEETS and not path.is_dir():
-        return _lint_sheet(path)
+    if path.suffix in CHECKLIST_FILES and not path.is_dir():
+        return _lint_file(path)
     if not path.is_dir():
         checklists = list(map(_row_checklist, read_rows(path)))
         return _static_only(str(path), checklists, {})
@@ -125,10 +125,10 @@ def _behaviour(
     labels = np.array([gold.get(response, np.nan) for response in responses], dtype=np.float64)
     looked_at = list(item_behaviors(answers, checklists, labels))
     found = [finding for _, findings in looked_at for finding in findings]
-    told = [*static.findings, *found]
+    flagged = [*static.findings, *found]
     if is_shared(checklists.values()):
-        told, _ = merge_shared(told, list(checklists))
-    nothing = answers_to(each for each in told if each.kind in SAYS_NOTHING)
+        flagged, _ = merge_shared(flagged, list(checklists))
+    nothing = answers_to(each for each in flagged if each.kind in SAYS_NOTHING)
     return found, AnswerBehavior(
         judge=store.judge().model,
         responses=len(table),
@@ -137,7 +137,7 @@ def _behaviour(
         figures=tuple(figures for figures, _ in looked_at),
         influences=tuple(item_influences(table, config.scorer.scale)),
         without_dead_and_redundant=ranking_without(table, nothing),
-        without_flagged=ranking_without(table, answers_to(told)),
+        without_flagged=ranking_without(table, answers_to(flagged)),
     )
 
 
@@ -152,9 +152,9 @@ def _lint_benchmark(config: BenchmarkConfig, source: str) -> Lint:
     return _static_only(source, list(checklists.values()), queries)
 
 
-def _lint_sheet(path: Path) -> Lint:
-    sheet = read_checklist_file(path)
-    entries = {**({FOR_ALL: sheet.for_all} if sheet.for_all else {}), **sheet.queries}
+def _lint_file(path: Path) -> Lint:
+    file = read_checklist_file(path)
+    entries = {**({FOR_ALL: file.for_all} if file.for_all else {}), **file.queries}
     queries = {
         query_id: Query(query_id, entry.query)
         for query_id, entry in entries.items()

@@ -1,29 +1,15 @@
-"""What an item's own words show: no judge is needed.
-
-Findings in one checklist that all queries share: each is told once, not once a query.
-"""
+"""Static checks: what an item's own words show; findings in a shared checklist are merged."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from rocketeval.lint.findings import KINDS, ItemFinding, make_finding
-from rocketeval.lint.item_text import Context, ItemText
-from rocketeval.lint.scope_checks import (
-    about_query,
-    candidate,
-    cut_off,
-    empty,
-    find_near_duplicates,
-    no_question_mark,
-    other_item,
-    reference,
-    residue,
-    too_long,
-    too_short,
-)
+from rocketeval.lint.item_text import Context, ItemText, word_set
 from rocketeval.lint.wording_checks import (
+    AUXILIARIES,
     dangling,
     double_barrelled,
     not_yes_no,
@@ -31,7 +17,243 @@ from rocketeval.lint.wording_checks import (
     vague,
     yes_is_worse,
 )
+from rocketeval.prompts.similar import folded_words, same_words
 from rocketeval.records import Checklist, Query
+
+_REFERENCE = re.compile(
+    r"\b(?:the|a|our|provided|given|gold|golden) (?:(?:gold|golden|ideal|provided|given|correct|"
+    r"expert|official|original) )?(?:reference(?: (?:answer|response|solution|text|output|summary|"
+    r"translation|material|document|above|below|provided|given))?|gold(?:en)? (?:answer|response|"
+    r"standard|solution)|model answer|answer key|ground[- ]truth|ideal (?:answer|response)|"
+    r"(?:sample|example|expected) (?:answer|response|solution))(?= (?:answer|response|solution|and|"
+    r"or|in|with|that|which|as|for|do|does|is|says?|states?|gives?|provides?|mentions?|by)\b|['?,"
+    r".)]|$)|\breference (?:answer|response|solution)s?\b|\bground[- ]truth\b"
+)
+_OTHER_ITEM = re.compile(
+    r"\b(?:this|the|that|our) (?:check-?list|rubric)\b|\b(?:as|mentioned|described|listed|asked|"
+    r"stated) above\b|\bthe above(?:\b|$)|\b(?:previous|preceding|earlier|next|following|other|"
+    r"remaining|first|last) (?:check-?list )?(?:items?|criteri(?:on|a)|checks?)\b|\b(?:items?|"
+    r"criterion|checks?) #?\d+\b|\b(?:question|point) #?\d+ (?:above|of the checklist)\b|"
+    r"\b(?:previous|preceding|earlier) questions? (?:above|in (?:this|the) (?:check-?list|list))\b|"
+    r"\bsame as (?:above|before|item)\b|\banswered (?:yes|no) to\b|\bif (?:yes|no|so|not) to\b|"
+    r"\bquestions? above\b|^if (?:yes|no|so|not),|\bthe aforementioned\b"
+)
+_FAMILY_NAMES = (
+    r"gpt-?\d[\w.]*|chatgpt|claude(?:[- ][\w.]+)?|gemini(?:[- ][\w.]+)?|llama-?\d?[\w.]*|mistral|"
+    r"mixtral|qwen[\w.]*|deepseek[\w.-]*|vicuna[\w.-]*|gpt4|grok|copilot"
+)
+_CANDIDATE = re.compile(
+    rf"\b(?:{_FAMILY_NAMES})\b|"
+    r"\bthe (?:first|second|other|better|best|worse|two|three|competing|rival) (?:responses?|"
+    r"models?|candidates?|assistants?|outputs?)\b|\b(?:other|competing|all|both) (?:responses|"
+    r"models|candidates|assistants)\b|\b(?:better|worse|longer|shorter|more [a-z]+) than (?:the "
+    r")?(?:other|another|baseline|competing)s?\b|\bbaseline (?:response|model|answer)\b"
+)
+# `Response A` is a candidate, `Is the response a poem?` is not.
+_LETTERED = re.compile(
+    r"\b(?:[Rr]esponse|[Aa]nswer|[Cc]andidate|[Mm]odel|[Aa]ssistant) (?:[AB]|#?[1-9])\b"
+)
+_QUERY_NOUN = (
+    r"(?:user(?:'s)?(?: (?:query|question|prompt|request|message|instruction|instructions|input|"
+    r"intent))?|query|prompt|instruction|request|task|question)"
+)
+_ABOUT_QUERY = re.compile(
+    rf"^(?:is|are|does|do|did|was|were|has|have|can|could|would|will) (?:the|this|that) "
+    rf"(?:(?:original|given|input|provided) )?(?P<noun>{_QUERY_NOUN}) (?!response|answer)"
+)
+_PERSON = re.compile(r"^\w+ the user (?:satisfied|likely|able|going|happy|expected)\b")
+_RESPONSE = re.compile(
+    r"\b(?:responses?|answers?|answered|outputs?|generated|texts?|repl(?:y|ies)|summar(?:y|ies)|"
+    r"fulfilled|followed|met|solved|addressed|completed|written|assistant)\b"
+)
+
+
+def reference(item: ItemText, context: Context) -> str | None:
+    """Say that only the author saw the reference."""
+    found = _REFERENCE.search(item.plain)
+    if found is None or context.speaks_of("reference") or context.speaks_of(found.group()):
+        return None
+    return (
+        f"The item speaks of {found.group().strip()!r}, which the judge does not see; write into "
+        "the item what the response must hold."
+    )
+
+
+def other_item(item: ItemText, context: Context) -> str | None:
+    """Say that every item is asked alone."""
+    found = _OTHER_ITEM.search(item.plain)
+    if found is None or (found.group().strip() and context.speaks_of(found.group().strip())):
+        return None
+    if re.search(r"check-?list|rubric", found.group()) and re.search(
+        r"check-?list|rubric", context.lower
+    ):
+        return None
+    return (
+        f"The item speaks of other items or of the checklist ({found.group().strip()!r}), but "
+        "each item is asked alone; repeat in it what is meant."
+    )
+
+
+def candidate(item: ItemText, context: Context) -> str | None:
+    """Say that every response is judged alone, and nobody knows whose it is."""
+    found = _CANDIDATE.search(item.plain) or _LETTERED.search(item.raw)
+    name = found.group() if found else _named(item, context)
+    if name is None or context.speaks_of(name.lower()):
+        return None
+    return (
+        f"The item speaks of one candidate or of other responses ({name.strip()!r}), but each "
+        "response is judged alone and without its name; ask about `the response`."
+    )
+
+
+def about_query(item: ItemText, context: Context) -> str | None:
+    """Say that the answer is the same for every response."""
+    found = _ABOUT_QUERY.search(item.plain + " ")
+    if found is None or item.words[0] not in AUXILIARIES or _PERSON.search(item.plain):
+        return None
+    # Where the query asks for a question or a task, that may be the response.
+    if _RESPONSE.search(item.plain[found.end() - 1 :]) or context.speaks_of(found["noun"]):
+        return None
+    return (
+        "The item asks about the query, so that its answer is the same for every response; ask "
+        "about the response."
+    )
+
+
+def _named(item: ItemText, context: Context) -> str | None:
+    """Return a candidate's name that the item holds; short names are too likely other words."""
+    for name in context.candidates:
+        lower = name.lower()
+        if len(lower) >= 5 and re.search(rf"(?<!\w){re.escape(lower)}(?!\w)", item.plain):
+            return name
+    return None
+
+
+MOST_WORDS = 60
+MOST_CHARACTERS = 450
+"""Quoted and bracketed text, which is mostly examples, counts for neither."""
+FEWEST_WORDS = 3
+
+_REMAINS = {
+    "a placeholder": re.compile(
+        r"\{\{|\}\}|(?<![\w\\$}])\{\s*[A-Za-z_][\w .-]{0,30}\s*\}|\[\s*(?:item|insert\b[^\]]*|"
+        r"your\b[^\]]*|placeholder|query|response|question|topic|xxx?|todo|tbd|criterion|fill[ "
+        r"-]in[^\]]*)\s*\]|<\s*(?:item|insert\b[^>]*|your\b[^>]*|placeholder|query|response|"
+        r"question|criterion)\s*>|_{4,}|\$\{",
+        re.IGNORECASE,
+    ),
+    "a note to its writer": re.compile(r"\b(?:TODO|TBD|FIXME|XXX)\b|\blorem ipsum\b"),
+    "a control token": re.compile(r"<\|[^|>]*\|>|\[/?INST\]|</?s>|```"),
+    "numbering or a bullet": re.compile(
+        r"^\s*(?:\(?\d{1,3}[.):]\s|\(?[a-hA-H][.)]\s|[-*+\u2022\u2023\u25e6\u2013\u2014]\s|#{1,"
+        r"6}\s|\[[ xX]?\]|(?:item|question|criterion|check|q)\s*#?\d+\s*[:.)-])",
+        re.IGNORECASE,
+    ),
+    "markup": re.compile(r"^\s*(?:\*\*|__|<[a-z]{1,6}>)|(?:\*\*|__)\s*$", re.IGNORECASE),
+    "a label": re.compile(r"^\s*(?:question|item|criterion|q|checklist)\s*:\s", re.IGNORECASE),
+    "a list of answers": re.compile(
+        r"[(\[]\s*(?:yes\s*/\s*no|y\s*/\s*n|yes or no)\s*[)\]]\s*[.?]*\s*$|"
+        r"\b(?:answer|reply|respond)(?: with)?:? ['\"]?yes['\"]?,?(?: or |/)['\"]?no\b",
+        re.IGNORECASE,
+    ),
+}
+_UNFINISHED = word_set(
+    "and or the a an of to in for with that which by from as at on but nor any its their"
+)
+# `"Is it what I asked for?"` is whole: a preposition may well end a question that has its mark.
+_NEVER_LAST = word_set("and or the an nor but its their")
+
+
+def empty(item: ItemText, _: Context) -> str | None:
+    """Say that the item has no letter or number."""
+    if any(mark.isalnum() for mark in item.raw):
+        return None
+    return "The item holds no words; remove it."
+
+
+def residue(item: ItemText, context: Context) -> str | None:
+    """Say which remains of a template, a list or a format are in the item."""
+    for name, pattern in _REMAINS.items():
+        found = pattern.search(item.raw)
+        if found and not (context.query and context.speaks_of(found.group().strip().lower())):
+            return (
+                f"The item has {name} in it ({found.group().strip()[:30]!r}); write the plain "
+                "question."
+            )
+    return None
+
+
+def too_short(item: ItemText, _: Context) -> str | None:
+    """Say that the item has too few words to be a question."""
+    if not item.written or len(item.written) >= FEWEST_WORDS:
+        return None
+    return (
+        "The item is too short to say what is asked of the response; write a whole question, such "
+        "as `Does the response ...?`"
+    )
+
+
+def too_long(item: ItemText, _: Context) -> str | None:
+    """Say that a small judge loses the thread."""
+    words, characters = len(item.words), len(item.plain)
+    if words <= MOST_WORDS and characters <= MOST_CHARACTERS:
+        return None
+    return (
+        f"The item has {words} words and {characters} characters without quotes and brackets; a "
+        "small judge loses the thread. Split it, or move examples into brackets."
+    )
+
+
+def cut_off(item: ItemText, _: Context) -> str | None:
+    """Say that the item ends in the middle of a sentence."""
+    text = item.raw.rstrip()
+    if not item.written:
+        return None
+    last = item.written[-1]
+    ended = text.endswith(("?", ".", "!", '"', "'", "\u201d", "\u2019", ")", "]", "`"))
+    if text.endswith((",", ";", ":", "...", "\u2026", " -", "(", "/")) or (
+        not ended and last in _UNFINISHED and not item.asks
+    ):
+        return "The item ends in the middle of a sentence; finish the question."
+    if last in _NEVER_LAST and text.rstrip("?. ").lower().endswith(last):
+        return f"The item ends on {last!r}, in the middle of a sentence; finish the question."
+    return None
+
+
+def no_question_mark(item: ItemText, _: Context) -> str | None:
+    """Say that the question has no question mark."""
+    if item.asks or not item.written:
+        return None
+    return "The question has no question mark; the judge may take it for a statement. Add it."
+
+
+_SPACE = re.compile(r"\s+")
+
+
+def find_near_duplicates(items: Sequence[ItemText]) -> Iterator[tuple[int, int, bool]]:
+    """Yield each item that is another again: its place, that of the first such, whether exactly.
+
+    >>> texts = ["Is the tone polite?", "is the tone polite", "Is the tone courteous?"]
+    >>> list(find_near_duplicates([ItemText(text) for text in texts]))
+    [(1, 0, True), (2, 0, False)]
+    """
+    exact: dict[str, int] = {}
+    folded: list[frozenset[str]] = []
+    for place, item in enumerate(items):
+        key = _SPACE.sub(" ", " ".join(item.written))
+        words = folded_words(item.written)
+        folded.append(words)
+        if not key:
+            continue
+        if key in exact:
+            yield place, exact[key], True
+            continue
+        exact[key] = place
+        for earlier in range(place):
+            if same_words(words, folded[earlier]):
+                yield place, earlier, False
+                break
+
 
 Check = Callable[[ItemText, Context], str | None]
 
@@ -121,11 +343,11 @@ def check_item(item: ItemText, context: Context) -> dict[str, str]:
 def _of_checklist(
     checklist: Checklist, texts: list[ItemText], context: Context
 ) -> Iterable[ItemFinding]:
-    twins = {place: (first, exactly) for place, first, exactly in find_near_duplicates(texts)}
+    duplicates = {place: (first, exactly) for place, first, exactly in find_near_duplicates(texts)}
     for place, text in enumerate(texts):
         reasons = check_item(text, context)
-        if place in twins and "empty" not in reasons:
-            first, exactly = twins[place]
+        if place in duplicates and "empty" not in reasons:
+            first, exactly = duplicates[place]
             kind = "duplicate" if exactly else "near_duplicate"
             same = "the same as" if exactly else "almost the same as"
             reasons[kind] = (
@@ -177,8 +399,5 @@ def _as_one(
         # The figures are one query's: the others have their own.
         why = f"In {len(same):,} of {len(query_ids):,} queries; in {first.query_id!r}: {why}"
     return replace(
-        first,
-        query_id=query_ids[0],
-        why=why,
-        query_ids=tuple(found.query_id for found in same),
+        first, query_id=query_ids[0], why=why, query_ids=tuple(found.query_id for found in same)
     )

@@ -1,9 +1,4 @@
-"""Whether yes or no can be the answer to an item.
-
-Items whose yes is the worse answer.
-Items that ask two independent things: a yes to one and a no to the other has no answer.
-Items without a criterion, or without a word for what they ask about.
-"""
+"""Checks of wording: yes/no answerable, yes the better answer, one thing asked, a criterion."""
 
 from __future__ import annotations
 
@@ -21,24 +16,21 @@ _STATEMENT = word_set(
     "any each every all both response answer responses answers output "
     # what commands begin with
     "check ensure verify rate score list evaluate describe explain make give provide identify name "
-    "determine assess confirm judge decide consider count compare review write state tell note "
-    "see look find mention include use avoid answer grade mark summarize summarise discuss "
-    "please"
+    "determine assess confirm judge decide consider count compare review write state tell note see "
+    "look find mention include use avoid answer grade mark summarize summarise discuss please"
 )
 _LEADS = re.compile(r"^(?:yes[/ ]no|overall|finally|also|and|or|but|then|so|first|next)\b[:, ]*")
 _SCALE = re.compile(
     r"^how (?:well|much|good|clear|clearly|accurate|accurately|helpful|relevant|often|far|closely|"
     r"many|likely|effective|effectively|thorough|thoroughly|complete|completely|detailed|coherent|"
-    r"engaging|polite|fluent|convincing|creative|would you rate|do you rate)\b|"
-    r"\bto what (?:extent|degree)\b|^(?:rate|score|grade)\b|\bon a scale\b|"
-    r"\bon a \d+[- ]point scale|"
-    r"\b(?:rate|score|grade|rank) (?:it|the (?:response|answer|text|output|summary))\b|"
-    r"\bout of (?:5|10|ten|five|100)\?|\bfrom (?:1|one|0|zero) to (?:5|10|ten|five|100)\?|"
-    r"\bhow (?:many|much) (?:points|stars|marks)\b|\b(?:1|0) ?(?:-|to|\u2013) ?(?:5|10|100) scale\b"
+    r"engaging|polite|fluent|convincing|creative|would you rate|do you rate)\b|\bto what (?:extent|"
+    r"degree)\b|^(?:rate|score|grade)\b|\bon a scale\b|\bon a \d+[- ]point scale|\b(?:rate|score|"
+    r"grade|rank) (?:it|the (?:response|answer|text|output|summary))\b|\bout of (?:5|10|ten|five|"
+    r"100)\?|\bfrom (?:1|one|0|zero) to (?:5|10|ten|five|100)\?|\bhow (?:many|much) (?:points|"
+    r"stars|marks)\b|\b(?:1|0) ?(?:-|to|\u2013) ?(?:5|10|100) scale\b"
 )
 _RATED = re.compile(
-    r"\byou\b|"
-    r"^(?:is|are) (?:the )?(?:response|answer|text|summary|output)\b[\w ]{0,30}? on a scale"
+    r"\byou\b|^(?:is|are) (?:the )?(?:response|answer|text|summary|output)\b[\w ]{0,30}? on a scale"
 )
 _CHOICE = re.compile(r"\b([a-z-]+) or (?:rather |too |instead )?([a-z-]+)(?: in [a-z ]+)?\s?\?$")
 
@@ -157,25 +149,19 @@ _DEFECTS = (
 )
 _BAD = (
     r"wrong|incorrect|inaccurate|misleading|irrelevant|incomplete|confusing|rude|impolite|"
-    r"off-topic|"
-    r"off topic|harmful|repetitive|redundant|incoherent|illogical|unclear|unhelpful|offensive|"
-    r"toxic|"
-    r"biased|fabricated|made-up|made up|invented|false|hallucinated|contradictory|unnecessary|"
-    r"unrelated|unsupported|nonsensical|verbose|wordy|disorganized|disorganised|ungrammatical|"
-    r"inappropriate|unsafe|untrue|unreadable|vague|sloppy|boring|hard to (?:follow|read|"
-    r"understand)|"
-    r"difficult to (?:follow|read|understand)|cut off|truncated|inconsistent|insulting|"
-    r"disrespectful|"
-    r"outdated|unverified|unfounded|extraneous|superfluous|insufficient|inadequate"
+    r"off-topic|off topic|harmful|repetitive|redundant|incoherent|illogical|unclear|unhelpful|"
+    r"offensive|toxic|biased|fabricated|made-up|made up|invented|false|hallucinated|contradictory|"
+    r"unnecessary|unrelated|unsupported|nonsensical|verbose|wordy|disorganized|disorganised|"
+    r"ungrammatical|inappropriate|unsafe|untrue|unreadable|vague|sloppy|boring|hard to (?:follow|"
+    r"read|understand)|difficult to (?:follow|read|understand)|cut off|truncated|inconsistent|"
+    r"insulting|disrespectful|outdated|unverified|unfounded|extraneous|superfluous|insufficient|"
+    r"inadequate"
 )
 _OWN = (
     r"it|response|answers?|reply|output|text|summary|explanations?|information|content|writing|"
-    r"tone|"
-    r"reasoning|style|claims?|facts?|sentences?|code|language|result|essay|email|translation|"
-    r"solution|"
-    r"arguments?|paragraphs?|conclusions?|instructions|details|statements?|advice|structure|"
-    r"wording|"
-    r"calculations?|examples?"
+    r"tone|reasoning|style|claims?|facts?|sentences?|code|language|result|essay|email|translation|"
+    r"solution|arguments?|paragraphs?|conclusions?|instructions|details|statements?|advice|"
+    r"structure|wording|calculations?|examples?"
 )
 _CONTAIN = (
     r"contain|contains|have|has|include|includes|make|makes|introduce|introduces|add|adds|"
@@ -183,18 +169,15 @@ _CONTAIN = (
 )
 _FAILING = (
     r"fail|fails|failing|lack|lacks|lacking|ignore|ignores|omit|omits|miss|misses|neglect(?! of)|"
-    r"neglects|"
-    r"hallucinate|hallucinates|contradict|contradicts|misinterpret|misinterprets|misunderstand|"
-    r"misrepresent|misrepresents|fabricate|fabricates|deviate from|stray from|ramble|distort|"
-    r"forget|forgets|violate|violates|overlook|overlooks|mislead|misleads|"
-    r"digress|plagiarize|plagiarise|confuse|misquote|exaggerate|break the rule|"
-    r"exceed the [a-z ]*limit|skip|repeat "
-    r"itself|go off|get any|refuse to (?:answer|help|follow)|waste"
+    r"neglects|hallucinate|hallucinates|contradict|contradicts|misinterpret|misinterprets|"
+    r"misunderstand|misrepresent|misrepresents|fabricate|fabricates|deviate from|stray from|ramble|"
+    r"distort|forget|forgets|violate|violates|overlook|overlooks|mislead|misleads|digress|"
+    r"plagiarize|plagiarise|confuse|misquote|exaggerate|break the rule|exceed the [a-z ]*limit|"
+    r"skip|repeat itself|go off|get any|refuse to (?:answer|help|follow)|waste"
 )
 _FAILING_VERB = re.compile(
-    rf"^(?:does|do|did|is|are|has|have|will|would|can|could|might|"
-    rf"may)\b(?P<between>(?: [^\s,;?]+){{1,6}}?) "
-    rf"(?:ever |completely |simply |also )?(?P<verb>{_FAILING})\b"
+    rf"^(?:does|do|did|is|are|has|have|will|would|can|could|might|may)\b(?P<between>(?: [^\s,"
+    rf";?]+){{1,6}}?) (?:ever |completely |simply |also )?(?P<verb>{_FAILING})\b"
 )
 _DEFECTIVE = re.compile(
     rf"^(?:does|do|did|has|have|is|are|can|could|will|"
@@ -204,9 +187,8 @@ _DEFECTIVE = re.compile(
     r"statements?|solving|sets?|of))"
 )
 _BAD_CONTENT = re.compile(
-    rf"^(?:does|do|did|has|have)\b(?P<between>[^,;?]*?)\b(?:{_CONTAIN})\b"
-    rf"(?P<gap>(?:\s+[\w'-]+){{0,2}}?)\s+(?P<defect>{_BAD})\s+(?:or [\w-]+ )?(?:information|"
-    rf"content|"
+    rf"^(?:does|do|did|has|have)\b(?P<between>[^,;?]*?)\b(?:{_CONTAIN})\b(?P<gap>(?:\s+[\w'-]+){{0,"
+    rf"2}}?)\s+(?P<defect>{_BAD})\s+(?:or [\w-]+ )?(?:information|content|"
     r"details?|facts?|claims?|material|statements?|sentences?|words?|language|text|advice|answers?|"
     r"assumptions?|jargon|remarks?|phrases?|data|conclusions?|quotes?|sources?|citations?)\b"
 )
@@ -230,12 +212,10 @@ _BAD_SENTENCES = re.compile(
 )
 _NEGATION = re.compile(
     r"\b(?:no|not|n't|never|without|free|avoid\w*|refrain\w*|devoid|nor|none|neither|instead|"
-    r"rather|"
-    r"zero|few|fewer|minimal|prevent\w*|only|correct\w*|fix\w*|identif\w*|point\w* out|mention\w*|"
-    r"address\w*|explain\w*|warn\w*|acknowledg\w*|describ\w*|discuss\w*|note|notes|handle\w*|"
-    r"detect\w*|"
-    r"show\w*|demonstrat\w*|when|what|as|label\w*|mark\w*|cover\w*|recogni[sz]e\w*|whether|if|"
-    r"how|why|that|where|who|which|least|resolve\w*|solv\w*)\b|n't\b"
+    r"rather|zero|few|fewer|minimal|prevent\w*|only|correct\w*|fix\w*|identif\w*|point\w* out|"
+    r"mention\w*|address\w*|explain\w*|warn\w*|acknowledg\w*|describ\w*|discuss\w*|note|notes|"
+    r"handle\w*|detect\w*|show\w*|demonstrat\w*|when|what|as|label\w*|mark\w*|cover\w*|"
+    r"recogni[sz]e\w*|whether|if|how|why|that|where|who|which|least|resolve\w*|solv\w*)\b|n't\b"
 )
 _OF = re.compile(
     r"\b(?:of|about|on|for|to|list|examples?|how|with|from|by|between|against|two|three|four|five|"
@@ -331,18 +311,18 @@ def double_barrelled(item: ItemText, _: Context) -> str | None:
     """Say which second thing the item asks."""
     text = item.plain
     if _SECOND_QUESTION.search(text):
-        return _told("a second question")
+        return _two_things("a second question")
     if _ALSO.search(text):
-        return _told("a second requirement after `also`")
+        return _two_things("a second requirement after `also`")
     found = _SECOND_VERB.search(text)
     if found and not _TIED.search(found["subject"] + " " + found["object"]) and _has_object(found):
-        return _told(f"`{found['one']} ...` and `{found['other']} ...`")
+        return _two_things(f"`{found['one']} ...` and `{found['other']} ...`")
     found = _QUALITIES.search(text)
     if found and not _TIED.search(found["subject"]):
         named = [word for word in (found["one"], found["middle"], found["other"]) if word]
         families = [_FAMILY.get(word) for word in named]
         if None not in families and len(set(families)) > 1:
-            return _told(" and ".join(f"`{word}`" for word in named))
+            return _two_things(" and ".join(f"`{word}`" for word in named))
     return None
 
 
@@ -351,7 +331,7 @@ def _has_object(found: re.Match[str]) -> bool:
     return len(found["object"].split()) >= 2 or found["object"].strip() not in ("", "and")
 
 
-def _told(what: str) -> str:
+def _two_things(what: str) -> str:
     return (
         f"The item asks two things ({what}): a response that does one of them has no right answer. "
         "Make two items of it."
@@ -361,8 +341,7 @@ def _told(what: str) -> str:
 _SUBJECT = (
     r"(?:it|this|(?:the|this) (?:overall )?(?:(?:generated|whole|entire|final|given) )?(?:response|"
     r"answer|text|output|reply|content|summary|message|quality(?: of (?:the )?(?:response|answer|"
-    r"text|"
-    r"output|writing|summary))?|writing(?: style)?|result|work|style))"
+    r"text|output|writing|summary))?|writing(?: style)?|result|work|style))"
 )
 _PRAISE = (
     r"(?:good|great|nice|fine|ok|okay|decent|excellent|perfect|amazing|awesome|acceptable|"
@@ -375,9 +354,8 @@ _ADVERB = (
     r"(?:(?:overall|really|very|generally|quite|truly|sufficiently|pretty|also|all in all|of|a) )*"
 )
 _VAGUE = re.compile(
-    rf"^(?:overall,? )?(?:is|was|are|were) {_SUBJECT} (?:overall )?{_ADVERB}{_PRAISE}"
-    rf"(?:,? (?:and|or) {_ADVERB}{_PRAISE})?(?: (?:overall|enough|in general|response|answer|one|"
-    rf"text|"
+    rf"^(?:overall,? )?(?:is|was|are|were) {_SUBJECT} (?:overall )?{_ADVERB}{_PRAISE}(?:,? (?:and|"
+    rf"or) {_ADVERB}{_PRAISE})?(?: (?:overall|enough|in general|response|answer|one|text|"
     r"to you|for the user|to the user))*\s?\?$|"
     rf"^(?:does|did|do) {_SUBJECT} (?:do|make) (?:a|the) (?:good|great|nice|decent|fine|right|"
     rf"excellent)"
@@ -390,15 +368,12 @@ _VAGUE = re.compile(
     rf"^(?:is|was) {_SUBJECT} (?:a |an |of )?{_PRAISE} (?:response|answer|text|summary|reply|"
     rf"one)\s?\?$|"
     rf"^(?:does|did) {_SUBJECT} (?:have|show|demonstrate|possess|be of) (?:a )?(?:good|high|great|"
-    r"sufficient|decent|excellent) quality\s?\?$|"
-    r"^(?:do|would|are|did|were) you (?:like|love|enjoy|prefer|happy|satisfied|pleased|recommend|"
-    r"be "
-    r"(?:happy|satisfied|pleased)|think|find|feel)\b|"
+    r"sufficient|decent|excellent) quality\s?\?$|^(?:do|would|are|did|were) you (?:like|love|enjoy|"
+    r"prefer|happy|satisfied|pleased|recommend|be (?:happy|satisfied|pleased)|think|find|feel)\b|"
     r"^(?:would|will|is|are) (?:the|a|most|any) (?:users?|readers?|people|person) (?:be )?(?:happy|"
-    r"satisfied|like|likely to like|love|pleased|enjoy)\b[^?]{0,40}\?$|"
-    r"^does (?:the response|the answer|it) (?:answer|address|handle|respond to) (?:the (?:question|"
-    r"query|prompt|request|task)|it) (?:well|properly|nicely|adequately|appropriately|"
-    r"sufficiently)\s?\?$"
+    r"satisfied|like|likely to like|love|pleased|enjoy)\b[^?]{0,40}\?$|^does (?:the response|the "
+    r"answer|it) (?:answer|address|handle|respond to) (?:the (?:question|query|prompt|request|"
+    r"task)|it) (?:well|properly|nicely|adequately|appropriately|sufficiently)\s?\?$"
 )
 _DANGLING = re.compile(
     r"^(?:is|are|does|do|did|was|were|has|have|can|could|will|would|should) "
@@ -415,8 +390,7 @@ _NOT_A_NOUN = word_set(
 )
 _EXPLETIVE = re.compile(
     r"^\w+ it (?:[a-z]+ly |still |very |made |also )*[a-z-]+ (?:to|that|who|how|whether|what|why|"
-    r"which|"
-    r"where|when|from)\b"
+    r"which|where|when|from)\b"
 )
 
 

@@ -18,6 +18,7 @@ from rocketeval.prompts.render import (
     NO_REFERENCE,
     Template,
     definition_of,
+    neutral_line,
     neutralize,
     render_history,
 )
@@ -288,7 +289,7 @@ def render_rewrite_request(
                 "\n".join(
                     [
                         _numbered(checklist, number),
-                        *(f"   - {_rewrite_request_line(why)}" for why in whys),
+                        *(f"   - {neutral_line(why)}" for why in whys),
                     ]
                 )
                 for number, whys in wrong.items()
@@ -299,9 +300,4 @@ def render_rewrite_request(
 
 
 def _numbered(checklist: Checklist, number: int) -> str:
-    return f"{number}. {_rewrite_request_line(checklist.items[number - 1])}"
-
-
-def _rewrite_request_line(text: str) -> str:
-    """Return a text as one line: none can forge the number of another."""
-    return neutralize(" ".join(text.split())).text
+    return f"{number}. {neutral_line(checklist.items[number - 1])}"

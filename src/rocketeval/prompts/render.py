@@ -16,8 +16,7 @@ from rocketeval.records import Checklist, GradingTask, Query, Response, Turn
 from rocketeval.registry import nearest
 
 _MARKERS = (
-    r"<<<\s*+(?:end\s++of\s++)?"
-    r"(?:history|query|response|reference|(?:[^<>]{1,80}\s)?turn)\s*>>>"
+    r"<<<\s*+(?:end\s++of\s++)?(?:history|query|response|reference|(?:[^<>]{1,80}\s)?turn)\s*>>>"
 )
 _PIPED = r"<[|\uff5c][^|\uff5c<>\n]{1,64}[|\uff5c]>"
 _ANGLED = (
@@ -55,6 +54,11 @@ def neutralize(text: str) -> Neutralized:
         text, found = _DANGEROUS.subn(_disarm, text)
         count += found
     return Neutralized(text, count)
+
+
+def neutral_line(text: str) -> str:
+    """Return a text as one line, neutralized: none can forge the number of another."""
+    return neutralize(" ".join(text.split())).text
 
 
 def neutralize_name(text: str) -> Neutralized:

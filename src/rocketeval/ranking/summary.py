@@ -12,6 +12,7 @@ import pyarrow as pa
 from rocketeval.csv_text import csv_text
 from rocketeval.ranking.rank import RankedCandidate, Ranking
 from rocketeval.records import Interval
+from rocketeval.store.schema import table_schema
 from rocketeval.text import join_words
 
 MOST_SENTENCES = 12
@@ -81,22 +82,11 @@ def _sentences(rows: Sequence[RankedCandidate]) -> Iterator[str]:
             )
 
 
-RANKING = pa.schema(
-    [
-        ("rank", pa.int64()),
-        ("rank_low", pa.int64()),
-        ("rank_high", pa.int64()),
-        ("candidate", pa.string()),
-        ("rating", pa.float64()),
-        ("rating_low", pa.float64()),
-        ("rating_high", pa.float64()),
-        ("mean_score", pa.float64()),
-        ("mean_score_low", pa.float64()),
-        ("mean_score_high", pa.float64()),
-        ("queries", pa.int64()),
-        ("missing", pa.int64()),
-        ("group", pa.int64()),
-    ]
+RANKING = table_schema(
+    ("rank rank_low rank_high", pa.int64()),
+    ("candidate", pa.string()),
+    ("rating rating_low rating_high mean_score mean_score_low mean_score_high", pa.float64()),
+    ("queries missing group", pa.int64()),
 )
 
 

@@ -1,7 +1,4 @@
-"""The answers of many judgments as columns: what scorers read.
-
-A response in a few figures that mean the same for every query, whatever its checklist.
-"""
+"""The answers of many judgments as columns: what scorers read."""
 
 from __future__ import annotations
 

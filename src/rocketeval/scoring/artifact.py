@@ -4,9 +4,6 @@ The file is sealed (`sealed`): `header` is JSON (schema, settings, judge, checkl
 time), `fitted_on` the keys of the judgments learned from, `state.*` what the scorer learned,
 `digest` a hash of all of these. The hash finds damage. It is no signature: whoever can write the
 file can change its scores.
-
-
-What a saved scorer was fitted to, so that it is not used where its scores mean nothing.
 """
 
 from __future__ import annotations
@@ -25,7 +22,6 @@ from rocketeval.records import JudgeFingerprint
 from rocketeval.registry import nearest
 from rocketeval.scoring.base import SCORERS, Saveable, Scorer, State
 from rocketeval.scoring.npz import FOREIGN, Schema
-from rocketeval.store.files import write_bytes
 
 __all__ = ["LoadedScorer", "Provenance", "load_scorer", "save_scorer"]
 
@@ -135,11 +131,7 @@ def save_scorer(
     }
     arrays = {_STATE + name: array for name, array in state.arrays.items()}
     arrays["fitted_on"] = provenance.fitted_on
-    try:
-        content = SCHEMA.seal(header, arrays)
-    except (TypeError, ValueError) as error:
-        raise ArtifactError(f"The {config.kind} scorer cannot be saved: {error}.") from None
-    write_bytes(path, content)
+    SCHEMA.save(path, header, arrays, f"{config.kind} ")
 
 
 def load_scorer(path: Path) -> LoadedScorer:

@@ -1,7 +1,4 @@
-"""The scorer seam, as in scikit-learn: the constructor stores, `fit` learns, `predict` is pure.
-
-The promises of the scorer seam, as one check that any implementation can run.
-"""
+"""The scorer seam, as in scikit-learn: the constructor stores, `fit` learns, `predict` is pure."""
 
 from __future__ import annotations
 
@@ -93,7 +90,7 @@ SCORERS: Registry[Scorer] = Registry(
         "random_forest": "rocketeval.scoring.extra_trees:RandomForestScorer",
         "pooled_ridge": "rocketeval.scoring.ridge:PooledRidgeScorer",
         "pooled_logistic": "rocketeval.scoring.votes:PooledLogisticScorer",
-        "isotonic": "rocketeval.scoring.isotonic:IsotonicScorer",
+        "isotonic": "rocketeval.scoring.mean:IsotonicScorer",
         "select": "rocketeval.scoring.select:SelectScorer",
     },
 )

@@ -3,10 +3,6 @@
 A learning scorer is fitted once to all the gold it may learn from, for whatever it has not seen.
 What it has seen is cut into folds, and each fold is scored by a fit to the other folds: folds of
 candidates when it learns from labels, folds of queries when it learns from votes.
-
-
-Scores of learned-from responses, each by a fit that saw nothing of its fold.
-The score stage: every response of a run gets its score, or a visible gap.
 """
 
 from __future__ import annotations

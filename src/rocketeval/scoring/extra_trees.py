@@ -3,18 +3,15 @@
 `score = (1 - alpha) * mean + alpha * forest`: alpha is high when the query's labels are spread over
 the scale (`weight`). A query with too few labels, or with labels that are all alike, is scored by
 the mean, and says so.
-
-
-How far a query's labels can be trusted to teach a scorer (section 3.3 of the paper).
 """
 
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, Self
+from functools import partial
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +23,15 @@ from rocketeval.hashing import content_hash
 from rocketeval.records import Gold
 from rocketeval.scoring.answers import AnswerTable, filled_rows
 from rocketeval.scoring.base import State
-from rocketeval.scoring.forest import Forest, grow_forest, pack_forests, unpack_forests
+from rocketeval.scoring.forest import (
+    Forest,
+    all_rows,
+    forest_of,
+    grow_trees,
+    importances_of,
+    pack_forests,
+    unpack_forests,
+)
 from rocketeval.scoring.learning import (
     joined,
     label_column,
@@ -94,9 +99,6 @@ def label_weight(labels: Floats, scale: LabelScale) -> float:
     return min(1.0, max(0.0, entropy / math.log(scale.levels)))
 
 
-Singles = NDArray[np.float32]
-
-
 class ForestOptions(Section):
     """Settings of the per-query forests."""
 
@@ -112,8 +114,11 @@ class ForestOptions(Section):
     """Labelled responses in each leaf of a tree at least."""
 
 
-class PerQueryForest(ABC):
-    """Scores by one forest a query, blended with the mean."""
+class PerQueryForest:
+    """Scores by one forest per query, blended with the mean."""
+
+    random_thresholds: ClassVar[bool]
+    """Whether trees draw thresholds at random, or find the best on resampled labels."""
 
     def __init__(
         self,
@@ -210,10 +215,6 @@ class PerQueryForest(ABC):
         scorer.weights_ = {query_id: weight for query_id, weight, _, _ in columns}
         return scorer
 
-    @abstractmethod
-    def grow_tree(self, p_yes: Singles, labels: Floats, random: np.random.RandomState) -> Any:
-        """Return one tree of scikit-learn."""
-
     def _fit_query(self, query_id: str, p_yes: Floats, labels: Floats, levels: LabelScale) -> None:
         reason = self._why_mean(labels)
         if reason is not None:
@@ -222,10 +223,21 @@ class PerQueryForest(ABC):
         alpha = label_weight(labels, levels) if self.options.weight == "kl" else 1.0
         # Seeded by name, so that a forest does not depend on which other queries there are.
         seed = int.from_bytes(content_hash("forest", self.seed, query_id)[:4], "big")
-        self.forests_[query_id], self.importances_[query_id] = grow_forest(
-            p_yes, labels, self.grow_tree, self.options.trees, np.random.RandomState(seed)
+        grown = grow_trees(
+            p_yes,
+            labels[:, None],
+            self.options.trees,
+            np.random.RandomState(seed),
+            all_rows if self.random_thresholds else partial(_resample, len(labels)),
+            random_thresholds=self.random_thresholds,
+            max_features=1.0,
+            min_samples_leaf=self.options.min_samples_leaf,
         )
-        self.weights_[query_id] = alpha
+        self.forests_[query_id], self.weights_[query_id] = forest_of(grown), alpha
+        shares = importances_of(grown)
+        # Answers that are all alike grow trees that ask nothing: every item counts the same.
+        equal = np.full(len(shares), 1.0 / len(shares))
+        self.importances_[query_id] = shares if shares.any() else equal
 
     def _why_mean(self, labels: Floats) -> str | None:
         if len(labels) < self.options.min_labels:
@@ -241,28 +253,19 @@ class PerQueryForest(ABC):
 
 
 class ExtraTreesScorer(PerQueryForest):
-    """Extremely randomised trees, the paper's choice."""
+    """Extremely randomized trees, the paper's choice."""
 
-    def grow_tree(self, p_yes: Singles, labels: Floats, random: np.random.RandomState) -> Any:
-        """Return a tree that draws its thresholds at random."""
-        from sklearn.tree import ExtraTreeRegressor
-
-        leaf = self.options.min_samples_leaf
-        tree = ExtraTreeRegressor(max_features=1.0, min_samples_leaf=leaf, random_state=random)
-        return tree.fit(p_yes, labels, check_input=False)
+    random_thresholds = True
 
 
 class RandomForestScorer(PerQueryForest):
     """Best splits on resampled labels."""
 
-    def grow_tree(self, p_yes: Singles, labels: Floats, random: np.random.RandomState) -> Any:
-        """Return a tree of a resample of the labelled responses."""
-        from sklearn.tree import DecisionTreeRegressor
+    random_thresholds = False
 
-        drawn = random.randint(len(labels), size=len(labels))
-        leaf = self.options.min_samples_leaf
-        tree = DecisionTreeRegressor(max_features=1.0, min_samples_leaf=leaf, random_state=random)
-        return tree.fit(p_yes[drawn], labels[drawn], check_input=False)
+
+def _resample(rows: int, random: np.random.RandomState) -> tuple[Any, None]:
+    return random.randint(rows, size=rows), None
 
 
 def _require_shares(values: Floats) -> None:

@@ -1,10 +1,7 @@
-"""A forest of regression trees as plain arrays: grown by scikit-learn, read by numpy.
+"""Grow forests of regression trees with scikit-learn, and hold them as plain arrays.
 
-A forest is data: it can be written to a file without pickle, and a read-back forest gives the same
-numbers to the last bit, whatever version of scikit-learn is there, because it is not asked.
-
-
-Many forests as a few arrays, and back.
+A forest is data: it is written to a file without pickle, and predicts the same numbers to the last
+bit with any version of scikit-learn, because prediction uses numpy alone.
 """
 
 from __future__ import annotations
@@ -108,30 +105,55 @@ class Forest:
         return bool((np.bincount(children, minlength=len(self.item)) == 1).all())
 
 
-Grower = Callable[[NDArray[np.float32], Floats, np.random.RandomState], Any]
-"""Grows one tree of scikit-learn from answers, labels and a source of chance."""
+Draw = Callable[[np.random.RandomState], tuple[Any, Floats | None]]
+"""Draws the rows that one tree learns from, and how much each counts."""
 
 
-def grow_forest(
-    p_yes: Floats, labels: Floats, grower: Grower, trees: int, random: np.random.RandomState
-) -> tuple[Forest, Floats]:
-    """Return a forest and the importance of each item in it, which sum to one.
+def all_rows(_: np.random.RandomState) -> tuple[Any, None]:
+    """Draw nothing: learn from every row."""
+    return slice(None), None
 
-    Answers that are all alike grow trees that ask nothing, and then every item counts the same.
-    The trees share one source of chance: seeding one for each costs more than growing them.
+
+def grow_trees(
+    answers: Floats,
+    targets: Floats,
+    count: int,
+    random: np.random.RandomState,
+    draw: Draw = all_rows,
+    *,
+    random_thresholds: bool = False,
+    **settings: Any,
+) -> list[Any]:
+    """Return trees of scikit-learn that regress on `targets` (rows, outputs); `settings` are its.
+
+    The trees share one random generator: seeding one for each costs more than growing them.
     """
     import sklearn
+    from sklearn.tree import DecisionTreeRegressor, ExtraTreeRegressor
 
-    x, y = p_yes.astype(np.float32), labels[:, None]
+    kind = ExtraTreeRegressor if random_thresholds else DecisionTreeRegressor
+    x, grown = answers.astype(np.float32), []
     with sklearn.config_context(skip_parameter_validation=True, assume_finite=True):
-        grown = [grower(x, y, random).tree_ for _ in range(trees)]
-    importance = np.mean([tree.compute_feature_importances() for tree in grown], axis=0)
-    total = importance.sum()
-    shares = importance / total if total > 0 else np.full(len(importance), 1.0 / len(importance))
-    return forest_of(grown), shares
+        for _ in range(count):
+            rows, weights = draw(random)
+            tree = kind(random_state=random, **settings)
+            tree.fit(x[rows], targets[rows], sample_weight=weights, check_input=False)
+            grown.append(tree.tree_)
+    return grown
 
 
-def forest_of(grown: list[Any]) -> Forest:
+def importances_of(grown: Sequence[Any]) -> Floats:
+    """Return each column's mean importance as a share of all; zeros where no tree splits."""
+    return shares_of(np.mean([tree.compute_feature_importances() for tree in grown], axis=0))
+
+
+def shares_of(values: Floats) -> Floats:
+    """Return values divided by their sum; zeros where all are zero."""
+    total = values.sum()
+    return values / total if total > 0.0 else np.zeros(len(values))
+
+
+def forest_of(grown: Sequence[Any]) -> Forest:
     """Return trees of scikit-learn as arrays; of several classes, leaves hold the first's share."""
     sizes = [tree.node_count for tree in grown]
     starts = np.concatenate([[0], np.cumsum(sizes)])

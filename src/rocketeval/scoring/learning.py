@@ -1,7 +1,4 @@
-"""What scorers that learn share: refusals, reasons, and reading a saved state.
-
-Labels, averaged where a response has several, beside the answers and scores they speak about.
-"""
+"""What scorers that learn share: refusals, reasons, and reading a saved state."""
 
 from __future__ import annotations
 

@@ -1,17 +1,27 @@
-"""Unsupervised scores: the mean of the answers, on the label scale."""
+"""The mean of the answers on the label scale, as it is or bent so that it follows the labels."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rocketeval.arrays import Floats
 from rocketeval.config import NoOptions, ScorerConfig, parse_options
 from rocketeval.errors import ArtifactError
 from rocketeval.records import Gold
 from rocketeval.scoring.answers import AnswerTable, sum_rows
 from rocketeval.scoring.base import State
+from rocketeval.scoring.learning import (
+    LabelScorer,
+    everywhere,
+    label_column,
+    read_reasons,
+    reading_state,
+    split_numbers,
+    why_too_few,
+)
 
 
 class MeanScorer:
@@ -36,7 +46,7 @@ class MeanScorer:
         """Return itself: there is nothing to learn."""
         return self
 
-    def predict(self, answers: AnswerTable) -> NDArray[np.float64]:
+    def predict(self, answers: AnswerTable) -> Floats:
         """Return the mean answer of each response; NaN where no answer can be used."""
         answered = answers.answered
         usable = answered > 0 if self.missing == "skip" else answered == answers.items
@@ -44,7 +54,7 @@ class MeanScorer:
         totals = sum_rows(np.nan_to_num(self._values(answers.p_yes), nan=0.0), answers.offsets)
         mean = np.divide(totals, answered, out=np.full(len(answers), np.nan), where=usable)
         low, high = self.scale
-        scores: NDArray[np.float64] = low + (high - low) * mean
+        scores: Floats = low + (high - low) * mean
         return scores
 
     def state(self) -> State:
@@ -58,12 +68,85 @@ class MeanScorer:
             raise ArtifactError(f"The saved state is not that of a {config.kind} scorer.")
         return cls.create(config)
 
-    def _values(self, p_yes: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _values(self, p_yes: Floats) -> Floats:
         return p_yes
 
 
 class HardMeanScorer(MeanScorer):
     """The share of items answered yes, ignoring how sure the judge was (the paper's ablation)."""
 
-    def _values(self, p_yes: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _values(self, p_yes: Floats) -> Floats:
         return np.where(np.isnan(p_yes), np.nan, p_yes >= 0.5)
+
+
+SHARE_OF_MEAN = 0.01
+"""How much of the mean is mixed into the curve."""
+
+
+class IsotonicScorer(LabelScorer):
+    """The mean put on the labelers' own scale: a rising curve from mean answer to label.
+
+    The curve is the isotonic regression of all labels on the mean `p_yes`, whatever the query.
+    Isotonic regression is a staircase, and a staircase makes ties of scores that differ, so the
+    curve runs straight from the middle of each step to the middle of the next. Beyond the outermost
+    steps it would still be level; a hundredth of the mean itself is mixed in, and so the order of
+    the mean is kept everywhere.
+    """
+
+    def fit(self, answers: AnswerTable, gold: Gold) -> Self:
+        """Learn the curve from every label; with too few, or all alike, become the mean."""
+        labels = label_column(answers, gold.labels, self.scale)
+        means = self._means(answers)
+        given = ~np.isnan(labels) & ~np.isnan(means)
+        reason = why_too_few(labels[given])
+        self.means_, self.labels_ = np.array(self.scale), np.array(self.scale)
+        if reason is None:
+            self.means_, self.labels_ = _step_middles(means[given], labels[given])
+        self.fallbacks_ = everywhere(answers, reason)
+        return self
+
+    def predict(self, answers: AnswerTable) -> Floats:
+        """Return the curve at each response's mean; NaN where no answer can be used."""
+        means = self._means(answers)
+        curve = np.interp(means, self.means_, self.labels_)
+        mixed: Floats = (1.0 - SHARE_OF_MEAN) * curve + SHARE_OF_MEAN * means
+        # A mix of two numbers on the scale can leave it by a rounding.
+        return np.asarray(np.clip(mixed, *self.scale), dtype=np.float64)
+
+    def item_weights(self) -> Mapping[str, Floats]:
+        """Return nothing: all items weigh the same."""
+        return {}
+
+    def state(self) -> State:
+        """Return the points that the curve runs through."""
+        points = {"means": self.means_, "labels": self.labels_}
+        return State({"points": len(self.means_), "fallbacks": self.fallbacks_}, points)
+
+    @classmethod
+    def restore(cls, config: ScorerConfig, state: State) -> Self:
+        """Return the fitted scorer again."""
+        scorer = cls.create(config)
+        with reading_state(config.kind):
+            sizes = [int(state.header["points"])]
+            means = split_numbers(state.arrays["means"], sizes)[0]
+            labels = split_numbers(state.arrays["labels"], sizes)[0]
+            if not (len(means) and (np.diff(means) > 0).all() and (np.diff(labels) > 0).all()):
+                raise ValueError("its curve does not rise")
+            scorer.means_, scorer.labels_ = means, labels
+            scorer.fallbacks_ = read_reasons(state.header["fallbacks"])
+        return scorer
+
+    def _means(self, answers: AnswerTable) -> Floats:
+        return MeanScorer(self.scale, self.missing).predict(answers)
+
+
+def _step_middles(means: Floats, labels: Floats) -> tuple[Floats, Floats]:
+    """Return the mean and the label at the middle of each step of the isotonic regression."""
+    from scipy.optimize import isotonic_regression
+
+    places, place, counts = np.unique(means, return_inverse=True, return_counts=True)
+    levels = np.bincount(place, weights=labels) / counts
+    stairs = isotonic_regression(levels, weights=counts)
+    steps = stairs.blocks[:-1]
+    middles = np.add.reduceat(counts * places, steps) / np.add.reduceat(counts, steps)
+    return middles, stairs.x[steps]

@@ -1,18 +1,13 @@
-"""Arrays as one `.npz` file that anybody can open and nobody can hide anything in.
+"""Files of plain arrays with a header and a digest, read without running what a file brings along.
 
-Only plain numbers and strings, never pickled objects. Members are stored uncompressed, so that a
-small file cannot unfold into a large one, and everything else that could differ between two
-machines is fixed: the same arrays give the same bytes.
-
-
-Files of plain data with a header and a digest, read without running what a file brings along.
+A file is an `.npz` of plain numbers and strings, never pickled objects. Members are uncompressed:
+a small file cannot unfold into a large one, and the same arrays give the same bytes anywhere.
 """
 
 from __future__ import annotations
 
 import json
 import re
-import struct
 import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -20,6 +15,7 @@ from importlib.metadata import version
 from io import BytesIO
 from math import prod
 from pathlib import Path
+from tokenize import TokenError
 from typing import Any
 
 import numpy as np
@@ -30,34 +26,35 @@ from numpy.typing import NDArray
 from rocketeval._version import __version__
 from rocketeval.errors import ArtifactError
 from rocketeval.hashing import combine, content_hash
-from rocketeval.scoring import npz
+from rocketeval.store.files import write_bytes
+
+Arrays = Mapping[str, NDArray[Any]]
 
 LARGEST = 4 << 30
 """Bytes of the largest file that is read."""
+FOREIGN = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+"""What code meets in a file whose digest fits and whose content makes no sense."""
 
-_PLAIN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
+_NAME = re.compile(r"([A-Za-z0-9_][A-Za-z0-9_.-]{0,99})\.npy")
 _PLAIN_KINDS = "biufUS"
-_NPY = re.compile(
-    rb"\x93NUMPY\x01\x00..\{'descr': '(?P<dtype>[<|][biufUS]\d{1,9})', 'fortran_order': False, "
-    rb"'shape': \((?P<shape>[\d, ]{0,200})\), \} *\n",
-    re.DOTALL,
-)
-_ENDING = ".npy"
-_BROKEN = (zipfile.BadZipFile, EOFError, OSError, RuntimeError, TypeError, struct.error)
-_LONG_AGO = (1980, 1, 1, 0, 0, 0)
-_ENCRYPTED = 0x1
+_BROKEN = (zipfile.BadZipFile, EOFError, MemoryError, OSError, RuntimeError, TypeError)
 
 
-def pack(arrays: Mapping[str, NDArray[Any]]) -> bytes:
+def pack(arrays: Arrays) -> bytes:
     """Return the arrays as the bytes of an `.npz` file; ValueError says which cannot be written."""
     buffer = BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
         for name in sorted(arrays):
-            if not _PLAIN_NAME.fullmatch(name):
+            entry, array = zipfile.ZipInfo(f"{name}.npy"), arrays[name]
+            if not _NAME.fullmatch(entry.filename):
                 raise ValueError(f"{name!r} is not a plain name for an array")
-            member = BytesIO()
-            npy.write_array(member, _canonical(name, arrays[name]), (1, 0), allow_pickle=False)
-            archive.writestr(_entry(name), member.getvalue())
+            if not _is_plain(array.dtype):
+                held = f"holds {array.dtype}, not plain numbers or strings"
+                raise ValueError(f"the array {name!r} {held}")
+            entry.create_system, entry.external_attr = 3, 0o644 << 16
+            member, stored = BytesIO(), np.asarray(array, array.dtype.newbyteorder("<"), order="C")
+            npy.write_array(member, stored, (1, 0), allow_pickle=False)
+            archive.writestr(entry, member.getvalue())
     return buffer.getvalue()
 
 
@@ -65,65 +62,46 @@ def unpack(content: bytes) -> dict[str, NDArray[Any]]:
     """Return the arrays in the bytes of an `.npz` file; ValueError says what is wrong with it."""
     try:
         with zipfile.ZipFile(BytesIO(content)) as archive:
-            names = [_checked_name(entry) for entry in archive.infolist()]
-            if len(set(names)) < len(names):
-                raise ValueError("two arrays have the same name")
-            if sum(entry.file_size for entry in archive.infolist()) > len(content):
-                raise ValueError("its parts claim to be larger than the whole")
-            return {name: _read_array(name, archive.read(name + _ENDING)) for name in names}
+            _check_sizes(archive, len(content))
+        with np.load(BytesIO(content), allow_pickle=False) as file:
+            arrays = {name: file[name] for name in file.files}
     except _BROKEN as error:
         raise ValueError(f"it is cut off, damaged or no .npz file at all ({error})") from None
+    return {name: array.astype(array.dtype.newbyteorder("=")) for name, array in arrays.items()}
 
 
-def _canonical(name: str, array: NDArray[Any]) -> NDArray[Any]:
-    if not _is_plain(array.dtype):
-        raise ValueError(f"the array {name!r} holds {array.dtype}, not plain numbers or strings")
-    return np.asarray(array, dtype=array.dtype.newbyteorder("<"), order="C")
+def _check_sizes(archive: zipfile.ZipFile, size: int) -> None:
+    """Raise ValueError unless every member is a plain array, stored as large as it claims to be.
 
-
-def _entry(name: str) -> zipfile.ZipInfo:
-    entry = zipfile.ZipInfo(name + _ENDING, date_time=_LONG_AGO)
-    entry.create_system = 3
-    entry.external_attr = 0o644 << 16
-    return entry
-
-
-def _checked_name(entry: zipfile.ZipInfo) -> str:
-    name = entry.filename.removesuffix(_ENDING)
-    if name == entry.filename or not _PLAIN_NAME.fullmatch(name):
-        raise ValueError(f"{entry.filename!r} is not the plain name of an array")
-    if entry.compress_type != zipfile.ZIP_STORED or entry.file_size != entry.compress_size:
-        raise ValueError(f"{entry.filename!r} is compressed, which a scorer's file never is")
-    if entry.flag_bits & _ENCRYPTED:
-        raise ValueError(f"{entry.filename!r} is encrypted")
-    return name
-
-
-def _read_array(name: str, member: bytes) -> NDArray[Any]:
-    """Return one array, having held its claims against the bytes that are there.
-
-    numpy's own reader would take memory for any shape that is claimed, and unpickle if told to.
+    numpy's reader takes memory for any shape that is claimed.
     """
-    found = _NPY.match(member)
-    if found is None:
-        raise ValueError(f"the array {name!r} is not plain numbers or strings in rows")
-    dtype = np.dtype(found["dtype"].decode())
-    shape = tuple(int(size) for size in found["shape"].split(b",") if size.strip())
-    values = member[found.end() :]
-    if not _is_plain(dtype) or prod(shape) * dtype.itemsize != len(values):
-        raise ValueError(f"the array {name!r} is not as large as it claims")
-    array: NDArray[Any] = np.ndarray(shape, dtype, buffer=values)
-    return array.astype(dtype.newbyteorder("="))
+    entries = archive.infolist()
+    for entry in entries:
+        name = entry.filename
+        if not _NAME.fullmatch(name):
+            raise ValueError(f"{name!r} is not the plain name of an array")
+        if entry.compress_type != zipfile.ZIP_STORED or entry.file_size != entry.compress_size:
+            raise ValueError(f"{name!r} is compressed, which a scorer's file never is")
+    if len({entry.filename for entry in entries}) < len(entries):
+        raise ValueError("two arrays have the same name")
+    if sum(entry.file_size for entry in entries) > size:
+        raise ValueError("its parts claim to be larger than the whole")
+    for entry in entries:
+        named = f"the array {entry.filename.removesuffix('.npy')!r}"
+        with archive.open(entry) as member:
+            try:
+                known = npy.read_magic(member) == (1, 0)
+                shape, by_columns, dtype = npy.read_array_header_1_0(member)
+            except (SyntaxError, ValueError, TokenError):
+                known = False
+            if not known or by_columns or not _is_plain(dtype) or min(shape, default=0) < 0:
+                raise ValueError(f"{named} is not plain numbers or strings in rows")
+            if member.tell() + prod(shape) * dtype.itemsize != entry.file_size:
+                raise ValueError(f"{named} is not as large as it claims")
 
 
 def _is_plain(dtype: np.dtype[Any]) -> bool:
     return dtype.kind in _PLAIN_KINDS and dtype.itemsize > 0 and dtype.subdtype is None
-
-
-Arrays = Mapping[str, NDArray[Any]]
-
-FOREIGN = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
-"""What code meets in a file whose digest fits and whose content makes no sense."""
 
 
 @dataclass(frozen=True)
@@ -162,14 +140,22 @@ class Schema:
         }
         text = json.dumps(whole, sort_keys=True, allow_nan=False).encode()
         sealed = {**arrays, "header": np.frombuffer(text, np.uint8)}
-        return npz.pack({**sealed, "digest": digest(sealed)})
+        return pack({**sealed, "digest": digest(sealed)})
+
+    def save(self, path: Path, header: Mapping[str, Any], arrays: Arrays, name: str = "") -> None:
+        """Write a file, whole or not at all; the same content gives the same bytes."""
+        try:
+            content = self.seal(header, arrays)
+        except (TypeError, ValueError) as error:
+            raise ArtifactError(f"The {name}{self.thing} cannot be saved: {error}.") from None
+        write_bytes(path, content)
 
     def unseal(self, path: Path) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Return header and arrays of the file at `path`, with header and digest among the arrays.
 
         ArtifactError or one of `FOREIGN` when it cannot be used.
         """
-        arrays = npz.unpack(self._read(path))
+        arrays = unpack(self._read(path))
         header = self._header(arrays, path)
         claimed = arrays["digest"].tobytes()
         covered = {name: array for name, array in arrays.items() if name != "digest"}
@@ -186,8 +172,8 @@ class Schema:
     def _read(self, path: Path) -> bytes:
         try:
             size = path.stat().st_size
-            if size > npz.LARGEST:
-                most = f"no more than {npz.LARGEST:,} are read"
+            if size > LARGEST:
+                most = f"no more than {LARGEST:,} are read"
                 raise ValueError(f"it has {size:,} bytes, and {most}")
             return path.read_bytes()
         except OSError as error:

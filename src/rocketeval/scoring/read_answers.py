@@ -1,7 +1,4 @@
-"""The answers of a run in the order of its responses, some queries at a time.
-
-Whether a run's answers are yes and no, or places on a scale.
-"""
+"""The answers of a run in the order of its responses, some queries at a time."""
 
 from __future__ import annotations
 

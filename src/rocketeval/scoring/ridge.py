@@ -3,10 +3,6 @@
 `score = pooled features @ weights + the query's level + (p_yes - the query's mean) @ its weights`,
 clipped to the scale. How far a query goes its own way is chosen by leaving out each label in turn
 (`partial_pooling`). A query without labels is scored by the pooled part alone.
-
-
-Ridge regression over many queries, each with a level and item weights of its own, shrunk.
-What one query adds to a score that is learned over all queries.
 """
 
 from __future__ import annotations
@@ -257,9 +253,9 @@ class PooledRidgeScorer(LabelScorer):
             yes, no = (np.tile(own.centre, (len(own.centre), 1)) for _ in range(2))
             np.fill_diagonal(yes, 1.0)
             np.fill_diagonal(no, 0.0)
-            worth = self._share(query_id, yes) - self._share(query_id, no)
-            total = np.abs(worth).sum()
-            found[query_id] = worth / total if total > 0.0 else np.full(len(worth), 1 / len(worth))
+            gain = self._share(query_id, yes) - self._share(query_id, no)
+            total = np.abs(gain).sum()
+            found[query_id] = gain / total if total > 0.0 else np.full(len(gain), 1 / len(gain))
         return found
 
     def state(self) -> State:

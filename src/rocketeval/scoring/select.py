@@ -4,9 +4,6 @@ Each is cross-validated on the gold; the first in the list that is not worse tha
 than one standard error is taken, so the mean stays unless another is clearly better. It is then
 fitted to all the gold. What cross-validation said about the chosen one flatters it: how good such a
 choice really is, only a choice within each outer fold can tell (`audit.selection`).
-
-
-What each label or vote costs a scorer, and which scorer that speaks for.
 """
 
 from __future__ import annotations

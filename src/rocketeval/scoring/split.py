@@ -1,7 +1,6 @@
-"""Which gold a scorer learns from, and which is kept from it to test it on.
+"""Which gold is learned from and which tests: held-out candidates, and group-aware folds.
 
-Folds of candidates or of queries: what is scored is never what was learned from.
-Gold that scores may honestly be held against: nothing that their own fit has learned from.
+Rows of one query, or of one candidate, stay together: nothing is scored that was learned from.
 """
 
 from __future__ import annotations
@@ -11,12 +10,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from rocketeval.arrays import Ints
 from rocketeval.config import ScorerConfig
 from rocketeval.errors import BenchmarkError, ConfigError
 from rocketeval.records import Basis, Gold, Label, Vote
 from rocketeval.scoring.learning import mean_by_candidate
 from rocketeval.text import did_you_mean
 
+INNER_FOLDS = 3
+"""Folds for choices within training."""
 FEWEST_CANDIDATES = 2
 """Labelled candidates without which nothing can be learned and tested."""
 
@@ -134,6 +136,24 @@ def query_folds(query_ids: Iterable[str], folds: int, seed: int) -> dict[str, in
     shuffled = [names[place] for place in random.permutation(len(names))]
     dealt = _deal(shuffled, folds, random, "queries with gold")
     return {name: dealt[name] for name in names}
+
+
+def group_folds(query_ids: Sequence[str], folds: int, seed: int) -> Ints:
+    """Return the fold of every row: that of its query.
+
+    >>> group_folds(["q1", "q2", "q1", "q3"], 2, 0).tolist()
+    [0, 0, 0, 1]
+    """
+    dealt = query_folds(query_ids, folds, seed)
+    return np.array([dealt[query_id] for query_id in query_ids], dtype=np.int64)
+
+
+def inner_folds(queries: Ints, seed: int) -> Ints:
+    """Return the fold of each row for choices within training, by the number of its query."""
+    names, place = np.unique(queries, return_inverse=True)
+    order = np.random.default_rng(seed).permutation(len(names))
+    folds: Ints = (order % min(INNER_FOLDS, len(names)))[place]
+    return folds
 
 
 def _deal(

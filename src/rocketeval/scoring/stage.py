@@ -1,7 +1,4 @@
-"""score: every response gets a score, or a visible gap.
-
-What the score stage keeps of a scorer that learned, and the use of one that was kept.
-"""
+"""score: every response gets a score, or a visible gap."""
 
 from __future__ import annotations
 

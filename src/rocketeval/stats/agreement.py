@@ -2,9 +2,6 @@
 
 Every distinct rating is a category. Ratings that are all the same have no kappa: chance alone would
 make them agree, and a reason stands where the figure would.
-
-
-How far several raters, mostly judges, rate the same units alike.
 """
 
 from __future__ import annotations
@@ -16,7 +13,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from rocketeval.arrays import Floats
+from rocketeval.arrays import Floats, Places
 from rocketeval.records import Interval
 from rocketeval.stats.bootstrap import (
     Groups,
@@ -31,7 +28,6 @@ from rocketeval.stats.correlation import ranks
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-Places = NDArray[np.intp]
 Weights = Literal["linear", "quadratic"]
 
 

@@ -6,9 +6,6 @@ narrow. A given seed always draws the same queries.
 
 Where several rows belong to one query (one a judge), `queries` numbers each row's query from 0,
 and the rows of a query are drawn together.
-
-
-Means of what was measured on items or responses, sure or not by resampling their queries.
 """
 
 from __future__ import annotations
@@ -20,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from rocketeval.arrays import Floats, Ints
+from rocketeval.arrays import Floats, Ints, Places
 from rocketeval.errors import ConfigError
 from rocketeval.records import Interval
 from rocketeval.stats.bradley_terry import (
@@ -89,12 +86,7 @@ def _smallest(counts: Floats) -> NDArray[np.unsignedinteger]:
 
 
 def ratio_draws(
-    numerators: Floats,
-    denominators: Floats,
-    *,
-    times: int,
-    seed: int,
-    queries: Ints | None = None,
+    numerators: Floats, denominators: Floats, *, times: int, seed: int, queries: Ints | None = None
 ) -> Floats:
     """Per resample and column, the sum of numerators over the sum of denominators.
 
@@ -130,17 +122,11 @@ def strength_draws(
     """
     few = present.shape[1] <= EXACT_CANDIDATES
     draw = exact_draws if few and not present.all() else one_step_draws
-    return draw(wins, present, strengths, times=times, seed=seed, queries=queries)
+    return draw(wins, present, strengths, resample_rows(len(wins), times, seed, queries))
 
 
 def one_step_draws(
-    wins: Floats,
-    present: NDArray[np.bool_],
-    strengths: Floats,
-    *,
-    times: int,
-    seed: int,
-    queries: Ints | None = None,
+    wins: Floats, present: NDArray[np.bool_], strengths: Floats, resamples: Iterable[Floats]
 ) -> Floats:
     """Per resample, one Newton step away from the full fit: one matrix serves all resamples.
 
@@ -154,7 +140,7 @@ def one_step_draws(
     curvature = information(strengths, _meetings(here, np.ones(len(here))))
     virtual = VIRTUAL_TIES / 4.0
     blocks = []
-    for counts in resample_rows(len(wins), times, seed, queries):
+    for counts in resamples:
         scale = np.sqrt((counts @ known + virtual) / (known.sum(axis=0) + virtual))
         slope = (counts - 1.0) @ surplus
         blocks.append(np.linalg.solve(curvature, (slope / scale).T).T / scale)
@@ -162,23 +148,12 @@ def one_step_draws(
 
 
 def exact_draws(
-    wins: Floats,
-    present: NDArray[np.bool_],
-    strengths: Floats,
-    *,
-    times: int,
-    seed: int,
-    queries: Ints | None = None,
+    wins: Floats, present: NDArray[np.bool_], strengths: Floats, resamples: Iterable[Floats]
 ) -> Floats:
     """Per resample, the strengths fitted anew, starting from the full fit."""
     here = present.astype(np.float64)
-    return np.array(
-        [
-            fit(draw @ wins, _meetings(here, draw), start=strengths)
-            for counts in resample_rows(len(wins), times, seed, queries)
-            for draw in counts
-        ]
-    )
+    draws = (draw for counts in resamples for draw in counts)
+    return np.array([fit(draw @ wins, _meetings(here, draw), start=strengths) for draw in draws])
 
 
 def interval(value: float, draws: Floats, *, queries: int, level: float) -> Interval:
@@ -220,13 +195,23 @@ def tail_probability(queries: int, level: float) -> float:
     return float(ndtr(math.sqrt(queries / (queries - 1)) * quantile))
 
 
+def wilson(share: float, reach: float) -> Interval:
+    """Return a share with Wilson's interval; `reach` is the squared quantile over the cases.
+
+    >>> wilson(0.5, 1.96**2 / 24)
+    Interval(value=0.5, low=0.314..., high=0.685...)
+    """
+    middle = (share + reach / 2.0) / (1.0 + reach)
+    half = math.sqrt(reach * (share * (1.0 - share) + reach / 4.0)) / (1.0 + reach)
+    return Interval(share, max(0.0, middle - half), min(1.0, middle + half))
+
+
 def _meetings(here: Floats, weights: Floats) -> Floats:
     counts: Floats = here.T @ (weights[:, None] * here)
     np.fill_diagonal(counts, 0.0)
     return counts
 
 
-Places = NDArray[np.intp]
 Groups = Sequence[str] | Ints
 """The query of each thing, by any name."""
 

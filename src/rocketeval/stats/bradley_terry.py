@@ -6,9 +6,6 @@ win total and how often each two meet.
 Half a virtual game, a tie against an opponent of mean strength, is added to every candidate. It
 keeps a candidate that wins (or loses) everything finite, and places candidates that never met at
 the mean. Against hundreds of real comparisons it moves a strength by a few thousandths.
-
-
-Who beats whom, from scores alone, without a list of pairs.
 """
 
 from __future__ import annotations

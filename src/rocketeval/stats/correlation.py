@@ -1,13 +1,7 @@
-"""Rank correlation of candidates with ratings from elsewhere, such as an arena's.
+"""Pearson, Spearman and Kendall correlation: of candidates, within queries, and on resamples.
 
-A handful of candidates proves little, and this says so: fewer than three give no coefficient,
-fewer than ten no interval, and each coefficient carries the chance of one as strong by luck alone.
-
-
-Kendall's tau-b, and what each query adds to it.
-Correlation of two columns within every query, for all queries at once.
-Correlation of the columns of two tables with gaps, column by column.
-How alike judges order the same candidates, judge by judge.
+A handful of candidates proves little: fewer than three give no coefficient, fewer than ten no
+interval, and each coefficient carries the chance of one as strong by luck alone.
 """
 
 from __future__ import annotations
@@ -21,7 +15,7 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
-from rocketeval.arrays import Floats, Ints
+from rocketeval.arrays import Bools, Floats, Ints, Places
 from rocketeval.errors import BenchmarkError
 from rocketeval.records import Interval, Rating
 
@@ -30,7 +24,9 @@ FEWEST_FOR_INTERVAL = 10
 
 _ENUMERATED = 8
 _SHUFFLES = 9_999
-_SHUFFLED_CELLS = 1_000_000
+_SHUFFLED_CELLS = _RANKED_CELLS = 1_000_000
+_ROUNDING = 1e-12
+"""A spread that is a smaller part of what it is the difference of is the error of subtracting."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,10 +97,8 @@ def why_no_coefficient(x: Floats, y: Floats, things: str) -> str | None:
 def _spearman(x: Floats, y: Floats, seed: int, level: float) -> Coefficient:
     ours, theirs = ranks(x), ranks(y)
     value = pearson(ours, theirs)
-    variance = (1.0 + value**2 / 2.0) / max(len(x) - 3, 1)
-    return Coefficient(
-        value, _fisher(value, variance, len(x), level), _shuffle_p(ours, theirs, seed)
-    )
+    reach = _quantile(level) * math.sqrt((1.0 + value**2 / 2.0) / max(len(x) - 3, 1))
+    return Coefficient(value, _fisher(value, reach, len(x)), _shuffle_p(ours, theirs, seed))
 
 
 def _kendall(x: Floats, y: Floats, level: float) -> Coefficient:
@@ -112,18 +106,27 @@ def _kendall(x: Floats, y: Floats, level: float) -> Coefficient:
 
     outcome = kendalltau(x, y)
     value = float(outcome.statistic)
-    variance = 0.437 / max(len(x) - 4, 1)
-    return Coefficient(value, _fisher(value, variance, len(x), level), float(outcome.pvalue))
+    reach = _quantile(level) * math.sqrt(0.437 / max(len(x) - 4, 1))
+    return Coefficient(value, _fisher(value, reach, len(x)), float(outcome.pvalue))
 
 
-def _fisher(value: float, variance: float, n: int, level: float) -> Interval | None:
+def pearson_interval(x: Floats, y: Floats, level: float) -> Interval:
+    """Return Pearson's correlation with its interval by Fisher's z; NaN bounds on few rows."""
+    value, reach = pearson(x, y), _quantile(level) / math.sqrt(max(len(x) - 3, 1))
+    return _fisher(value, reach, len(x)) or Interval(value, math.nan, math.nan)
+
+
+def _fisher(value: float, reach: float, n: int) -> Interval | None:
     if n < FEWEST_FOR_INTERVAL or abs(value) > 1.0 - 1e-12:
         return None
-    from scipy.special import ndtri
-
-    reach = float(ndtri(0.5 + level / 2.0)) * math.sqrt(variance)
     middle = math.atanh(value)
     return Interval(value, math.tanh(middle - reach), math.tanh(middle + reach))
+
+
+def _quantile(level: float) -> float:
+    from scipy.special import ndtri
+
+    return float(ndtri(0.5 + level / 2.0))
 
 
 def _shuffle_p(ours: Floats, theirs: Floats, seed: int) -> float:
@@ -148,15 +151,31 @@ def pearson(x: Floats, y: Floats) -> float:
     return float((x @ y) / math.sqrt((x @ x) * (y @ y)))
 
 
+def moments(x: Floats, y: Floats, places: Places) -> Floats:
+    """Return six sums per query, from which Pearson's correlation follows on any resample."""
+    x, y = x - x.mean(), y - y.mean()
+    summed = (np.ones_like(x), x, y, x * x, y * y, x * y)
+    return np.stack([np.bincount(places, weights=each) for each in summed], axis=1)
+
+
+def pearson_of(sums: Floats) -> Floats:
+    """Return Pearson's correlation from six sums per row; NaN where a side does not vary."""
+    n, sx, sy, sxx, syy, sxy = sums.T
+    x_spread, y_spread = n * sxx - sx * sx, n * syy - sy * sy
+    found = np.full(len(n), np.nan)
+    varies = (x_spread > _ROUNDING * n * sxx) & (y_spread > _ROUNDING * n * syy)
+    scale = np.sqrt(x_spread[varies]) * np.sqrt(y_spread[varies])
+    found[varies] = np.clip((n * sxy - sx * sy)[varies] / scale, -1.0, 1.0)
+    return found
+
+
 def ranks(values: Floats) -> Floats:
     """Ranks from 1, equal values sharing their mean rank."""
-    _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
-    last = np.cumsum(counts)
-    shared: Floats = (last - (counts - 1) / 2.0)[place]
+    from scipy.stats import rankdata
+
+    shared: Floats = rankdata(values)
     return shared
 
-
-Places = NDArray[np.intp]
 
 MOST_FOR_KENDALL_INTERVAL = 5_000
 """Labelled responses above which Kendall's tau over all of them has no interval."""
@@ -231,10 +250,22 @@ def within_queries(scores: Floats, labels: Floats, places: Places) -> Floats:
     return found
 
 
-def _pearson_within(x: Floats, y: Floats, places: Places) -> Floats:
-    counts = np.bincount(places)
-    x, y = (side - (np.bincount(places, weights=side) / counts)[places] for side in (x, y))
-    xy, xx, yy = (np.bincount(places, weights=product) for product in (x * y, x * x, y * y))
+def spearman_by_row(one: Floats, two: Floats, fewest: int = FEWEST_FOR_COEFFICIENT) -> Floats:
+    """Return Spearman's correlation of two tables row by row, over the cells that both have.
+
+    NaN where a row has fewer than `fewest`, or only equal values on a side.
+    """
+    rows, columns = np.nonzero(~(np.isnan(one) | np.isnan(two)))
+    x, y = (ranks_within(side[rows, columns], rows) for side in (one, two))
+    found = _pearson_within(x, y, rows, len(one))
+    found[np.bincount(rows, minlength=len(one)) < fewest] = np.nan
+    return found
+
+
+def _pearson_within(x: Floats, y: Floats, places: Places, queries: int = 0) -> Floats:
+    counts = np.maximum(np.bincount(places, minlength=queries), 1)
+    x, y = (side - (np.bincount(places, side, queries) / counts)[places] for side in (x, y))
+    xy, xx, yy = (np.bincount(places, product, queries) for product in (x * y, x * x, y * y))
     scale = np.sqrt(xx * yy)
     # What differs by less than numbers can square is as good as the same.
     found = np.divide(xy, scale, out=np.full(len(counts), np.nan), where=scale > 0.0)
@@ -287,6 +318,60 @@ def _tau_of_rows(x: Floats, y: Floats) -> Floats:
     return tau
 
 
+def rho_of_counts(counts: Floats) -> Floats:
+    """Return Spearman's rho of each table of how often the levels of two sides meet."""
+    given, found, total = counts.sum(axis=2), counts.sum(axis=1), counts.sum(axis=(1, 2))
+    one, two = (
+        np.cumsum(side, axis=1) - side / 2.0 - total[:, None] / 2.0 for side in (given, found)
+    )
+    together = np.einsum("ni,nij,nj->n", one, counts, two)
+    apart = (given * one**2).sum(axis=1) * (found * two**2).sum(axis=1)
+    return _quotient(together, np.sqrt(apart))
+
+
+def tau_of_counts(counts: Floats) -> Floats:
+    """Return Kendall's tau-b of each table: pairs in the same order less those in the other."""
+    surplus, total = np.zeros(len(counts)), counts.sum(axis=(1, 2))
+    for row, column in np.ndindex(counts.shape[1:]):
+        later = counts[:, row + 1 :, column + 1 :].sum(axis=(1, 2))
+        other = counts[:, row + 1 :, :column].sum(axis=(1, 2))
+        surplus += counts[:, row, column] * (later - other)
+    apart = [(total**2 - (counts.sum(axis=side) ** 2).sum(axis=1)) / 2.0 for side in (2, 1)]
+    return _quotient(surplus, np.sqrt(apart[0] * apart[1]))
+
+
+def resampled_rho(x: Floats, y: Floats, drawn: Floats, places: Places) -> Floats:
+    """Return Spearman's rho of each resample: ranks among the rows as often as they were drawn.
+
+    `drawn` is how often each query was drawn, one row per resample.
+    """
+    found, block = [], max(1, _RANKED_CELLS // len(x))
+    for start in range(0, len(drawn), block):
+        times = drawn[start : start + block][:, places]
+        one, two = (_drawn_ranks(side, times) for side in (x, y))
+        together = (times * one * two).sum(axis=1)
+        apart = (times * one**2).sum(axis=1) * (times * two**2).sum(axis=1)
+        found.append(_quotient(together, np.sqrt(apart)))
+    return np.concatenate(found)
+
+
+def _drawn_ranks(values: Floats, drawn: Floats) -> Floats:
+    """Return each row's rank, less the mean rank, when it is there as often as it was drawn."""
+    _, place = np.unique(values, return_inverse=True)
+    order = np.argsort(place, kind="stable")
+    starts = np.flatnonzero(np.diff(place[order], prepend=-1))
+    alike = np.add.reduceat(drawn[:, order], starts, axis=1)
+    middle = np.cumsum(alike, axis=1) - alike / 2.0 - drawn.sum(axis=1, keepdims=True) / 2.0
+    ranked: Floats = middle[:, place]
+    return ranked
+
+
+def _quotient(above: Floats, below: Floats) -> Floats:
+    found = np.full(len(above), np.nan)
+    np.divide(above, below, out=found, where=below > 0.0)
+    return found
+
+
 FEWEST = 10
 """Responses below which nothing is said of a correlation."""
 CHANCE = 0.01
@@ -313,6 +398,23 @@ def paired_correlations(x: Floats, y: Floats, fewest: int = FEWEST) -> tuple[Flo
     moving = (xx > _STILL * least) & (yy > _STILL * least) & (count >= fewest)
     size = np.sqrt(np.where(moving, xx * yy, 1.0))
     return np.where(moving, np.clip(xy / size, -1.0, 1.0), np.nan), count.astype(np.int64)
+
+
+def correlations(x: Floats, x_known: Bools, y: Floats, y_known: Bools, fewest: int) -> Floats:
+    """Return Pearson's correlation of each column of `x` with each of `y`, on rows that both have.
+
+    Unknown values are 0. NaN on fewer than `fewest` rows, or where either does not vary.
+    """
+    here, there = x_known.astype(np.float64), y_known.astype(np.float64)
+    count = here.T @ there
+    x_sum, y_sum = x.T @ there, here.T @ y
+    least = np.maximum(count, 1.0)
+    both = x.T @ y - x_sum * y_sum / least
+    x_square = (x**2).T @ there - x_sum**2 / least
+    y_square = here.T @ (y**2) - y_sum**2 / least
+    moving = (x_square > _STILL * least) & (y_square > _STILL * least) & (count >= fewest)
+    size = np.sqrt(np.where(moving, x_square * y_square, 1.0))
+    return np.where(moving, np.clip(both / size, -1.0, 1.0), np.nan)
 
 
 def surely_negative(correlation: float, responses: int, items: int = 1) -> bool:

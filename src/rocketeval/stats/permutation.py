@@ -2,9 +2,6 @@
 
 If two candidates are equally good on queries like these, each query's difference is as likely to
 have the other sign. So the signs are flipped, all ways when there are few, at random otherwise.
-
-
-How many queries it takes to tell a difference, and how small a difference so many can tell.
 """
 
 from __future__ import annotations

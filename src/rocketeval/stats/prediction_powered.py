@@ -24,11 +24,6 @@ What it rests on:
   also treat labelled and unlabelled queries alike: one for each query, to that query's labels of
   other candidates, does not.
 - The mean is that over queries like these, of which the run's are a sample.
-
-
-A mean predicted for all queries and corrected where there are labels, with its variance.
-Queries grouped by score, so that labels can be spread over them and weighed back.
-What is known about a target: a score for every query, a label for some.
 """
 
 from __future__ import annotations

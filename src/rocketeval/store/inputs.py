@@ -26,16 +26,12 @@ from rocketeval.records import Checklist, Label, Query, Rating, Response, Turn, 
 from rocketeval.store.codec import Finding, decode_finding, encode_finding
 from rocketeval.store.files import read_json, read_jsonl, write_json, write_jsonl, write_parquet
 from rocketeval.store.manifest import InputSummary
+from rocketeval.store.schema import table_schema
 
-RESPONSES = pa.schema(
-    [
-        ("query_id", pa.string()),
-        ("candidate", pa.string()),
-        ("hash", pa.string()),
-        ("length", pa.int64()),
-        ("text", pa.large_string()),
-        ("history", pa.large_string()),
-    ]
+RESPONSES = table_schema(
+    ("query_id candidate hash", pa.string()),
+    ("length", pa.int64()),
+    ("text history", pa.large_string()),
 )
 PROVENANCE = "checklist_provenance.json"
 EARLIER = "earlier_checklists.jsonl"

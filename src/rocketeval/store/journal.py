@@ -1,12 +1,10 @@
-"""The journal of authored checklists: one `os.write` each, so that a paid list is never lost.
-
-Files that grow by a line: one write each, and a line that a kill tore apart is passed over.
-"""
+"""Append-only JSONL, and the journal of authored checklists: a paid list is never lost."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import IO, Any, NamedTuple
@@ -53,28 +51,55 @@ class PaidWork(NamedTuple):
     """The id of the run that paid; None as above."""
 
 
+class Journal:
+    """An append-only JSONL file: one synced write per line, and a torn line is skipped."""
+
+    def __init__(self, path: Path, *, shared: bool = False) -> None:
+        """`shared`: several processes append. Every line then begins with a newline, so that the
+        torn line of another writer cannot swallow it; else a newline ends a torn line only."""
+        self.path = path
+        self._shared = shared
+
+    def append(self, row: Mapping[str, Any]) -> None:
+        """Add a line; it survives a power cut."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with self.path.open("ab+", buffering=0) as stream:
+            torn = self._shared or _is_torn(stream)
+            stream.write((b"\n" if torn else b"") + orjson.dumps(row) + b"\n")
+            os.fsync(stream.fileno())
+
+    def rows(self) -> Iterator[Any]:
+        """Yield what each whole line holds; nothing if there is no file."""
+        if not self.path.exists():
+            return
+        for line in self.path.read_bytes().split(b"\n"):
+            with suppress(orjson.JSONDecodeError):
+                yield orjson.loads(line)
+
+
+def _is_torn(stream: IO[bytes]) -> bool:
+    """Return whether the last line of a file has no end."""
+    if stream.seek(0, os.SEEK_END) == 0:
+        return False
+    stream.seek(-1, os.SEEK_END)
+    return stream.read(1) != b"\n"
+
+
 class AuthoredJournal:
     """Checklists that an author was paid for, by identity."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self._journal = Journal(path, shared=True)
 
     def known(self) -> dict[bytes, PaidWork]:
-        """Return what was paid for, by key; a torn last line is passed over."""
-        found: dict[bytes, PaidWork] = {}
-        if not self.path.exists():
-            return found
-        for line in self.path.read_bytes().split(b"\n"):
-            if not line:
-                continue
-            try:
-                row = orjson.loads(line)
-            except orjson.JSONDecodeError:
-                continue
-            found[bytes.fromhex(row["key"])] = PaidWork(
+        """Return what was paid for, by key."""
+        return {
+            bytes.fromhex(row["key"]): PaidWork(
                 row["author"], tuple(row["items"]), _effort(row.get("effort")), row.get("run")
             )
-        return found
+            for row in self._journal.rows()
+        }
 
     def append(
         self,
@@ -84,20 +109,16 @@ class AuthoredJournal:
         run: str | None = None,
     ) -> None:
         """Record a checklist, what it took, and the id of the run that paid for it."""
-        row = {
-            "key": key.hex(),
-            "query_id": checklist.query_id,
-            "author": checklist.author,
-            "items": checklist.items,
-            "effort": None if effort is None else asdict(effort),
-            "run": run,
-        }
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        # The newline in front keeps a torn line of a killed writer from swallowing this one.
-        line = b"\n" + orjson.dumps(row) + b"\n"
-        with self.path.open("ab", buffering=0) as stream:
-            stream.write(line)
-            os.fsync(stream.fileno())
+        self._journal.append(
+            {
+                "key": key.hex(),
+                "query_id": checklist.query_id,
+                "author": checklist.author,
+                "items": checklist.items,
+                "effort": None if effort is None else asdict(effort),
+                "run": run,
+            }
+        )
 
 
 def _effort(row: Mapping[str, Any] | None) -> AuthoringEffort | None:
@@ -109,32 +130,3 @@ def _effort(row: Mapping[str, Any] | None) -> AuthoringEffort | None:
         Usage(**row["usage"]),
         row["failure"],
     )
-
-
-def append_line(path: Path, row: Mapping[str, Any]) -> None:
-    """Add a line of JSON, durably."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("ab+", buffering=0) as stream:
-        # A torn line is ended, or it would swallow this one.
-        stream.write(_end_of_torn(stream) + orjson.dumps(row) + b"\n")
-        os.fsync(stream.fileno())
-
-
-def _end_of_torn(stream: IO[bytes]) -> bytes:
-    """Return what ends the last line of a file, where a kill left it without an end."""
-    if stream.seek(0, os.SEEK_END) == 0:
-        return b""
-    stream.seek(-1, os.SEEK_END)
-    return b"" if stream.read(1) == b"\n" else b"\n"
-
-
-def read_lines(path: Path) -> Iterator[Any]:
-    """Yield what each whole line holds; nothing if there is no file."""
-    if not path.exists():
-        return
-    for line in path.read_bytes().split(b"\n"):
-        try:
-            if line:
-                yield orjson.loads(line)
-        except orjson.JSONDecodeError:
-            continue

@@ -3,9 +3,6 @@
 A ledger is read in the order of the responses, not in its own. Judgments finish nearly in the order
 of the responses, so the ones wanted together lie in few files; where they do not, a file is read
 once for each part of the responses, and memory stays the same.
-
-
-Many keys at once: hex text as files have it, and the 16 bytes that are looked up.
 """
 
 from __future__ import annotations

@@ -15,27 +15,27 @@ from rocketeval.records import Answer, Judgment, Status, Usage
 
 _DOUBLES = pa.list_(pa.float64())
 
-JUDGMENTS = pa.schema(
-    [
-        ("key", pa.string()),
-        ("judge", pa.string()),
-        ("query_id", pa.string()),
-        ("candidate", pa.string()),
-        ("status", pa.list_(pa.string())),
-        ("p_yes", _DOUBLES),
-        ("p_low", _DOUBLES),
-        ("p_high", _DOUBLES),
-        ("mass", _DOUBLES),
-        ("logp_yes", _DOUBLES),
-        ("logp_no", _DOUBLES),
-        ("requests", pa.int32()),
-        ("prompt_tokens", pa.int64()),
-        ("cached_tokens", pa.int64()),
-        ("completion_tokens", pa.int64()),
-        ("seconds", pa.float64()),
-        ("neutralised", pa.int32()),
-        ("text", pa.list_(pa.string())),
-    ]
+
+def table_schema(*columns: tuple[str, pa.DataType]) -> pa.Schema:
+    """Return a schema of columns in order; those of one type that follow each other are one text.
+
+    >>> table_schema(("key judge", pa.string()), ("requests", pa.int32())).names
+    ['key', 'judge', 'requests']
+    """
+    return pa.schema([(name, kind) for names, kind in columns for name in names.split()])
+
+
+_NUMBERS = ("p_yes", "p_low", "p_high", "mass", "logp_yes", "logp_no")
+"""What an answer has in numbers, in the order of its fields."""
+JUDGMENTS = table_schema(
+    ("key judge query_id candidate", pa.string()),
+    ("status", pa.list_(pa.string())),
+    ("p_yes p_low p_high mass logp_yes logp_no", _DOUBLES),
+    ("requests", pa.int32()),
+    ("prompt_tokens cached_tokens completion_tokens", pa.int64()),
+    ("seconds", pa.float64()),
+    ("neutralised", pa.int32()),
+    ("text", pa.list_(pa.string())),
 )
 
 
@@ -49,21 +49,15 @@ def answers_to_lists(answers: Sequence[Answer]) -> dict[str, list[Any]]:
     texts = [answer.text for answer in answers]
     return {
         "status": [answer.status for answer in answers],
-        "p_yes": [answer.p_yes for answer in answers],
-        "p_low": [answer.p_low for answer in answers],
-        "p_high": [answer.p_high for answer in answers],
-        "mass": [answer.mass for answer in answers],
-        "logp_yes": [answer.logp_yes for answer in answers],
-        "logp_no": [answer.logp_no for answer in answers],
+        **{name: [getattr(answer, name) for answer in answers] for name in _NUMBERS},
         **({"text": texts} if any(text is not None for text in texts) else {}),
     }
 
 
 def lists_to_answers(row: Mapping[str, Any]) -> tuple[Answer, ...]:
     """Return the answers of a row; the inverse of `answers_to_lists`."""
-    columns = ("p_yes", "p_low", "p_high", "mass", "logp_yes", "logp_no")
     texts = row.get("text") or [None] * len(row["status"])
-    rows = zip(row["status"], *(row[name] for name in columns), texts, strict=True)
+    rows = zip(row["status"], *(row[name] for name in _NUMBERS), texts, strict=True)
     return tuple(Answer(Status(status), *values) for status, *values in rows)
 
 

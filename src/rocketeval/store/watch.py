@@ -1,7 +1,4 @@
-"""A run seen from outside, while another process may write it: nothing here takes its lock.
-
-What a run's own files weigh, for plans of larger runs.
-"""
+"""Watch a run while another process may write it: nothing here takes its lock."""
 
 from __future__ import annotations
 

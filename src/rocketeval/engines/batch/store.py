@@ -1,15 +1,9 @@
-"""The batches of one home folder: journaled, found again by the next process, and cleared away.
-
-The journal of batches: what was about to be paid for, what was, and what became of it.
-One batch: its requests, its files, and how far it got.
-A finished batch's answers, found by request: the file stays on disk, the index in memory.
-"""
+"""The batches of one home folder: journaled, found again by the next process, and cleared away."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import secrets
 import shutil
 import tempfile
@@ -26,6 +20,7 @@ from rocketeval.engines.batch import api as batch_api
 from rocketeval.engines.batch.api import BatchApi, BatchState
 from rocketeval.errors import RequestRejected
 from rocketeval.store.files import write_bytes
+from rocketeval.store.journal import Journal
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,21 +42,15 @@ class OpenBatch:
 
 
 class BatchJournal:
-    """Appends records and syncs each: a record that was written survives a power cut."""
+    """What was about to be paid for, what was, and what became of it."""
 
     def __init__(self, path: Path) -> None:
-        self.path = path
+        self._journal = Journal(path, shared=True)
 
     def live(self) -> dict[str, OpenBatch]:
-        """Return every batch that is not closed; a torn line is passed over."""
+        """Return every batch that is not closed."""
         entries: dict[str, OpenBatch] = {}
-        if not self.path.exists():
-            return entries
-        for line in self.path.read_bytes().split(b"\n"):
-            try:
-                row = orjson.loads(line)
-            except orjson.JSONDecodeError:
-                continue
+        for row in self._journal.rows():
             job, event = row["job"], row["event"]
             if event == "intent":
                 entries[job] = OpenBatch(job, row["tag"], row["file"], row["since"])
@@ -91,11 +80,7 @@ class BatchJournal:
         self._append("closed", job, why=why)
 
     def _append(self, event: str, job: str, **facts: Any) -> None:
-        # The newline in front keeps a torn line of a killed writer from swallowing this one.
-        line = b"\n" + orjson.dumps({"event": event, "job": job, **facts}) + b"\n"
-        with self.path.open("ab", buffering=0) as stream:
-            stream.write(line)
-            os.fsync(stream.fileno())
+        self._journal.append({"event": event, "job": job, **facts})
 
 
 class BatchAnswers:
@@ -159,8 +144,8 @@ def _problem(row: Mapping[str, Any]) -> str | None:
     status, body = response.get("status_code", 200), response.get("body")
     if status == 200 and isinstance(body, dict):
         return None
-    told = body.get("error") if isinstance(body, dict) else body
-    return f"HTTP {status}: {_words(told)}"
+    reason = body.get("error") if isinstance(body, dict) else body
+    return f"HTTP {status}: {_words(reason)}"
 
 
 def _words(error: Any) -> str:
@@ -196,7 +181,7 @@ class BatchJob:
         """How many other batches had ended when it was created."""
         self.answered = 0
         """Requests that the server had answered when it was last looked at."""
-        self.carried = False
+        self.watched = False
         """Whether somebody is seeing it through."""
         self.over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.input, self.ids, self.output, self.errors = (folder / (name + s) for s in SUFFIXES)
@@ -238,13 +223,13 @@ class BatchJob:
 
     def begin(self) -> None:
         """Note that somebody sees it through from now on."""
-        self.carried = True
+        self.watched = True
         if self.over.done():
             self.over = asyncio.get_running_loop().create_future()
 
     def end(self, error: BaseException | None) -> None:
         """Tell all who wait that it got no further, and why, unless it is finished."""
-        self.carried = False
+        self.watched = False
         if self.over.done():
             return
         if error is None:

@@ -1,7 +1,4 @@
-"""Chat completions: one item a call (any server), or all items of a response a call (vLLM).
-
-`/completions` with a list of prompts: all items of a response a call, the template ours.
-"""
+"""Chat completions, one item or all items per call, and `/completions` with a list of prompts."""
 
 from __future__ import annotations
 
