@@ -76,8 +76,8 @@ class OpenAIBatchEngine:
         self._api = BatchApi(
             self._http, completion_window=options.completion_window, patience=config.patience
         )
-        self._shelf = BatchStore(home, self._http.safe)
-        self._desk = Batcher(self._api, self._shelf, options)
+        self._store = BatchStore(home, self._http.safe)
+        self._batcher = Batcher(self._api, self._store, options)
         self._server: Server | None = None
 
     @classmethod
@@ -114,7 +114,7 @@ class OpenAIBatchEngine:
         """Say how long answers take, and what outlives this process."""
         await self.ready()
         found = [EngineFinding("batches", f"answers come within {self._window}", "note")]
-        left = self._shelf.unfinished()
+        left = self._store.unfinished()
         if left:
             found.append(
                 EngineFinding("open batches", f"{left} of an earlier process are taken up")
@@ -137,7 +137,7 @@ class OpenAIBatchEngine:
         settings = top_settings(self.config.top_logprobs)
         bodies = (self._body(task.prefix + task.suffixes[item], settings) for item in asked)
         try:
-            outcomes = await self._desk.ask(bodies) if asked else []
+            outcomes = await self._batcher.ask(bodies) if asked else []
         except EngineUnavailable as error:
             outcomes = [error] * len(asked)
         meter = UsageMeter()
@@ -172,7 +172,7 @@ class OpenAIBatchEngine:
         """Return the text the model writes for `prompt`, once its batch ended."""
         started, meter = time.monotonic(), UsageMeter()
         body = self._body(prompt, writing_settings(max_tokens, seed), temperature)
-        (outcome,) = await self._desk.ask([body])
+        (outcome,) = await self._batcher.ask([body])
         text, finished = read_text(_choice(outcome, meter))
         return WrittenText(text, _since(started, meter), finished)
 
@@ -182,11 +182,11 @@ class OpenAIBatchEngine:
 
     async def aclose(self) -> None:
         """Stop watching batches and close the connections; open batches go on at the server."""
-        await self._desk.aclose()
+        await self._batcher.aclose()
         await self._http.aclose()
 
     def _waiting(self) -> str:
-        state = self._desk.waits_for
+        state = self._batcher.waits_for
         if not state.batches:
             return "gathering requests for the next batch" if state.gathering else ""
         batches = f"{state.batches:,} {'batch' if state.batches == 1 else 'batches'}"

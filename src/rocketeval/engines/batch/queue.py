@@ -26,11 +26,11 @@ log = logging.getLogger("rocketeval.batch")
 
 
 class BatchPoller:
-    """Carries any number of batches at once, each in a task of its own."""
+    """Watch any number of batches at once, each in a task of its own."""
 
-    def __init__(self, api: BatchApi, shelf: BatchStore, *, poll: float) -> None:
+    def __init__(self, api: BatchApi, store: BatchStore, *, poll: float) -> None:
         self._api = api
-        self._shelf = shelf
+        self._store = store
         self._poll = poll
         self._tasks: set[asyncio.Task[None]] = set()
         self.jobs: set[BatchJob] = set()
@@ -40,7 +40,7 @@ class BatchPoller:
         self._ends = 0
         """How many batches ended so far."""
 
-    def carry(self, job: BatchJob) -> None:
+    def watch(self, job: BatchJob) -> None:
         """See a batch through in the background, unless that is being done already."""
         if job.carried:
             return
@@ -48,7 +48,7 @@ class BatchPoller:
         task = asyncio.create_task(self._see_through(job))
         self._tasks.add(task)
         self.jobs.add(job)
-        task.add_done_callback(partial(self._carried, job))
+        task.add_done_callback(partial(self._watched, job))
 
     async def aclose(self) -> None:
         """Stop watching; batches go on at the server."""
@@ -57,7 +57,7 @@ class BatchPoller:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    def _carried(self, job: BatchJob, task: asyncio.Task[None]) -> None:
+    def _watched(self, job: BatchJob, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
         self.jobs.discard(job)
         self._ends += 1
@@ -75,7 +75,7 @@ class BatchPoller:
             if not (state.queue_full and await self._room(job)):
                 break
             job.batch, job.tag = None, ""
-        await self._bring_home(job, state)
+        await self._collect(job, state)
 
     async def _create(self, job: BatchJob) -> None:
         try:
@@ -84,14 +84,14 @@ class BatchPoller:
                 job.file = job.file or await self._api.upload(job.input)
                 tag, count, job.ends_before = job.next_tag(), len(job.requests), self._ends
                 # From here to the record of its name, only the tag can find the batch.
-                job.since = self._shelf.journal.intend(job.name, tag, job.file, count)
+                job.since = self._store.journal.intend(job.name, tag, job.file, count)
                 found = await self._api.create(job.file, tag)
         except InDoubt:
             raise
         except EngineError as error:
-            self._shelf.close(job, error.message)
+            self._store.close(job, error.message)
             raise
-        self._shelf.note_created(job, found)
+        self._store.note_created(job, found)
         log.info("batch %s: %d requests submitted", found.id, len(job.requests))
 
     async def _ended(self, job: BatchJob) -> BatchState:
@@ -127,26 +127,26 @@ class BatchPoller:
                 turn.set_result(None)
                 return
 
-    async def _bring_home(self, job: BatchJob, state: BatchState) -> None:
+    async def _collect(self, job: BatchJob, state: BatchState) -> None:
         if state.status == "failed":
             why = state.problem or "no reason given"
-            self._shelf.close(job, why)
+            self._store.close(job, why)
             advice = ". Set a lower `options.max_requests`" if state.queue_full else ""
             raise RequestRejected(f"batch {state.id} was not accepted: {why.rstrip('.')}{advice}.")
         if state.output_file is None:
             job.output.write_bytes(b"")
         elif not await self._api.fetch(state.output_file, job.output):
-            self._shelf.close(job, "the server no longer has its answers")
+            self._store.close(job, "the server no longer has its answers")
             raise RequestRejected(f"the server no longer has the answers of batch {state.id}.")
         if state.error_file is not None:
             await self._api.fetch(state.error_file, job.errors)
-        self._shelf.journal.ended(job.name, state.status)
+        self._store.journal.ended(job.name, state.status)
         ended = "ended" if state.status == "completed" else state.status
-        answers = await self._shelf.read(job, f"batch {state.id} {ended} without an answer to it.")
+        answers = await self._store.read(job, f"batch {state.id} {ended} without an answer to it.")
         given, asked = len(answers.given), len(job.requests)
         log.info("batch %s: %s with %d of %d answers", state.id, ended, given, asked)
         if not given:
-            self._shelf.close(job, "it holds no answer")
+            self._store.close(job, "it holds no answer")
 
 
 MOST_REQUESTS = 50_000
@@ -196,11 +196,11 @@ class PendingRequests(NamedTuple):
 class Batcher:
     """Collects requests until a batch is full or nobody adds to it any more."""
 
-    def __init__(self, api: BatchApi, shelf: BatchStore, options: BatchOptions) -> None:
+    def __init__(self, api: BatchApi, store: BatchStore, options: BatchOptions) -> None:
         self._api = api
-        self._shelf = shelf
+        self._store = store
         self._options = options
-        self._carrier = BatchPoller(api, shelf, poll=options.poll)
+        self._poller = BatchPoller(api, store, poll=options.poll)
         self._opening: asyncio.Task[None] | None = None
         self._filling: BatchJob | None = None
         self._timer: asyncio.TimerHandle | None = None
@@ -228,7 +228,7 @@ class Batcher:
     @property
     def waits_for(self) -> PendingRequests:
         """What those who asked wait for at this moment."""
-        jobs = self._carrier.jobs
+        jobs = self._poller.jobs
         answered, requests = (
             sum(job.answered for job in jobs),
             sum(len(job.requests) for job in jobs),
@@ -242,12 +242,12 @@ class Batcher:
         if self._opening is not None:
             self._opening.cancel()
             await asyncio.gather(self._opening, return_exceptions=True)
-        await self._carrier.aclose()
+        await self._poller.aclose()
         if self._filling is not None:
             self._clean = False
-            self._shelf.close(self._filling, "never sent")
+            self._store.close(self._filling, "never sent")
             self._filling.end(EngineUnavailable("The engine was closed before a batch was sent."))
-        self._shelf.clear(used=self._clean)
+        self._store.clear(used=self._clean)
         self._filling = self._timer = self._opening = None
         self._clean = True
 
@@ -255,7 +255,7 @@ class Batcher:
         """Take up what earlier processes left, once; all who come meanwhile wait for it."""
         opening = self._opening
         if opening is None or (opening.done() and (opening.cancelled() or opening.exception())):
-            opening = self._opening = asyncio.create_task(self._shelf.take_up(self._api))
+            opening = self._opening = asyncio.create_task(self._store.take_up(self._api))
         await asyncio.wait({opening})
         if opening.cancelled():
             raise EngineUnavailable("The engine was closed.")
@@ -263,14 +263,14 @@ class Batcher:
 
     def _place(self, body: Mapping[str, Any]) -> PendingAnswer | RequestRejected:
         request = content_hash("request", body).hex()
-        job = self._shelf.find(request)
+        job = self._store.find(request)
         if job is None:
             try:
                 job = self._add(request, body)
             except RequestRejected as error:
                 return error
         elif job.answers is None and job is not self._filling:
-            self._carrier.carry(job)
+            self._poller.watch(job)
         return PendingAnswer(request, job, job.over)
 
     def _add(self, request: str, body: Mapping[str, Any]) -> BatchJob:
@@ -283,9 +283,9 @@ class Batcher:
             )
         if self._filling is not None and self._filling.size + len(line) > most:
             self._send_off(self._filling)
-        job = self._filling = self._filling or BatchJob.new(self._shelf.folder)
+        job = self._filling = self._filling or BatchJob.new(self._store.folder)
         job.add(request, line)
-        self._shelf.holds(job, request)
+        self._store.holds(job, request)
         self._last_added = asyncio.get_running_loop().time()
         if len(job.requests) >= self._options.max_requests:
             self._send_off(job)
@@ -308,7 +308,7 @@ class Batcher:
     def _send_off(self, job: BatchJob) -> None:
         self._filling = None
         job.seal()
-        self._carrier.carry(job)
+        self._poller.watch(job)
 
     def _outcome(self, place: PendingAnswer | RequestRejected) -> Outcome:
         if isinstance(place, RequestRejected):
