@@ -135,12 +135,7 @@ class Engine(Protocol):
         ...
 
     async def write(
-        self,
-        prompt: str,
-        *,
-        max_tokens: int,
-        temperature: float = 0.0,
-        seed: int | None = None,
+        self, prompt: str, *, max_tokens: int, temperature: float = 0.0, seed: int | None = None
     ) -> WrittenText:
         """Return the text the engine writes for `prompt`.
 

@@ -162,12 +162,7 @@ class OpenAIBatchEngine:
         return None
 
     async def write(
-        self,
-        prompt: str,
-        *,
-        max_tokens: int,
-        temperature: float = 0.0,
-        seed: int | None = None,
+        self, prompt: str, *, max_tokens: int, temperature: float = 0.0, seed: int | None = None
     ) -> WrittenText:
         """Return the text the model writes for `prompt`, once its batch ended."""
         started, meter = time.monotonic(), UsageMeter()

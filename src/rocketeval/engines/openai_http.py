@@ -203,12 +203,7 @@ class OpenAIEngine:
         return tokens if len(tokens) == len(prompts) else None
 
     async def write(
-        self,
-        prompt: str,
-        *,
-        max_tokens: int,
-        temperature: float = 0.0,
-        seed: int | None = None,
+        self, prompt: str, *, max_tokens: int, temperature: float = 0.0, seed: int | None = None
     ) -> WrittenText:
         """Return the text the model writes for `prompt`."""
         meter = UsageMeter()

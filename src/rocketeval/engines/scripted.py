@@ -205,12 +205,7 @@ class ScriptedEngine:
         return [list(prompt.encode()) for prompt in prompts]
 
     async def write(
-        self,
-        prompt: str,
-        *,
-        max_tokens: int,
-        temperature: float = 0.0,
-        seed: int | None = None,
+        self, prompt: str, *, max_tokens: int, temperature: float = 0.0, seed: int | None = None
     ) -> WrittenText:
         """Return the scripted text, at any temperature."""
         self._refuse(prompt)

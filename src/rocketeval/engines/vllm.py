@@ -145,12 +145,7 @@ class VLLMEngine:
         return await self._in_order(partial(chat.encode_chats, prompts))
 
     async def write(
-        self,
-        prompt: str,
-        *,
-        max_tokens: int,
-        temperature: float = 0.0,
-        seed: int | None = None,
+        self, prompt: str, *, max_tokens: int, temperature: float = 0.0, seed: int | None = None
     ) -> WrittenText:
         """Return the text the model writes for `prompt`."""
         judge = await self._open()
