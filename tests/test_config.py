@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 import yaml
@@ -127,6 +127,37 @@ def test_relative_paths_start_from_the_config_folder(
     assert config.author.template == Path("/elsewhere/author.txt")
     assert config.run_path == folder / "out" / "run"
     assert config.cache is None
+
+
+def test_names_that_may_be_files_start_there_too(tmp_path: Path) -> None:
+    """Files among names, a folder that is no URI, and defaults; what is packaged keeps its name."""
+    path = write(
+        tmp_path,
+        "benchmark: {path: data}\n"
+        "judge: {model: m}\n"
+        "author: {kind: file, options: {file: mine.csv, sheet: 1}}\n"
+        "distributed: {staging: shared}\n"
+        "evolve: {seeds: [presets, own.yaml], optimizer: {model: o, options: {texts: t.jsonl}}}\n",
+    )
+    config = load_config(path)
+    assert config.author.options == {"file": str(tmp_path / "mine.csv"), "sheet": 1}
+    assert config.distributed.staging == str(tmp_path / "shared")
+    assert config.evolve.seeds == ("presets", str(tmp_path / "own.yaml"))
+    assert config.evolve.optimizer is not None
+    assert config.evolve.optimizer.options == {"texts": str(tmp_path / "t.jsonl")}
+    assert config.cache == tmp_path / "runs/.cache"
+    uri = with_setting("distributed.staging", "s3://bucket/folder")
+    assert parse_config(uri, where=path).distributed.staging == "s3://bucket/folder"
+
+
+@pytest.mark.parametrize("section", [RunConfig, *Section.__subclasses__()])
+def test_no_path_of_the_config_is_left_unresolved(section: type[Section]) -> None:
+    """A path that is added later is relative to the config file like the others."""
+    if not section.__module__.startswith("rocketeval.config"):
+        return
+    for name, field in section.model_fields.items():
+        kinds = (field.annotation, *get_args(field.annotation))
+        assert Path not in kinds or field.metadata, f"{section.__name__}.{name}: use ConfigPath"
 
 
 def test_missing_file_points_to_init(tmp_path: Path) -> None:

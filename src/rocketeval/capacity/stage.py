@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from statistics import fmean
 
 import pyarrow as pa
@@ -19,7 +18,7 @@ from rocketeval.grading.plan import BYTES_PER_TOKEN, choose_evenly
 from rocketeval.grading.work import foresee_checklists
 from rocketeval.records import GradingTask
 from rocketeval.store.manifest import Plan
-from rocketeval.store.run import RunStore
+from rocketeval.store.run import JudgePace, RunStore
 from rocketeval.store.watch import StoredSize, ledger_size, score_size
 from rocketeval.text import count_of
 
@@ -29,15 +28,6 @@ FEWEST = 1000
 """Rows or judgments below which a file's head, or a start and an end, weigh too much."""
 
 
-@dataclass(frozen=True, slots=True)
-class _LedgerTotals:
-    """Sums over the ledger, retries included."""
-
-    judgments: int
-    items: int
-    requests: int
-
-
 async def measure(
     store: RunStore, config: RunConfig, plan: Plan, *, probed: bool = False
 ) -> MeasuredRun:
@@ -45,13 +35,12 @@ async def measure(
 
     `probed`: the plan's rate was measured just now, and goes before that of earlier judgments.
     """
-    pace = store.pace(b"", None)
-    judged = _LedgerTotals(pace.judgments, pace.items, store.ledger_usage().requests)
-    together, routing_from, routed_by = _routing(config, plan, judged)
+    judged, requests = store.pace(b"", None), store.ledger_usage().requests
+    together, routing_from, routed_by = _routing(config, plan, judged, requests)
     tasks, without_checklist = await _sample(store, config, plan)
     figures = {
         "rate": _rate(store, config, plan, judged, probed),
-        "calls": _calls(plan, judged),
+        "calls": _calls(plan, judged, requests),
         "batch": _setting(config, "batch"),
         "in_hand": _setting(config, "calls"),
         "ledger_bytes": _per_row(ledger_size(store), "judgments of its ledger"),
@@ -130,7 +119,7 @@ def _prompt_figures(tasks: Sequence[GradingTask], plan: Plan) -> dict[str, Capac
 
 
 def _rate(
-    store: RunStore, config: RunConfig, plan: Plan, judged: _LedgerTotals, probed: bool
+    store: RunStore, config: RunConfig, plan: Plan, judged: JudgePace, probed: bool
 ) -> CapacityFigure | None:
     """Return how fast this judge was: just now, in the last grading, or in its judgments."""
     if not probed:
@@ -148,7 +137,7 @@ def _rate(
     return CapacityFigure(plan.items_per_second, "measured", note)
 
 
-def _last_rate(store: RunStore, judged: _LedgerTotals) -> CapacityFigure | None:
+def _last_rate(store: RunStore, judged: JudgePace) -> CapacityFigure | None:
     """Return the rate of the last grading by the clock; None if it was short."""
     facts = store.manifest().stages.grade
     # The seconds that the judge was asked; those of the whole stage where there is no bill.
@@ -160,23 +149,25 @@ def _last_rate(store: RunStore, judged: _LedgerTotals) -> CapacityFigure | None:
     return CapacityFigure(rate, "measured", f"{told}, taken to be by one replica")
 
 
-def _calls(plan: Plan, judged: _LedgerTotals) -> CapacityFigure | None:
+def _calls(plan: Plan, judged: JudgePace, requests: int) -> CapacityFigure | None:
     """Return calls per answer: as planned or, if nothing is left to plan, as in the ledger."""
     if plan.in_flight is not None and plan.items:
         return CapacityFigure(plan.requests / plan.items, "measured", "as this judge is asked")
-    if not judged.requests or not judged.items:
+    if not requests or not judged.items:
         return None
     told = count_of(judged.judgments, "judgment", "judgments")
     note = f"{told} of its ledger, retries included"
-    return CapacityFigure(judged.requests / judged.items, "measured", note)
+    return CapacityFigure(requests / judged.items, "measured", note)
 
 
-def _routing(config: RunConfig, plan: Plan, judged: _LedgerTotals) -> tuple[bool, Source, str]:
+def _routing(
+    config: RunConfig, plan: Plan, judged: JudgePace, requests: int
+) -> tuple[bool, Source, str]:
     """Return whether the items of a response stay on one replica, who says so, and why."""
     if plan.in_flight is not None and plan.to_judge:
         asked, requests, tense = plan.to_judge, plan.requests, "go"
     else:
-        asked, requests, tense = judged.judgments, judged.requests, "went"
+        asked, tense = judged.judgments, "went"
     if asked and 0 < requests <= asked:
         return True, "measured", f"all items of a response {tense} in one call"
     header = config.judge.session_header

@@ -49,26 +49,13 @@ class StagedJob:
 
 
 class JobFolder:
-    """Where a job's tasks and results are, on a disk or in an object store."""
+    """Where a job's tasks, its results and the ids that Ray noted are: a disk, an object store."""
 
     def __init__(self, filesystem: fs.FileSystem, path: str) -> None:
         self.filesystem = filesystem
         self.path = path
-
-    @property
-    def tasks(self) -> str:
-        """Where the tasks are."""
-        return f"{self.path}/tasks"
-
-    @property
-    def results(self) -> str:
-        """Where the cluster writes."""
-        return f"{self.path}/results"
-
-    @property
-    def checkpoint(self) -> str:
-        """Where Ray keeps the ids of what it wrote."""
-        return f"{self.path}/checkpoint"
+        self.tasks, self.results = f"{path}/tasks", f"{path}/results"
+        self.checkpoint = f"{path}/checkpoint"
 
     def visible(self) -> bool:
         """Whether this machine sees the tasks."""

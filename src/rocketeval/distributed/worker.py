@@ -9,7 +9,7 @@ import asyncio
 import gc
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -329,14 +329,6 @@ class TaskBatch:
         done = {judgment.key for judgment in self.judged}
         return [task for key, task in self.tasks.items() if key not in done]
 
-    def judge(self, judgment: Judgment) -> None:
-        """Keep a judgment."""
-        self.judged.append(judgment)
-
-    def fail(self, failures: Iterable[Failure]) -> None:
-        """Keep failures."""
-        self.failed |= {failure.key: failure for failure in failures}
-
     def rows(self, digest: str) -> Iterator[dict[str, Any]]:
         """Yield what is to be kept."""
         for judgment in self.judged:
@@ -422,7 +414,7 @@ class BatchGrader:
         grading = await grade(
             iter(batch.left()),
             engine,
-            batch.judge,
+            batch.judged.append,
             ask=ask,
             concurrency=self._terms.judge.concurrency or engine.in_flight,
             known=batch.known,
@@ -433,7 +425,7 @@ class BatchGrader:
         )
         if unavailable and (grading.gone or not grading.judged):
             return unavailable[-1]
-        batch.fail(grading.failures)
+        batch.failed |= {failure.key: failure for failure in grading.failures}
         self._reports.now.failures += grading.failures
         self._reports.now.batches[batch.first] = batch.counts
         return ""

@@ -26,7 +26,7 @@ log = logging.getLogger("rocketeval.batch")
 
 
 class BatchPoller:
-    """Carries any number of batches at once, each in a task of its own."""
+    """Watch any number of batches at once, each in a task of its own."""
 
     def __init__(self, api: BatchApi, store: BatchStore, *, poll: float) -> None:
         self._api = api
