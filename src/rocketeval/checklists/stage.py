@@ -29,6 +29,7 @@ from rocketeval.config import PriceConfig, RunConfig
 from rocketeval.engines.base import status_of
 from rocketeval.errors import ChecklistError
 from rocketeval.observer import Expected, Observer
+from rocketeval.prices import priced
 from rocketeval.records import Query
 from rocketeval.store.codec import Finding
 from rocketeval.store.manifest import ChecklistFacts, Plan, RefusalCounts

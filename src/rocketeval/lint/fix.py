@@ -34,7 +34,7 @@ from rocketeval.lint.rewrite import (
 )
 from rocketeval.lint.stage import LintedRun, look_at_run
 from rocketeval.observer import Observer
-from rocketeval.prices import PricedUsage
+from rocketeval.prices import PricedUsage, priced
 from rocketeval.records import Checklist, Query
 from rocketeval.store.files import write_bytes
 from rocketeval.store.manifest import StageFacts
