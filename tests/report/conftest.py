@@ -135,7 +135,12 @@ def made_up_head(word: str) -> ReportHead:
     first = Candidate(word, 1, 1, 2, 1, True, SURE, SURE, 8, 1, 7.5, 1100.0)
     second = Candidate(word, None, None, None, None, None, None, None, 0, 9, None, None)
     trust = TrustNumber(
-        word, SURE, "share", "good", word, (FigureBaseline(word, 0.5, "floor"),), (0.0, 1.0), word
+        title=word,
+        value=SURE,
+        mood="good",
+        verdict=word,
+        beside=(FigureBaseline(word, 0.5, "floor"),),
+        how=word,
     )
     row = FigureRow(word, (SURE, None), word)
     return ReportHead(

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
-from rocketeval.records import Vote
+from rocketeval.audit.calibration import CalibrationBin, CalibrationCurve, calibration
+from rocketeval.audit.item_gold import ItemGold
+from rocketeval.records import Interval, Vote
 from rocketeval.report.cells import ResponseGrid, make_cells
 from rocketeval.report.figures import curves
 from support.make import make_config
 
+NOTHING_TOLD = calibration(np.zeros(0), np.zeros(0), [])
 QUERIES = [f"q{number}" for number in range(20)]
 NAMES = ["a", "b"]
 
@@ -80,9 +84,9 @@ def test_a_few_labels_or_votes_make_no_curve(tmp_path: Path, cells: ResponseGrid
 
 def test_gold_answers_to_items_are_a_curve(tmp_path: Path, cells: ResponseGrid) -> None:
     """The bins that were measured, against the diagonal."""
-    gold = {"value": 0.75, "low": 0.5, "high": None}
-    bins = [{"low": 0.8, "high": 0.9, "items": 8, "mean_p": 0.85, "gold": gold}]
-    found = {"calibration": {"by_width": {"bins": bins, "error": 0.1}, "items": 8}}
+    one = CalibrationBin(0.8, 0.9, items=8, mean_p=0.85, gold=Interval(0.75, 0.5, np.nan))
+    told = replace(NOTHING_TOLD, by_width=CalibrationCurve((one,), 0.1), items=8)
+    found = ItemGold(told, responses=1, unjudged=0, unknown=0, advice=())
     (curve,) = curves(cells, make_config(tmp_path), np.full((20, 2), np.nan), (), found)
     assert curve.diagonal
     assert [(each.x, each.y.value, each.n) for each in curve.bins] == [(0.85, 0.75, 8)]

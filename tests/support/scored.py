@@ -9,7 +9,8 @@ import numpy as np
 import pyarrow as pa
 
 from rocketeval.config import RunConfig
-from rocketeval.records import Label, Query, Response
+from rocketeval.ranking.rank import RankedCandidate, Ranking
+from rocketeval.records import Interval, Label, Query, Response
 from rocketeval.store.run import RunStore
 from support.make import make_config
 
@@ -41,7 +42,12 @@ def scored_run(
     if basis is not None:
         columns["basis"] = [basis[candidate] for _, candidate, _ in cells]
     store.save_scores([pa.table(columns)])
-    store.save_json("ranking", {"rows": [{"candidate": name} for name in scores]})
+    figure = Interval(0.0, 0.0, 0.0)
+    rows = tuple(
+        RankedCandidate(name, place, place, place, figure, figure, count, 0, place, 1)
+        for place, name in enumerate(scores, start=1)
+    )
+    store.save(Ranking(rows, (), 0.1, 200, 0, 0.95, count, 1))
     return config
 
 

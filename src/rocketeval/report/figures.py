@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from rocketeval.arrays import Floats, Ints
 from rocketeval.audit.audit import Audit
+from rocketeval.audit.bias import Bias
 from rocketeval.audit.item_gold import ItemGold
 from rocketeval.audit.labels import LEVELS, RESPONSES, LabelCorrelation
 from rocketeval.audit.votes import JUDGE
@@ -65,7 +66,8 @@ def tables(audit: Audit) -> tuple[FigureTable, ...]:
     """Return agreement by category and tie margin, correlations by level, and biases."""
     found = [_categories(audit), _margins(audit)]
     found += [_levels(part, methods) for part, methods in audit.labels.items()]
-    found.append(_bias(audit))
+    if audit.bias is not None:
+        found.append(_bias(audit.bias))
     return tuple(table for table in found if table.rows)
 
 
@@ -109,21 +111,18 @@ def _levels(part: str, methods: Mapping[str, LabelCorrelation]) -> FigureTable:
     )
 
 
-def _bias(audit: Audit) -> FigureTable:
-    figures = bias_figures(audit.bias) if audit.bias else ()
-    return FigureTable(
-        title=BIAS,
-        columns=(JUDGE,),
-        rows=tuple(
-            FigureRow(
-                f"{found.measure}, share" if found.unit == "share" else found.measure,
-                (found.value,),
-                found.rests_on,
-            )
-            for found in figures
-        ),
-        note=" ".join(filter(None, bias_notes(audit.bias)[::2])) if audit.bias else "",
+def _bias(bias: Bias) -> FigureTable:
+    looked_at, _, family = bias_notes(bias)
+    rows = (
+        FigureRow(
+            f"{found.measure}, share" if found.unit == "share" else found.measure,
+            (found.value,),
+            found.rests_on,
+        )
+        for found in bias_figures(bias)
     )
+    notes = " ".join(filter(None, (looked_at, family)))
+    return FigureTable(title=BIAS, columns=(JUDGE,), rows=tuple(rows), note=notes)
 
 
 Places = NDArray[np.intp]
