@@ -65,7 +65,6 @@ from rocketeval.explain.stage import (
 from rocketeval.exports.folder import Exported
 from rocketeval.exports.formats import make_request
 from rocketeval.exports.stage import export_run
-from rocketeval.grading.plan import MOST_PROMPTS
 from rocketeval.judges.reliability import JudgeReliability, compare_judges
 from rocketeval.judges.runs import JudgedRun, open_run
 from rocketeval.lint.fix import check_fixable, propose_fixes
@@ -79,6 +78,7 @@ from rocketeval.ranking.stage import check_anchor, rank_candidates
 from rocketeval.report.stage import write_report
 from rocketeval.scoring.stage import check_learnable
 from rocketeval.store.manifest import (
+    MOST_PROMPTS,
     ChecklistFacts,
     EvolveFacts,
     GradeFacts,

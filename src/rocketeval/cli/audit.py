@@ -37,7 +37,6 @@ from rocketeval.cli.tables import figure, make_console, make_table, share, show_
 from rocketeval.cli.text import chance, printable
 from rocketeval.config import RunConfig
 from rocketeval.evolve.apply_setup import as_graded
-from rocketeval.grading.methods import KINDS
 from rocketeval.judges.reliability import JudgeReliability
 from rocketeval.pipeline import Run
 from rocketeval.scoring.split import RefusedGold
@@ -192,9 +191,25 @@ def _coefficient(found: Coefficient) -> str:
     return f"{found.value:.2f} ({reach}{chance(found.p_value)})"
 
 
+METHODS = {
+    "checklist": "each item of the author's checklist, asked alone",
+    "fixed": "six general questions, the same for every query",
+    "sequential": "the checklist in order, the judge seeing its earlier answers",
+    "all_yes": "each item after the earlier ones, all answered Yes",
+    "all_no": "each item after the earlier ones, all answered No",
+    "direct": "one digit from 0 to 9, averaged over its probabilities",
+    "reference": "the same digit, with the query's reference response to compare with",
+    "cot": "a written analysis, then a score from 1 to 10",
+    "analysis": "the digit, after the analysis that another judge's cot run wrote",
+    "multi_item": "the whole checklist in one prompt, the answers written out",
+    "generic": "a grade from 1 to 5 for the quality in general",
+    "criterion": "a grade from 1 to 5 for one criterion, by its name alone",
+    "rubric": "a grade from 1 to 5 for one criterion, with what each grade means",
+    "perplexity": "no question at all: how likely the judge finds the response",
+}
+"""What each grading method asks; written out so that `--help` loads none of them."""
 _KNOWN = "\n".join(
-    fill(f"  {name:<11} {kind.told}", 76, subsequent_indent=" " * 14)
-    for name, kind in KINDS.items()
+    fill(f"  {name:<11} {asks}", 76, subsequent_indent=" " * 14) for name, asks in METHODS.items()
 )
 
 

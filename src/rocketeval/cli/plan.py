@@ -16,10 +16,9 @@ from rocketeval.cli.plan_cluster import ClusterPlan, show_cluster, with_cluster
 from rocketeval.cli.tables import show_pairs, show_whole
 from rocketeval.cli.text import clock, near, shown_path
 from rocketeval.config import RunConfig
-from rocketeval.grading.plan import MOST_PROMPTS
 from rocketeval.pipeline import Run
 from rocketeval.prices import shown_money
-from rocketeval.store.manifest import Plan
+from rocketeval.store.manifest import MOST_PROMPTS, Plan
 from rocketeval.text import count_of
 
 TITLES = 11

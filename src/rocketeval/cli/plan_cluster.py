@@ -11,7 +11,7 @@ import click
 from rich.table import Table
 from rich.text import Text
 
-from rocketeval.capacity.model import FLEETS, ROUTINGS, Assumptions, Capacity, CapacityOptions, Size
+from rocketeval.capacity.model import FLEETS, Assumptions, Capacity, CapacityOptions, Size
 from rocketeval.cli.options import FiniteRange, Verb
 from rocketeval.cli.tables import make_console, make_table
 from rocketeval.cli.text import printable
@@ -41,7 +41,7 @@ _OPTIONS = (
     click.option("--gpus", type=click.IntRange(min=1), help="GPUs of one replica."),
     click.option(
         "--routing",
-        type=click.Choice(ROUTINGS),
+        type=click.Choice(("together", "random", "round-robin")),
         help="Where the items of a response go; together, if a call or a header keeps them so.",
     ),
     click.option("--losses", type=_ZERO_OR_MORE, help="Losses of one replica per hour (spot)."),

@@ -9,6 +9,7 @@ import errno
 import os
 import sys
 from collections.abc import Iterable, Sequence
+from functools import cache
 
 import click
 from rich.console import Console
@@ -29,13 +30,19 @@ def make_console(*, stderr: bool = False) -> Console:
     """
     stream = sys.stderr if stderr else sys.stdout
     width = None if stream.isatty() else PIPE_WIDTH
-    return _Console(stderr=stderr, width=width, markup=False, emoji=False)
+    return _console_class()(stderr=stderr, width=width, markup=False, emoji=False)
 
 
-class _Console(Console):
-    def on_broken_pipe(self) -> None:
-        """Leave it to the entry point, for every verb alike, that nobody reads any more."""
-        raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
+@cache
+def _console_class() -> type[Console]:
+    """Return the class of consoles; `rich` is imported only where something is printed."""
+
+    class _Console(Console):
+        def on_broken_pipe(self) -> None:
+            """Leave it to the entry point, for every verb alike, that nobody reads any more."""
+            raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
+
+    return _Console
 
 
 def screen_width() -> int | None:

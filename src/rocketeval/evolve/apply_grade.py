@@ -31,7 +31,7 @@ from rocketeval.evolve.ask import (
 from rocketeval.evolve.cases import Case
 from rocketeval.evolve.perspective import Perspective, PerspectiveKind, QuestionSet
 from rocketeval.grading.loop import fingerprint
-from rocketeval.grading.plan import MOST_PROMPTS, plan_grading
+from rocketeval.grading.plan import plan_grading
 from rocketeval.grading.schedule import cells
 from rocketeval.grading.work import PlannedChecklists, PlannedInputs
 from rocketeval.hashing import content_hash
@@ -48,6 +48,7 @@ from rocketeval.records import (
 )
 from rocketeval.scoring.read_answers import AnswerReader
 from rocketeval.store.manifest import (
+    MOST_PROMPTS,
     Bill,
     BillColumn,
     GradeFacts,

@@ -24,8 +24,11 @@ from rocketeval.grading.prefix import trie_tokens
 from rocketeval.grading.work import PlannedInputs, WorkList, foresee_checklists, identity
 from rocketeval.prices import currency, money
 from rocketeval.records import Answer, GradingTask, Usage
-from rocketeval.store.manifest import Plan, TokensKnown
+from rocketeval.store.manifest import MOST_PROMPTS, Plan, TokensKnown
 from rocketeval.store.run import RunStore
+
+MOST_PROBED = 16
+"""Responses that a probe asks, at most."""
 
 BYTES_PER_TOKEN = 4
 """Of English text, roughly: what is taken where the judge's tokenizer cannot be asked."""
@@ -127,12 +130,6 @@ async def _tokenise(engine: Engine | None, prompts: Sequence[str]) -> Iterable[a
 
 def _bytes(text: str) -> int:
     return len(text.encode())
-
-
-MOST_PROMPTS = 4000
-"""Prompts that are tokenised; of a larger run, whole queries, evenly spaced, with about so many."""
-MOST_PROBED = 16
-"""Responses that a probe asks, at most."""
 
 
 async def make_plan(

@@ -18,6 +18,10 @@ TokensKnown = Literal["exact", "sampled", "estimated"]
 """How well a plan knows its tokens, the best first: all prompts counted, some, or none."""
 
 
+MOST_PROMPTS = 4000
+"""Prompts that are tokenised; of a larger run, whole queries, evenly spaced, with about so many."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     """The size of a run before it starts."""
