@@ -14,35 +14,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
-from rocketeval.audit.audit import Audit
-from rocketeval.audit.compare_scorers import ScorerComparison, compare_kinds
-from rocketeval.audit.item_gold import ItemGold, compare_with_item_gold
-from rocketeval.audit.methods import MethodComparison
-from rocketeval.audit.methods_stage import (
-    check_references,
-    compare_variants,
-    method_config,
-    parse_variants,
-    variant_scorer,
-)
-from rocketeval.audit.stage import audit_run
-from rocketeval.benchmarks.load import load_inputs
-from rocketeval.budget import Budget
-from rocketeval.capacity.model import Capacity, CapacityOptions, plan_capacity
-from rocketeval.capacity.stage import measure
-from rocketeval.compare.labeling import Advice
-from rocketeval.compare.pair import Comparison
-from rocketeval.compare.stage import (
-    Estimates,
-    LabelScope,
-    advise_labels,
-    compare_candidates,
-    estimate_labels,
-)
-from rocketeval.config import RunConfig, with_tie_margin
-from rocketeval.engines.base import Engine, create_engine
+from rocketeval.engines.base import create_engine
 from rocketeval.errors import (
     BenchmarkError,
     ChecklistError,
@@ -51,45 +25,40 @@ from rocketeval.errors import (
     RocketEvalError,
     Stopped,
 )
-from rocketeval.evolve.ask import MakeEngine
-from rocketeval.evolve.result import Evolution
-from rocketeval.evolve.stage import check_evolvable, evolve_run
-from rocketeval.explain.candidate import CandidateExplanation
-from rocketeval.explain.stage import (
-    Explanation,
-    QueryExplanation,
-    explain_candidate,
-    explain_query,
-    explain_run,
-)
-from rocketeval.exports.folder import Exported
 from rocketeval.exports.formats import make_request
-from rocketeval.exports.stage import export_run
-from rocketeval.judges.reliability import JudgeReliability, compare_judges
-from rocketeval.judges.runs import JudgedRun, open_run
-from rocketeval.lint.fix import check_fixable, propose_fixes
-from rocketeval.lint.lint import Lint
-from rocketeval.lint.rewrite import Fixes
-from rocketeval.lint.stage import lint_run
 from rocketeval.observer import Observer
-from rocketeval.prices import currency, with_prices
-from rocketeval.ranking.rank import Ranking
-from rocketeval.ranking.stage import check_anchor, rank_candidates
-from rocketeval.report.stage import write_report
-from rocketeval.scoring.stage import check_learnable
-from rocketeval.store.manifest import (
-    MOST_PROMPTS,
-    ChecklistFacts,
-    EvolveFacts,
-    GradeFacts,
-    LoadFacts,
-    Plan,
-    ScoreFacts,
-    StageFacts,
-    Stages,
-)
-from rocketeval.store.run import RunStore
-from rocketeval.strategy import RunContext, Strategy, choose_strategy, effective_config
+from rocketeval.store.manifest import MOST_PROMPTS, StageFacts
+
+if TYPE_CHECKING:
+    from rocketeval.audit.audit import Audit
+    from rocketeval.audit.compare_scorers import ScorerComparison
+    from rocketeval.audit.item_gold import ItemGold
+    from rocketeval.audit.methods import MethodComparison
+    from rocketeval.capacity.model import Capacity, CapacityOptions
+    from rocketeval.compare.labeling import Advice
+    from rocketeval.compare.pair import Comparison
+    from rocketeval.compare.stage import Estimates, LabelScope
+    from rocketeval.config import RunConfig
+    from rocketeval.engines.base import Engine
+    from rocketeval.evolve.ask import MakeEngine
+    from rocketeval.evolve.result import Evolution
+    from rocketeval.explain.candidate import CandidateExplanation
+    from rocketeval.explain.stage import Explanation, QueryExplanation
+    from rocketeval.exports.folder import Exported
+    from rocketeval.judges.reliability import JudgeReliability
+    from rocketeval.lint.lint import Lint
+    from rocketeval.lint.rewrite import Fixes
+    from rocketeval.ranking.rank import Ranking
+    from rocketeval.store.manifest import (
+        ChecklistFacts,
+        GradeFacts,
+        LoadFacts,
+        Plan,
+        ScoreFacts,
+        Stages,
+    )
+    from rocketeval.strategy import Strategy
+
 
 FactsT = TypeVar("FactsT", bound=StageFacts)
 
@@ -119,6 +88,12 @@ class Run:
     def __init__(
         self, config: RunConfig, *, observer: Observer | None = None, judge: Engine | None = None
     ) -> None:
+        from rocketeval.budget import Budget
+        from rocketeval.config import with_tie_margin
+        from rocketeval.prices import currency, with_prices
+        from rocketeval.store.run import RunStore
+        from rocketeval.strategy import effective_config
+
         given = with_tie_margin(with_prices(config))
         self.config = effective_config(given)
         limit = config.max_cost
@@ -181,12 +156,22 @@ class Run:
 
         `probed`: the plan's own rate was measured just now, and goes before that of the run.
         """
+
+        from rocketeval.capacity.model import CapacityOptions, plan_capacity
+        from rocketeval.capacity.stage import measure
+
         self._strategy.check_cluster()
         measured = await measure(self.store, self.config, plan, probed=probed)
         return plan_capacity(given or CapacityOptions(), measured)
 
     def load(self) -> LoadFacts:
         """Snapshot the benchmark into the run, after a look at everything that can be wrong."""
+
+        from rocketeval.audit.methods_stage import check_references
+        from rocketeval.benchmarks.load import load_inputs
+        from rocketeval.ranking.stage import check_anchor
+        from rocketeval.store.manifest import LoadFacts
+
         self.check_config()
         with self._stage("load", LoadFacts()) as done:
             done.facts = load_inputs(self.store, self.config)
@@ -198,6 +183,9 @@ class Run:
 
     async def checklist(self) -> ChecklistFacts:
         """Give every query its checklist."""
+
+        from rocketeval.store.manifest import ChecklistFacts
+
         with self._stage("checklist", ChecklistFacts()) as done, self._heeding_stop():
             done.facts = await self._strategy.make_checklists()
         self._raise_if_stopped(f"{done.facts.unwritten} checklists are not written")
@@ -205,6 +193,9 @@ class Run:
 
     def lint(self) -> Lint:
         """Say what is wrong with checklist items, by words and answers; writes nothing."""
+
+        from rocketeval.lint.stage import lint_run
+
         return lint_run(self.store, self.config)
 
     async def propose_fixes(
@@ -221,6 +212,9 @@ class Run:
         `author.kind: file`. `kinds` and `query_id` narrow what is rewritten. What was paid for is
         kept beside authored checklists, and never asked for again.
         """
+
+        from rocketeval.lint.fix import check_fixable, propose_fixes
+
         author = check_fixable(self.store, self._as_given(), path, force=force)
         with self.store.locked(), self._heeding_stop():
             fixes = await propose_fixes(
@@ -248,6 +242,11 @@ class Run:
         It is written to `path`, or into the run. A later call goes on after the last round.
         `make_engine` makes the judge of each sheet, and the optimizer, from their sections.
         """
+
+        from rocketeval.benchmarks.load import load_inputs
+        from rocketeval.evolve.stage import check_evolvable, evolve_run
+        from rocketeval.store.manifest import EvolveFacts, LoadFacts
+
         check_evolvable(self.config, path, own_engine=self._judge is not None)
         with self.store.locked():
             # Not `load`: what is judged here is kept apart from the judgments of the run itself.
@@ -270,6 +269,9 @@ class Run:
 
     async def grade(self) -> GradeFacts:
         """Let the judge answer every item that is still unanswered."""
+
+        from rocketeval.store.manifest import GradeFacts
+
         with self._stage("grade", GradeFacts()) as done, self._heeding_stop():
             done.facts = await self._strategy.grade()
         left, tasks = done.facts.unfinished, done.facts.tasks
@@ -278,17 +280,26 @@ class Run:
 
     def score(self) -> ScoreFacts:
         """Turn judgments into scores."""
+
+        from rocketeval.store.manifest import ScoreFacts
+
         with self._stage("score", ScoreFacts()) as done:
             done.facts = self._strategy.score()
         return done.facts
 
     def rank(self) -> Ranking:
         """Turn scores into ratings and ranks."""
+
+        from rocketeval.ranking.stage import rank_candidates
+
         with self._stage("rank", StageFacts()):
             return rank_candidates(self.store, self.config)
 
     def audit(self) -> Audit:
         """Compare the scores with votes, labels and reference ratings."""
+
+        from rocketeval.audit.stage import audit_run
+
         with self._stage("audit", StageFacts()):
             return audit_run(self.store, self.config)
 
@@ -298,6 +309,15 @@ class Run:
         Each is METHOD[:option=value...][+SCORER[:option=value...]], such as `direct` or
         `checklist+extra_trees`. What is graded already is not paid for again.
         """
+
+        from rocketeval.audit.methods_stage import (
+            compare_variants,
+            method_config,
+            parse_variants,
+            variant_scorer,
+        )
+        from rocketeval.scoring.stage import check_learnable
+
         variants = parse_variants(methods)
         given = self._as_given()
         runs = {each.name: self._inside(method_config(given, each)) for each in variants}
@@ -318,6 +338,10 @@ class Run:
 
     def compare_judges(self, paths: Sequence[Path]) -> JudgeReliability:
         """Say how far this run's judge and those of other runs, by folder or config, agree."""
+
+        from rocketeval.judges.reliability import compare_judges
+        from rocketeval.judges.runs import JudgedRun, open_run
+
         with self.store.locked():
             runs = [JudgedRun(self.store, self.config), *map(open_run, paths)]
             found = compare_judges(runs, self.config.ranking)
@@ -326,6 +350,9 @@ class Run:
 
     def hold_against_item_gold(self, path: Path) -> ItemGold:
         """Compare the judge's answers with gold answers to the same items, from a file of rows."""
+
+        from rocketeval.audit.item_gold import compare_with_item_gold
+
         with self.store.locked():
             found = compare_with_item_gold(self.store, self.config, path)
             self.store.save(found)
@@ -333,39 +360,63 @@ class Run:
 
     def explain(self) -> Explanation:
         """Say where each candidate loses against its neighbours in the ranking."""
+
+        from rocketeval.explain.stage import explain_run
+
         with self._stage("explain", StageFacts()):
             return explain_run(self.store, self.config)
 
     def explain_candidate(self, candidate: str, most: int) -> CandidateExplanation:
         """Say where one candidate loses and gains, with as many items as wanted; writes nothing."""
+
+        from rocketeval.explain.stage import explain_candidate
+
         return explain_candidate(self.store, self.config, candidate, most)
 
     def explain_query(self, query_id: str) -> QueryExplanation:
         """Say what each item of one query's checklist adds; writes nothing."""
+
+        from rocketeval.explain.stage import explain_query
+
         return explain_query(self.store, self.config, query_id)
 
     def compare(
         self, first: str, second: str, *, min_effect: float | None = None, level: float = 0.95
     ) -> Comparison:
         """Say whether one candidate is better than another; writes nothing."""
+
+        from rocketeval.compare.stage import compare_candidates
+
         return compare_candidates(self.store, self.config, first, second, min_effect, level)
 
     def estimate(self, choice: LabelScope, *, level: float = 0.95) -> Estimates:
         """Estimate mean labels from the labels there are and all scores; writes nothing."""
+
+        from rocketeval.compare.stage import estimate_labels
+
         return estimate_labels(self.store, self.config, choice, level)
 
     def advise(
         self, choice: LabelScope, *, more: int = 20, seed: int = 0, level: float = 0.95
     ) -> Advice:
         """Choose what to label next, and say what it buys; writes nothing."""
+
+        from rocketeval.compare.stage import advise_labels
+
         return advise_labels(self.store, choice, more, seed, level)
 
     def compare_scorers(self, among: Sequence[str] | None = None) -> ScorerComparison:
         """Say how kinds of scorers do on gold they have not seen; writes nothing."""
+
+        from rocketeval.audit.compare_scorers import compare_kinds
+
         return compare_kinds(self.store, self.config, among)
 
     def report(self) -> Path:
         """Write report.html."""
+
+        from rocketeval.report.stage import write_report
+
         with self._stage("report", StageFacts()):
             return write_report(self.store, self.config)
 
@@ -383,6 +434,9 @@ class Run:
 
         Without `to`, the ending of `path` says which. `force` replaces what is there.
         """
+
+        from rocketeval.exports.stage import export_run
+
         request = make_request(to, what, path, raw=raw, bom=bom)
         return export_run(self.store, self.config, request, path, force=force)
 
@@ -392,6 +446,8 @@ class Run:
 
     @property
     def _strategy(self) -> Strategy:
+        from rocketeval.strategy import RunContext, choose_strategy
+
         return choose_strategy(
             RunContext(
                 self.store,

@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from rocketeval.budget import Budget
-from rocketeval.config import AuthorConfig, RunConfig
-from rocketeval.engines.base import Engine, create_engine
 from rocketeval.errors import ConfigError
 from rocketeval.observer import Observer
-from rocketeval.prices import check_limit
-from rocketeval.store.manifest import ChecklistFacts, GradeFacts, Plan, ScoreFacts
-from rocketeval.store.run import RunStore
+
+if TYPE_CHECKING:
+    from rocketeval.budget import Budget
+    from rocketeval.config import AuthorConfig, RunConfig
+    from rocketeval.engines.base import Engine
+    from rocketeval.store.manifest import ChecklistFacts, GradeFacts, Plan, ScoreFacts
+    from rocketeval.store.run import RunStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +72,8 @@ class Strategy(Protocol):
 
 def effective_config(config: RunConfig) -> RunConfig:
     """Return the config with what its method or its evaluator decides about judge and author."""
+
+    from rocketeval.config import AuthorConfig
     from rocketeval.grading.methods import with_method
 
     decided = with_method(config)
@@ -95,8 +98,11 @@ class ChecklistStrategy:
 
     def check_config(self) -> None:
         """Look at every section, and at the judge that an earlier grading was done with."""
+
         from rocketeval.checklists.base import AUTHORS
+        from rocketeval.engines.base import create_engine
         from rocketeval.grading.methods import create_method
+        from rocketeval.prices import check_limit
         from rocketeval.scoring.base import create_scorer
 
         config, own_engine = self._run.config, self._run.engine is not None
@@ -177,6 +183,8 @@ class ChecklistStrategy:
         return score_responses(self._run.store, self._run.config)
 
     def _make_engine(self) -> Engine:
+        from rocketeval.engines.base import create_engine
+
         run = self._run
         return run.engine or create_engine(run.config.judge, run.store.engine_home("judge"))
 
@@ -189,7 +197,10 @@ class EvaluatorStrategy:
 
     def check_config(self) -> None:
         """See whether the evaluator suits the judge and the run."""
+
+        from rocketeval.engines.base import create_engine
         from rocketeval.evolve.apply_setup import check_usable
+        from rocketeval.prices import check_limit
 
         check_limit(self._run.config)
         check_usable(self._run.config, own_engine=self._run.engine is not None)
@@ -208,6 +219,8 @@ class EvaluatorStrategy:
 
     async def plan(self, *, most_prompts: int | None, rate: float | None, probe: bool) -> Plan:
         """Add up the plans of all question sets."""
+
+        from rocketeval.engines.base import create_engine
         from rocketeval.evolve.apply_grade import plan_with_evaluator
         from rocketeval.evolve.apply_setup import open_evaluator
 

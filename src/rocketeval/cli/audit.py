@@ -6,42 +6,32 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from textwrap import fill
+from typing import TYPE_CHECKING
 
 import click
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
-from rocketeval.audit.audit import Audit
-from rocketeval.audit.bias import Bias
-from rocketeval.audit.figures import Agreement
-from rocketeval.audit.item_gold import ItemGold
-from rocketeval.audit.labels import LEVELS, RESPONSES, LabelCorrelation
-from rocketeval.audit.methods import MethodComparison
-from rocketeval.audit.votes import JUDGE, CategoryAgreement, MarginAgreement
-from rocketeval.audit.wording import (
-    ANOTHER_VOTER,
-    BIAS,
-    bias_figures,
-    bias_notes,
-    level_note,
-    level_rows,
-    pooled_note,
-)
-from rocketeval.cli.audit_compare import show_item_gold, show_methods, show_reliability
 from rocketeval.cli.options import with_settings
 from rocketeval.cli.output import Output, with_output
-from rocketeval.cli.progress import make_observer
 from rocketeval.cli.run_with_signals import INCOMPLETE, run_with_signals
 from rocketeval.cli.tables import figure, make_console, make_table, share, show_advice
 from rocketeval.cli.text import chance, printable
-from rocketeval.config import RunConfig
-from rocketeval.evolve.apply_setup import as_graded
-from rocketeval.judges.reliability import JudgeReliability
-from rocketeval.pipeline import Run
-from rocketeval.scoring.split import RefusedGold
-from rocketeval.stats.correlation import Coefficient, Correlation
 from rocketeval.text import count_of
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+    from rocketeval.audit.audit import Audit
+    from rocketeval.audit.bias import Bias
+    from rocketeval.audit.figures import Agreement
+    from rocketeval.audit.item_gold import ItemGold
+    from rocketeval.audit.labels import LabelCorrelation
+    from rocketeval.audit.methods import MethodComparison
+    from rocketeval.audit.votes import CategoryAgreement, MarginAgreement
+    from rocketeval.config import RunConfig
+    from rocketeval.judges.reliability import JudgeReliability
+    from rocketeval.scoring.split import RefusedGold
+    from rocketeval.stats.correlation import Coefficient, Correlation
 
 
 def show_audit(audit: Audit) -> None:
@@ -60,6 +50,9 @@ def show_audit(audit: Audit) -> None:
 
 
 def _show_votes(console: Console, audit: Audit) -> None:
+    from rocketeval.audit.votes import JUDGE
+    from rocketeval.audit.wording import pooled_note
+
     votes = audit.agreement[JUDGE]
     console.print(_vote_table(audit, votes))
     if votes.unusable:
@@ -73,6 +66,8 @@ def _show_votes(console: Console, audit: Audit) -> None:
 
 
 def _vote_table(audit: Audit, votes: Agreement) -> Table:
+    from rocketeval.audit.wording import ANOTHER_VOTER
+
     whole = f" of {votes.votes}" if votes.unusable else ""
     word = "vote" if votes.votes == 1 else "votes"
     table = make_table(f"Agreement with {votes.used}{whole} {word}")
@@ -89,6 +84,8 @@ def _vote_table(audit: Audit, votes: Agreement) -> Table:
 
 
 def _category_table(categories: Sequence[CategoryAgreement]) -> Table:
+    from rich.text import Text
+
     table = make_table("By category, beside another voter")
     table.add_column("category", overflow="fold")
     for column in ("votes", "with ties", "voter", "without ties", "voter"):
@@ -113,6 +110,8 @@ def _margin_table(margins: Sequence[MarginAgreement], used: float) -> Table:
 
 
 def _show_bias(console: Console, bias: Bias) -> None:
+    from rocketeval.audit.wording import BIAS, bias_figures, bias_notes
+
     table = make_table(BIAS)
     for column in ("", "figure", "on"):
         table.add_column(column, justify="right" if column == "figure" else "left", no_wrap=True)
@@ -128,6 +127,10 @@ def _show_bias(console: Console, bias: Bias) -> None:
 
 
 def _show_labels(console: Console, part: str, methods: Mapping[str, LabelCorrelation]) -> None:
+    from rocketeval.audit.labels import LEVELS
+    from rocketeval.audit.votes import JUDGE
+    from rocketeval.audit.wording import level_note
+
     judge = methods[JUDGE]
     console.print(_label_table(part, methods))
     distances = [
@@ -143,6 +146,10 @@ def _show_labels(console: Console, part: str, methods: Mapping[str, LabelCorrela
 
 
 def _label_table(part: str, methods: Mapping[str, LabelCorrelation]) -> Table:
+    from rocketeval.audit.labels import LEVELS, RESPONSES
+    from rocketeval.audit.votes import JUDGE
+    from rocketeval.audit.wording import level_rows
+
     judge = methods[JUDGE]
     table = make_table(f"Against {part} ({count_of(judge.responses, 'response', 'responses')})")
     table.add_column("")
@@ -266,6 +273,11 @@ def command(
     --item-gold ask nothing: they read finished runs. Exit code 3: some responses could not be
     judged, run it again; 6: --max-cost is reached.
     """
+
+    from rocketeval.cli.progress import make_observer
+    from rocketeval.evolve.apply_setup import as_graded
+    from rocketeval.pipeline import Run
+
     run = Run(as_graded(settings), observer=make_observer(settings, quiet=output.quiet))
     names = [name for name in (methods or "").split(",") if name.strip()]
     found = AuditResults(
@@ -282,6 +294,8 @@ def command(
 
 
 def _show(found: AuditResults) -> None:
+    from rocketeval.cli.audit_compare import show_item_gold, show_methods, show_reliability
+
     if found.reliability is not None:
         show_reliability(found.reliability)
     if found.item_gold is not None:

@@ -7,22 +7,24 @@ The judge's answers beside gold answers to the same items, as the command line p
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
-
-from rocketeval.audit.calibration import Calibration
-from rocketeval.audit.item_gold import ItemGold
-from rocketeval.audit.labels import LEVELS, RESPONSES, LabelCorrelation
-from rocketeval.audit.methods import MethodComparison, MethodFigures
-from rocketeval.audit.wording import ANOTHER_VOTER
 from rocketeval.cli.tables import figure, make_console, make_table, share, show_advice
 from rocketeval.cli.text import printable
-from rocketeval.judges.reliability import JudgeReliability
 from rocketeval.records import Interval
-from rocketeval.stats.agreement import Reliability, Statistic
 from rocketeval.text import count_of
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    from rocketeval.audit.calibration import Calibration
+    from rocketeval.audit.item_gold import ItemGold
+    from rocketeval.audit.labels import LabelCorrelation
+    from rocketeval.audit.methods import MethodComparison, MethodFigures
+    from rocketeval.judges.reliability import JudgeReliability
+    from rocketeval.stats.agreement import Reliability, Statistic
 
 
 def show_methods(comparison: MethodComparison) -> None:
@@ -57,6 +59,8 @@ def _about(comparison: MethodComparison) -> str:
 
 
 def _show_votes(console: Console, comparison: MethodComparison) -> None:
+    from rocketeval.audit.wording import ANOTHER_VOTER
+
     rows = [row for row in comparison.rows if row.agreement]
     agreement = rows[0].agreement
     assert agreement is not None
@@ -87,6 +91,8 @@ def _show_votes(console: Console, comparison: MethodComparison) -> None:
 
 
 def _show_labels(console: Console, rows: Sequence[MethodFigures]) -> None:
+    from rocketeval.audit.labels import LEVELS
+
     labelled = [(row.name, row.labels) for row in rows if row.labels]
     first = labelled[0][1]
     if not first.responses:
@@ -115,6 +121,8 @@ def _show_labels(console: Console, rows: Sequence[MethodFigures]) -> None:
 
 
 def _level_name(found: LabelCorrelation, level: str) -> str:
+    from rocketeval.audit.labels import RESPONSES
+
     return level if level == RESPONSES else f"{level} ({found.levels[level].n})"
 
 
@@ -157,6 +165,8 @@ def _columns(table: Table, *names: str) -> None:
 
 
 def _name(name: str) -> Text:
+    from rich.text import Text
+
     return Text(printable(name))
 
 
@@ -177,6 +187,8 @@ def show_reliability(found: JudgeReliability) -> None:
 
 
 def _judges(found: JudgeReliability) -> Table:
+    from rich.text import Text
+
     table = make_table("")
     table.add_column("")
     table.add_column("judge", overflow="fold")

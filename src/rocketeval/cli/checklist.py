@@ -8,28 +8,27 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
-from rich.text import Text
 
-from rocketeval.checklists.export import check_export_path, export_checklists, without_about
 from rocketeval.cli.missing import unknown_in_words
 from rocketeval.cli.options import with_settings
 from rocketeval.cli.output import Output, with_output
-from rocketeval.cli.progress import make_observer
 from rocketeval.cli.run_with_signals import INCOMPLETE, run_with_signals
 from rocketeval.cli.tables import make_console, make_table
 from rocketeval.cli.text import printable, shown_path
-from rocketeval.config import RunConfig
-from rocketeval.pipeline import Run
-from rocketeval.store.codec import encode
-from rocketeval.store.manifest import (
-    ChecklistFacts,
-    Composition,
-    RefusalCounts,
-    SubDimensionCounts,
-)
 from rocketeval.text import count_of
+
+if TYPE_CHECKING:
+    from rocketeval.config import RunConfig
+    from rocketeval.store.manifest import (
+        ChecklistFacts,
+        Composition,
+        RefusalCounts,
+        SubDimensionCounts,
+    )
+
 
 _WHY = {
     "duplicate": "the same words",
@@ -42,6 +41,9 @@ _WHY = {
 
 def show_composition(composition: Composition) -> None:
     """Print a row for every sub-dimension, and all of them together."""
+
+    from rich.text import Text
+
     rows = composition.counts
     dropped = {why: count for why in _WHY if (count := sum(row.dropped[why] for row in rows))}
     table = make_table("Questions by sub-dimension")
@@ -110,6 +112,12 @@ def command(settings: RunConfig, export: Path | None, force: bool, output: Outpu
     An exported file is graded with `author: {kind: file, options: {file: FILE}}`; items that were
     answered before are not asked again.
     """
+
+    from rocketeval.checklists.export import check_export_path, export_checklists, without_about
+    from rocketeval.cli.progress import make_observer
+    from rocketeval.pipeline import Run
+    from rocketeval.store.codec import encode
+
     if export is not None:
         config_file = click.get_current_context().params["config"]
         check_export_path(export, force=force, config=settings, config_file=config_file)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import click
 
@@ -11,11 +12,13 @@ from rocketeval.cli.options import LEVEL, with_run
 from rocketeval.cli.output import Output, with_output
 from rocketeval.cli.tables import show_pairs
 from rocketeval.cli.text import chance, printable
-from rocketeval.compare.pair import Comparison, ComparisonVerdict
-from rocketeval.pipeline import Run
 from rocketeval.records import Interval
-from rocketeval.stats.permutation import POWER
 from rocketeval.text import count_of
+
+if TYPE_CHECKING:
+    from rocketeval.compare.pair import Comparison
+    from rocketeval.pipeline import Run
+
 
 GATE_FAILED = 7
 """Exit code: the comparison is what --fail-if names."""
@@ -75,6 +78,8 @@ def command(
 
 
 def _fails(found: Comparison, fail_if: str) -> bool:
+    from rocketeval.compare.pair import ComparisonVerdict
+
     if fail_if == "maybe-worse":
         # An unknown bound (NaN) is no proof, and fails.
         return not found.effect.low >= -(found.min_effect or 0.0)
@@ -93,6 +98,9 @@ def _show(found: Comparison) -> None:
 
 
 def _lines(found: Comparison) -> Iterator[tuple[str, str]]:
+    from rocketeval.compare.pair import ComparisonVerdict
+    from rocketeval.stats.permutation import POWER
+
     yield "difference", f"{_effect(found.effect)} in mean score, {chance(found.p_value)}"
     both = count_of(found.queries, "query", "queries")
     left_out = f", {found.missing:,} left out for want of a score" if found.missing else ""

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import click
 
 from rocketeval.cli.output import Output, with_output
 from rocketeval.cli.tables import make_console, make_table
-from rocketeval.criteria import Criterion, criteria
+
+if TYPE_CHECKING:
+    from rocketeval.criteria import Criterion
+
 
 GROUPS = ("content", "engagement", "integrity", "relevance")
 """The groups of the taxonomy, written out so that `--help` does not read it."""
@@ -24,6 +28,9 @@ def command(group: str | None, grades: bool, output: Output) -> None:
     Grade by one with `method: {kind: rubric, options: {criterion: NAME}}` in the config, or with
     `rocketeval audit --methods rubric:criterion=NAME`.
     """
+
+    from rocketeval.criteria import criteria
+
     chosen = {
         each: [known for known in criteria().values() if known.group == each]
         for each in (GROUPS if group is None else (group,))

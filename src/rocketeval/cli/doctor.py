@@ -10,27 +10,26 @@ import os
 import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
-from rich.table import Table
-from rich.text import Text
 
 from rocketeval.cli.options import DEFAULT_CONFIG
 from rocketeval.cli.output import Output, with_output
-from rocketeval.cli.progress import make_observer
 from rocketeval.cli.progress_text import marks_for
 from rocketeval.cli.tables import make_console
 from rocketeval.cli.text import printable
-from rocketeval.config import JudgeConfig, RunConfig, load_config, parse_options
-from rocketeval.doctor.examine import DoctorVerdict, Examination, examine
-from rocketeval.engines.base import EngineFinding, create_engine
-from rocketeval.engines.openai_http import base_url
 from rocketeval.errors import EngineError, Stopped
-from rocketeval.grading.loop import grading_prompt
 from rocketeval.observer import Observer
-from rocketeval.prices import money, shown_money, with_prices
 from rocketeval.text import count_of
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+    from rocketeval.config import JudgeConfig, RunConfig
+    from rocketeval.doctor.examine import Examination
+    from rocketeval.engines.base import EngineFinding
+
 
 STYLES = {"good": "green", "note": "yellow", "bad": "red"}
 VERDICT_STYLES = {"READY": "green", "CARE": "yellow", "UNUSABLE": "red"}
@@ -38,6 +37,10 @@ VERDICT_STYLES = {"READY": "green", "CARE": "yellow", "UNUSABLE": "red"}
 
 def show_examination(examination: Examination, settings: JudgeConfig) -> None:
     """Print a line per finding, then the verdict and what the examination cost."""
+
+    from rich.table import Table
+    from rich.text import Text
+
     console = make_console()
     known = marks_for(sys.stdout.encoding)
     marks = {"good": known.good, "note": "!", "bad": known.bad}
@@ -56,6 +59,8 @@ def show_examination(examination: Examination, settings: JudgeConfig) -> None:
 
 
 def _told(finding: EngineFinding, arrow: str) -> Text:
+    from rich.text import Text
+
     told = Text(printable(finding.told), style="red" if finding.level == "bad" else "")
     if finding.advice:
         told.append(f"\n{arrow} {printable(finding.advice)}", style="dim")
@@ -63,6 +68,8 @@ def _told(finding: EngineFinding, arrow: str) -> Text:
 
 
 def _verdict(examination: Examination) -> Text:
+    from rich.text import Text
+
     verdict = examination.verdict
     names = ", ".join(printable(finding.name.strip()) for finding in examination.reasons)
     reasons = f" ({names})" if names else ""
@@ -70,6 +77,8 @@ def _verdict(examination: Examination) -> Text:
 
 
 def _cost(examination: Examination, settings: JudgeConfig) -> str:
+    from rocketeval.prices import money, shown_money
+
     usage, price = examination.usage, settings.price
     parts = [
         count_of(usage.requests, "request", "requests"),
@@ -84,6 +93,8 @@ def _cost(examination: Examination, settings: JudgeConfig) -> str:
 
 
 def _where(settings: JudgeConfig) -> str:
+    from rocketeval.engines.openai_http import base_url
+
     at = f" at {base_url(settings)}" if settings.engine == "openai" else ""
     return f"{at} (engine {settings.engine})"
 
@@ -122,6 +133,10 @@ def command(
     Exit codes: 0 ready or usable with care, 2 a mistake in the options or the config, 4 do not
     use it.
     """
+
+    from rocketeval.cli.progress import make_observer
+    from rocketeval.doctor.examine import DoctorVerdict
+
     given = {"model": judge, "base_url": base_url, "engine": engine, "transport": transport}
     settings = _settings(config, {name: value for name, value in given.items() if value})
     observer = make_observer(None, quiet=output.quiet)
@@ -138,6 +153,10 @@ def command(
 
 
 async def _examine(settings: JudgeConfig, observer: Observer, *, quick: bool) -> Examination:
+    from rocketeval.doctor.examine import examine
+    from rocketeval.engines.base import create_engine
+    from rocketeval.grading.loop import grading_prompt
+
     prompt = grading_prompt(settings.template)
     patience = min(settings.patience, PATIENCE)
     # An engine whose work outlives a process says so only if it has a folder to keep it in.
@@ -151,6 +170,9 @@ async def _examine(settings: JudgeConfig, observer: Observer, *, quick: bool) ->
 
 def _settings(path: Path | None, given: dict[str, Any]) -> JudgeConfig:
     """Return the judge of the config, where there is one, with the options in its place."""
+
+    from rocketeval.config import load_config
+
     if path is None and DEFAULT_CONFIG.exists():
         path = DEFAULT_CONFIG
     if path is None:
@@ -172,8 +194,12 @@ def _without_config(given: dict[str, Any]) -> JudgeConfig:
 
 
 def _parsed(raw: dict[str, Any]) -> JudgeConfig:
+    from rocketeval.config import JudgeConfig, parse_options
+
     return parse_options(raw, JudgeConfig, "The judge")
 
 
 def _with_price(config: RunConfig, judge: JudgeConfig) -> JudgeConfig:
+    from rocketeval.prices import with_prices
+
     return with_prices(config.model_copy(update={"judge": judge})).judge

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
-from rich.text import Text
 
 from rocketeval.cli.output import Output, with_output
-from rocketeval.cli.rank import show_ranking
 from rocketeval.cli.tables import figure, make_console, make_table, share
 from rocketeval.cli.text import printable, shown_path
-from rocketeval.judges.ensemble import Ensemble, make_ensemble, save_ensemble
-from rocketeval.judges.runs import JudgedRun, Missing, open_run
-from rocketeval.stats.correlation import Coefficient
 from rocketeval.text import count_of, join_words
+
+if TYPE_CHECKING:
+    from rocketeval.judges.ensemble import Ensemble
+    from rocketeval.judges.runs import JudgedRun, Missing
+    from rocketeval.stats.correlation import Coefficient
 
 
 @click.command()
@@ -44,6 +45,10 @@ def command(runs: tuple[Path, ...], out: Path, missing: Missing, output: Output)
     matches rate candidates from every comparison by every judge. Settings of the ranking are those
     of the first RUN. Nothing is asked of any judge.
     """
+
+    from rocketeval.judges.ensemble import make_ensemble, save_ensemble
+    from rocketeval.judges.runs import open_run
+
     opened = [open_run(path) for path in runs]
     found = make_ensemble(opened, opened[0].config.ranking, missing)
     save_ensemble(found, out)
@@ -51,6 +56,8 @@ def command(runs: tuple[Path, ...], out: Path, missing: Missing, output: Output)
 
 
 def _show(found: Ensemble, opened: Sequence[JudgedRun], out: Path) -> None:
+    from rocketeval.cli.rank import show_ranking
+
     settings = opened[0].config.ranking
     show_ranking(found.mean, f"Mean of {len(opened)} judges")
     show_ranking(found.pooled, f"Pooled matches of {len(opened)} judges")
@@ -66,6 +73,9 @@ def _show(found: Ensemble, opened: Sequence[JudgedRun], out: Path) -> None:
 
 def _show_gold(found: Ensemble) -> None:
     """Print each judge and both ensembles beside votes and reference ratings."""
+
+    from rich.text import Text
+
     methods = list(found.agreement or found.ratings)
     if not methods:
         return

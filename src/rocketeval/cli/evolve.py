@@ -9,36 +9,37 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from rocketeval.cli.options import with_settings
 from rocketeval.cli.output import Output, with_output
-from rocketeval.cli.progress import make_observer
-from rocketeval.cli.run import NextStep, Typed
 from rocketeval.cli.run_with_signals import INCOMPLETE, run_with_signals
 from rocketeval.cli.tables import figure, make_console, make_table, share, show_pairs, show_whole
 from rocketeval.cli.text import clock, near, printable
-from rocketeval.config import RunConfig
-from rocketeval.evolve.history import JudgeUse, OutOfFoldFigure, Round, Spent
-from rocketeval.evolve.perspective import PerspectiveKind, PerspectiveOrigin
-from rocketeval.evolve.result import (
-    CaseCost,
-    DescribedExpert,
-    DescribedPerspective,
-    EvaluatorCost,
-    Evolution,
-    HeldOutFigures,
-    PoolFacts,
-    VerdictConfidence,
-)
-from rocketeval.pipeline import Run
-from rocketeval.prices import shown_money
 from rocketeval.records import Interval
 from rocketeval.text import count_of, join_words
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    from rocketeval.cli.run import NextStep, Typed
+    from rocketeval.config import RunConfig
+    from rocketeval.evolve.history import JudgeUse, OutOfFoldFigure, Round, Spent
+    from rocketeval.evolve.result import (
+        CaseCost,
+        DescribedExpert,
+        DescribedPerspective,
+        EvaluatorCost,
+        Evolution,
+        HeldOutFigures,
+        PoolFacts,
+        VerdictConfidence,
+    )
+
 
 TOP = 12
 """Perspectives that are shown; all are in the pool."""
@@ -85,6 +86,8 @@ def _show_figures(console: Console, found: HeldOutFigures) -> None:
 
 
 def _show_experts(console: Console, found: Evolution) -> None:
+    from rocketeval.evolve.perspective import PerspectiveKind
+
     experts = found.evaluator.experts
     chosen = ", ".join(map(str, found.figures.experts))
     many = count_of(len(experts), "expert", "experts")
@@ -112,6 +115,8 @@ def _expert(
 
 
 def _show_perspectives(console: Console, found: Evolution) -> None:
+    from rocketeval.evolve.perspective import PerspectiveKind
+
     every = sorted(found.evaluator.perspectives, key=lambda each: -(each.importance or 0.0))
     mixed = len({each.form for each in every if each.kind == PerspectiveKind.RESPONSE}) > 1
     by_kind = {kind: [each for each in every if each.kind == kind] for kind in PerspectiveKind}
@@ -186,6 +191,8 @@ def _show_cost(console: Console, cost: EvaluatorCost) -> None:
 
 
 def _load_cells(load: CaseCost, currency: str) -> list[str]:
+    from rocketeval.prices import shown_money
+
     tokens = "-" if load.prompt_tokens is None else f"{load.prompt_tokens:,.0f}"
     money = () if load.money is None else (shown_money(load.money, currency),)
     return [f"{load.calls:,.1f}", tokens, *money]
@@ -209,6 +216,8 @@ def _columns(table: Table, *names: str) -> None:
 
 
 def _text(text: str) -> Text:
+    from rich.text import Text
+
     return Text(printable(text))
 
 
@@ -240,6 +249,8 @@ def show_evolution(found: Evolution) -> None:
 
 
 def _show_split(console: Console, found: Evolution) -> None:
+    from rocketeval.evolve.perspective import PerspectiveOrigin
+
     one = "pair" if found.gold == "votes" else "response"
     seen, held_out = (
         f"{count_of(part.cases, one, one + 's')} of {count_of(part.queries, 'query', 'queries')}"
@@ -313,6 +324,8 @@ def _questions(used: JudgeUse) -> int:
 
 
 def _show_spent(console: Console, spent: Spent) -> None:
+    from rocketeval.prices import shown_money
+
     parts = []
     asked = f"{_questions(spent.judge):,} questions in "
     for who, used in ((f"judge {asked}", spent.judge), ("optimizer ", spent.optimizer)):
@@ -358,6 +371,11 @@ def command(settings: RunConfig, rounds: int | None, out: Path | None, output: O
 
     Exit code 3: some answers are missing, run it again; 6: --max-cost is reached.
     """
+
+    from rocketeval.cli.progress import make_observer
+    from rocketeval.cli.run import Typed
+    from rocketeval.pipeline import Run
+
     if rounds is not None:
         evolve = settings.evolve.model_copy(update={"rounds": rounds})
         settings = settings.model_copy(update={"evolve": evolve})
@@ -370,6 +388,9 @@ def command(settings: RunConfig, rounds: int | None, out: Path | None, output: O
 
 def next_step(found: Evolution, typed: Typed) -> NextStep:
     """Return the command that judges with the evaluator, if it is worth that; else how to go on."""
+
+    from rocketeval.cli.run import NextStep
+
     if found.worth.usable:
         why = "judges with it; its perspectives take the place of checklists"
         return NextStep(typed.of_work("run", "--evaluator", near(found.path)), why)

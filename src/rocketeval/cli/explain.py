@@ -7,23 +7,24 @@ What candidates got in each group of items, as `rocketeval explain` prints it.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import click
-from rich.cells import cell_len
-from rich.text import Text
 
 from rocketeval.cli.options import with_run
 from rocketeval.cli.output import Output, with_output
 from rocketeval.cli.tables import figure, make_console, make_table, screen_width
 from rocketeval.cli.text import printable
-from rocketeval.explain.candidate import CandidateExplanation, CategoryGap, ItemGap
-from rocketeval.explain.groups import GroupMean, GroupScore
-from rocketeval.explain.items import ItemFigure
-from rocketeval.explain.stage import Explanation, QueryExplanation
-from rocketeval.pipeline import Run
 from rocketeval.records import Interval
 from rocketeval.text import count_of
+
+if TYPE_CHECKING:
+    from rocketeval.explain.candidate import CandidateExplanation, CategoryGap, ItemGap
+    from rocketeval.explain.groups import GroupMean, GroupScore
+    from rocketeval.explain.items import ItemFigure
+    from rocketeval.explain.stage import Explanation, QueryExplanation
+    from rocketeval.pipeline import Run
+
 
 _GAP, _FIGURE = 2, 4
 _LONGEST_GROUP = 40
@@ -31,6 +32,10 @@ _LONGEST_GROUP = 40
 
 def show_groups(groups: Sequence[GroupScore], left_out: int = 0) -> None:
     """Print a row a group and a column a candidate; nothing without groups."""
+
+    from rich.cells import cell_len
+    from rich.text import Text
+
     if not groups or not groups[0].candidates:
         return
     names = [printable(own.candidate) for own in groups[0].candidates]
@@ -54,6 +59,9 @@ def show_groups(groups: Sequence[GroupScore], left_out: int = 0) -> None:
 
 def _heads(names: Sequence[str], longest_title: int) -> tuple[list[str], bool]:
     """Return the columns' heads, as many as fit, and whether they are places, not names."""
+
+    from rich.cells import cell_len
+
     width = screen_width()
     if width is None:
         return list(names), False
@@ -92,6 +100,9 @@ def _figure(own: GroupMean) -> str:
 
 def show_overview(found: Explanation) -> None:
     """Print each candidate's points lost a query, its largest loss, and its means by group."""
+
+    from rich.text import Text
+
     table = make_table(f"Against up to {found.neighbours} neighbours in the ranking")
     table.add_column("place", justify="right")
     table.add_column("candidate", overflow="fold")
@@ -123,6 +134,9 @@ def show_overview(found: Explanation) -> None:
 
 def show_candidate(found: CandidateExplanation) -> None:
     """Print where a candidate loses and gains against its neighbours."""
+
+    from rich.text import Text
+
     console = make_console()
     console.print(
         printable(f"{found.candidate}, place {found.place} in the ranking")
@@ -164,6 +178,9 @@ def show_candidate(found: CandidateExplanation) -> None:
 
 def show_query(found: QueryExplanation) -> None:
     """Print what each item of a query adds."""
+
+    from rich.text import Text
+
     learned = any(item.learned_weight is not None for item in found.items)
     grouped = any(item.group is not None for item in found.items)
     table = make_table("Items over " + count_of(found.responses, "response", "responses"))
@@ -202,6 +219,8 @@ def show_query(found: QueryExplanation) -> None:
 
 
 def _gap_table(title: str, gaps: Sequence[ItemGap], sign: float) -> object:
+    from rich.text import Text
+
     table = make_table(title)
     for name in ("points", "yes", "neighbours", "weight", "score"):
         table.add_column(name, justify="right")

@@ -7,20 +7,20 @@ import os
 import sys
 import textwrap
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import TYPE_CHECKING, BinaryIO, cast
 
 import click
 
 from rocketeval.cli.output import Output, with_output
 from rocketeval.cli.text import printable
-from rocketeval.config import load_config
-from rocketeval.evolve.apply_setup import as_graded
-from rocketeval.exports.folder import Exported
 from rocketeval.exports.formats import FORMATS, WHATS, ExportRequest, make_request
-from rocketeval.exports.stage import export_run, export_stream
-from rocketeval.judges.runs import JudgedRun, open_run
-from rocketeval.store.run import RunStore
 from rocketeval.text import count_of, join_words
+
+if TYPE_CHECKING:
+    from rocketeval.exports.folder import Exported
+    from rocketeval.judges.runs import JudgedRun
+    from rocketeval.store.run import RunStore
+
 
 MOST_NAMES = 10
 
@@ -71,6 +71,9 @@ def command(
     RUN is a config file or a run directory. What was left out is counted. In csv, a text that
     begins like a formula gets a leading apostrophe.
     """
+
+    from rocketeval.exports.stage import export_run
+
     # Compared as text: ./- is a file of that name.
     path = None if out is None or out == "-" else Path(out)
     request = make_request(to, what, path, raw=raw, bom=bom)
@@ -90,6 +93,11 @@ def command(
 
 
 def _open(run: Path, name: str | None) -> JudgedRun:
+    from rocketeval.config import load_config
+    from rocketeval.evolve.apply_setup import as_graded
+    from rocketeval.judges.runs import JudgedRun, open_run
+    from rocketeval.store.run import RunStore
+
     if name is None:
         return open_run(run)
     if run.is_dir():
@@ -99,6 +107,8 @@ def _open(run: Path, name: str | None) -> JudgedRun:
 
 
 def _print(store: RunStore, request: ExportRequest) -> Exported:
+    from rocketeval.exports.stage import export_stream
+
     stream: BinaryIO = sys.stdout.buffer
     if sys.stdout.isatty():
         stream = cast(BinaryIO, _Printable(stream))

@@ -6,7 +6,7 @@ Plan beside bill, after grading.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -19,19 +19,22 @@ from rocketeval.cli.options import (
 )
 from rocketeval.cli.output import Output, with_output
 from rocketeval.cli.plan import show_dry_run
-from rocketeval.cli.progress import make_observer
 from rocketeval.cli.run_with_signals import INCOMPLETE, run_with_signals
 from rocketeval.cli.text import clock, failed, on_ray
-from rocketeval.config import RunConfig
-from rocketeval.pipeline import Run
-from rocketeval.prices import shown_money
-from rocketeval.store.manifest import Bill, GradeFacts
+
+if TYPE_CHECKING:
+    from rocketeval.config import RunConfig
+    from rocketeval.store.manifest import Bill, GradeFacts
+
 
 NOT_TOLD = "not told"
 
 
 def show_bill(found: Bill | None) -> None:
     """Print what was expected beside what was used; nothing when no plan was made for it."""
+
+    from rocketeval.prices import shown_money
+
     if found is None:
         return
 
@@ -88,6 +91,10 @@ def command(settings: RunConfig, dry_run: bool, output: Output) -> int:
     Checklists that are missing are made first. Inputs that changed are judged again, the rest is
     kept. Exit code 3: some responses could not be judged, run it again; 6: --max-cost is reached.
     """
+
+    from rocketeval.cli.progress import make_observer
+    from rocketeval.pipeline import Run
+
     if dry_run:
         show_dry_run(settings, output)
         return 0

@@ -5,22 +5,23 @@ from __future__ import annotations
 import math
 from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
-import orjson
-from rich.text import Text
 
 from rocketeval.cli.options import LEVEL, describe_choice, same_choice, with_choice, with_run
 from rocketeval.cli.output import Output, with_output
-from rocketeval.cli.run import Typed
 from rocketeval.cli.tables import figure, make_console, make_table
 from rocketeval.cli.text import near, printable
-from rocketeval.compare.labeling import Advice, WantedLabel
-from rocketeval.compare.stage import Estimates, LabelScope
 from rocketeval.errors import ConfigError
-from rocketeval.pipeline import Run
-from rocketeval.stats.prediction_powered import FEWEST_LABELS
 from rocketeval.text import count_of
+
+if TYPE_CHECKING:
+    from rocketeval.cli.run import Typed
+    from rocketeval.compare.labeling import Advice, WantedLabel
+    from rocketeval.compare.stage import Estimates, LabelScope
+    from rocketeval.pipeline import Run
+
 
 STDOUT = "-"
 AFTERWARDS = "Once they are labelled: `rocketeval estimate`, with the same options."
@@ -64,6 +65,9 @@ def advise(
     benchmark's labels, run it again (nothing is judged twice), then `rocketeval estimate` with the
     same options.
     """
+
+    from rocketeval.cli.run import Typed
+
     if out is not None and out != STDOUT:
         _refuse_to_overwrite(Path(out), force)
     advice = run.advise(choice, more=more, seed=seed, level=level)
@@ -85,6 +89,8 @@ def _refuse_to_overwrite(path: Path, force: bool) -> None:
 
 
 def _lines(wanted: tuple[WantedLabel, ...]) -> bytes:
+    import orjson
+
     return b"".join(orjson.dumps(asdict(row)) + b"\n" for row in wanted)
 
 
@@ -141,6 +147,8 @@ def estimate(run: Run, choice: LabelScope, level: float, output: Output) -> None
 
 
 def _show_estimates(found: Estimates, level: float) -> None:
+    from rich.text import Text
+
     table = make_table("Mean label")
     table.add_column("candidate", overflow="fold")
     for title in ("labelled", "with scores", "labels alone", "correlation", "width", "worth"):
@@ -174,6 +182,8 @@ def _known(value: float, digits: str) -> str:
 
 
 def _notes(found: Estimates) -> list[str]:
+    from rocketeval.stats.prediction_powered import FEWEST_LABELS
+
     unlabelled = count_of(found.half_labelled, "query has", "queries have")
     unscored = count_of(found.without_score, "labelled response has", "labelled responses have")
     foreign = count_of(found.not_in_run, "labelled response is", "labelled responses are")

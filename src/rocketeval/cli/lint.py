@@ -11,37 +11,34 @@ import os
 from collections.abc import Sequence
 from itertools import groupby
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
-import yaml
-from rich.text import Text
 
-from rocketeval.checklists.checklist_file import is_checklist_file
-from rocketeval.checklists.export import without_about
 from rocketeval.cli.options import DEFAULT_CONFIG
 from rocketeval.cli.output import Output, with_output
-from rocketeval.cli.progress import make_observer
 from rocketeval.cli.run_with_signals import INCOMPLETE, run_with_signals
 from rocketeval.cli.tables import make_console, make_table
 from rocketeval.cli.text import printable, printable_lines, shown_path
-from rocketeval.config import RunConfig, load_config
 from rocketeval.errors import ConfigError
-from rocketeval.judges.runs import open_run
-from rocketeval.lint.answer_checks import RankingWithout
 from rocketeval.lint.findings import KINDS
-from rocketeval.lint.fix import check_fixable
-from rocketeval.lint.lint import AnswerBehavior, Lint, narrow
-from rocketeval.lint.rewrite import Fixes, FixOutcome, ItemChange
-from rocketeval.lint.stage import lint_path, lint_run
-from rocketeval.pipeline import Run
-from rocketeval.prices import shown_money, with_prices
 from rocketeval.text import count_of
+
+if TYPE_CHECKING:
+    from rocketeval.config import RunConfig
+    from rocketeval.lint.answer_checks import RankingWithout
+    from rocketeval.lint.lint import AnswerBehavior, Lint
+    from rocketeval.lint.rewrite import Fixes, ItemChange
+
 
 _STYLES = {"error": "red", "warning": "yellow"}
 
 
 def show_lint(found: Lint, most: int) -> None:
     """Print the table of kinds, the ranking without flagged items, and the worst items."""
+
+    from rich.text import Text
+
     console = make_console()
     items = count_of(found.items, "item", "items")
     where = f"{items} in {count_of(found.checklists, 'checklist', 'checklists')}"
@@ -112,6 +109,8 @@ def _moves(without: RankingWithout) -> str:
 
 
 def _show_items(found: Lint, most: int) -> None:
+    from rich.text import Text
+
     by_item = [
         list(own) for _, own in groupby(found.findings, key=lambda one: (one.query_id, one.item))
     ]
@@ -173,6 +172,10 @@ def show_fixes(fixes: Fixes, file: str, method: str, most: int) -> None:
 
 
 def _show_change(change: ItemChange) -> None:
+    from rich.text import Text
+
+    from rocketeval.lint.rewrite import FixOutcome
+
     console = make_console()
     whose = in_queries(change.queries) if change.queries > 1 else change.query_id
     about = f"{whose}, item {change.item}: {change.outcome} ({', '.join(change.kinds)})"
@@ -189,6 +192,8 @@ def _show_change(change: ItemChange) -> None:
 
 
 def _counts(fixes: Fixes) -> str:
+    from rocketeval.prices import shown_money
+
     if not fixes.changes:
         return f"{printable(fixes.source)}: no item is to be rewritten; no file was written."
     lists = count_of(fixes.asked, "checklist", "checklists")
@@ -207,6 +212,8 @@ def _counts(fixes: Fixes) -> str:
 
 
 def _show_next(fixes: Fixes, file: str, method: str) -> None:
+    import yaml
+
     if fixes.path is None:
         if fixes.changes:
             _say("Nothing was changed, and no file was written: change these items by hand.")
@@ -241,6 +248,13 @@ def fix(
     output: Output,
 ) -> int:
     """Write a proposal to `path`, and show it; exit code 3 when some items stay flagged."""
+
+    from rocketeval.checklists.export import without_about
+    from rocketeval.cli.progress import make_observer
+    from rocketeval.lint.fix import check_fixable
+    from rocketeval.pipeline import Run
+    from rocketeval.prices import with_prices
+
     if settings is None:
         raise ConfigError(
             f"--fix needs a config: {what} names no author LLM to ask.",
@@ -265,6 +279,9 @@ def fix(
 
 def fixable_config(what: Path, name: str | None) -> RunConfig | None:
     """Return the config that WHAT is, or that its run directory keeps; None if it has none."""
+
+    from rocketeval.judges.runs import open_run
+
     if what.is_dir() and (what / "run.yaml").exists():
         config = open_run(what).config
         if config.run_path.resolve() != what.resolve():
@@ -278,6 +295,10 @@ def fixable_config(what: Path, name: str | None) -> RunConfig | None:
 
 def own_config(what: Path, name: str | None) -> RunConfig | None:
     """Return the config that WHAT is; None for a benchmark folder or a file of checklists."""
+
+    from rocketeval.checklists.checklist_file import is_checklist_file
+    from rocketeval.config import load_config
+
     if what.is_dir() or what.suffix in NO_CONFIG or is_checklist_file(what):
         return None
     config = load_config(what)
@@ -358,6 +379,9 @@ def command(
     to look at, and to grade with by `author: {kind: file, options: {file: FILE}}`. The run itself
     is never changed. Exit code 3: some items stay as they were, each with the reason.
     """
+
+    from rocketeval.lint.lint import narrow
+
     if proposal is not None:
         if strict:
             raise click.UsageError("--strict and --fix do not go together.")
@@ -390,6 +414,10 @@ def _existing(what: Path) -> Path:
 
 
 def _look(what: Path, name: str | None) -> Lint:
+    from rocketeval.judges.runs import open_run
+    from rocketeval.lint.stage import lint_path, lint_run
+    from rocketeval.pipeline import Run
+
     if what.is_dir() and (what / "run.yaml").exists():
         run = open_run(what)
         return lint_run(run.store, run.config)

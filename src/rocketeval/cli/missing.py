@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from rocketeval.cli.progress_text import MISSING
 from rocketeval.cli.text import printable
 from rocketeval.records import Status
-from rocketeval.store.manifest import ChecklistFacts, GradeFacts, Stages
 from rocketeval.text import count_of
+
+if TYPE_CHECKING:
+    from rocketeval.store.manifest import ChecklistFacts, GradeFacts, Stages
+
 
 MOST_NAMED = 3
 

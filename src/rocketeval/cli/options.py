@@ -10,19 +10,20 @@ import math
 from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from rocketeval.cli.text import printable
-from rocketeval.compare.stage import LabelScope
-from rocketeval.config import RunConfig, load_config
-from rocketeval.evolve.apply_setup import as_graded
-from rocketeval.pipeline import Run
-from rocketeval.prices import with_prices
-from rocketeval.stats.prediction_powered import LabelTarget
-from rocketeval.store.manifest import ChecklistFacts, GradeFacts, ScoreFacts
 from rocketeval.text import count_of
+
+if TYPE_CHECKING:
+    from rocketeval.compare.stage import LabelScope
+    from rocketeval.config import RunConfig
+    from rocketeval.pipeline import Run
+    from rocketeval.stats.prediction_powered import LabelTarget
+    from rocketeval.store.manifest import ChecklistFacts, GradeFacts, ScoreFacts
+
 
 Verb = Callable[..., Any]
 
@@ -83,6 +84,10 @@ def with_run(verb: Verb) -> Verb:
 
     @wraps(verb)
     def command(config: Path, name: str | None, **own: Any) -> Any:
+        from rocketeval.config import load_config
+        from rocketeval.evolve.apply_setup import as_graded
+        from rocketeval.pipeline import Run
+
         return verb(Run(as_graded(_override(load_config(config), name=name))), **own)
 
     return _CONFIG(_NAME(command))
@@ -128,6 +133,8 @@ def with_config(verb: Verb) -> Verb:
         base_url: str | None,
         **own: Any,
     ) -> Any:
+        from rocketeval.config import load_config
+
         settings = _override(
             load_config(config), name=name, limit=limit, judge=judge, base_url=base_url
         )
@@ -147,6 +154,8 @@ def _override(
     judge: str | None = None,
     base_url: str | None = None,
 ) -> RunConfig:
+    from rocketeval.prices import with_prices
+
     def given(**values: Any) -> dict[str, Any]:
         return {key: value for key, value in values.items() if value is not None}
 
@@ -163,6 +172,7 @@ def _override(
 
 def with_choice(strata: int) -> Callable[[Verb], Verb]:
     """Give the verb a `choice`; `strata` is the number of groups when none is given."""
+
     options = (
         click.option("--candidate", "candidates", multiple=True, metavar="NAME", help=_CANDIDATE),
         click.option("--against", metavar="NAME", help="The difference to this candidate."),
@@ -188,6 +198,8 @@ def with_choice(strata: int) -> Callable[[Verb], Verb]:
             by_category: bool,
             **own: Any,
         ) -> Any:
+            from rocketeval.compare.stage import LabelScope
+
             return verb(run, LabelScope(candidates, top, against, strata, by_category), **own)
 
         wrapped: Verb = command

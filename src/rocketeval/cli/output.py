@@ -9,10 +9,8 @@ from pathlib import PurePath
 from typing import Any
 
 import click
-import orjson
 
 from rocketeval.errors import RocketEvalError
-from rocketeval.store.codec import encode
 
 Verb = Callable[..., Any]
 JSON = "--json"
@@ -54,6 +52,11 @@ def with_output(verb: Verb) -> Verb:
 
 def as_json(found: Any) -> bytes:
     """Return a document for programs: what is no number (NaN, infinity) is null."""
+
+    import orjson
+
+    from rocketeval.store.codec import encode
+
     options = orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS | orjson.OPT_SERIALIZE_NUMPY
     return orjson.dumps(encode(found), default=_plain, option=options)
 

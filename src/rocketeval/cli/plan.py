@@ -6,20 +6,22 @@ import asyncio
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from rocketeval.capacity.model import CapacityOptions
 from rocketeval.cli.options import FiniteRange, with_config, with_evaluator
 from rocketeval.cli.output import Output, with_output
 from rocketeval.cli.plan_cluster import ClusterPlan, show_cluster, with_cluster
 from rocketeval.cli.tables import show_pairs, show_whole
 from rocketeval.cli.text import clock, near, shown_path
-from rocketeval.config import RunConfig
-from rocketeval.pipeline import Run
-from rocketeval.prices import shown_money
-from rocketeval.store.manifest import MOST_PROMPTS, Plan
 from rocketeval.text import count_of
+
+if TYPE_CHECKING:
+    from rocketeval.capacity.model import CapacityOptions
+    from rocketeval.config import RunConfig
+    from rocketeval.store.manifest import Plan
+
 
 TITLES = 11
 """Columns of the words at the left."""
@@ -67,6 +69,10 @@ def command(
     --cluster adds the run on many replicas, and 1e6 to 1e10 answers of its kind, with every number
     that this rests on and where it comes from.
     """
+
+    from rocketeval.pipeline import Run
+    from rocketeval.store.manifest import MOST_PROMPTS
+
     if offline and probe:
         raise click.UsageError("--probe asks the judge, --offline does not.")
     run = Run(settings)
@@ -91,6 +97,9 @@ def _show_both(config: RunConfig, both: ClusterPlan, kept: Path | None) -> None:
 
 def show_dry_run(config: RunConfig, output: Output) -> None:
     """Print what a run would do. Nothing is contacted or written."""
+
+    from rocketeval.pipeline import Run
+
     run = Run(config)
     plan = asyncio.run(run.plan_offline())
     output.give(plan, lambda: show_plan(run.config, plan))
@@ -106,6 +115,8 @@ def show_plan(config: RunConfig, plan: Plan, kept: Path | None = None) -> None:
 
 
 def _lines(plan: Plan) -> Iterator[tuple[str, str]]:
+    from rocketeval.prices import shown_money
+
     yield (
         "Benchmark",
         f"{count_of(plan.queries, 'query', 'queries')}, "
@@ -145,6 +156,8 @@ def _judging(plan: Plan) -> str:
 
 
 def _figures(plan: Plan) -> Iterator[tuple[str, str]]:
+    from rocketeval.prices import shown_money
+
     known = {
         "exact": "exact",
         "sampled": f"sampled: {plan.prompts_counted:,} of {plan.items:,} prompts were tokenised",

@@ -5,19 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import wraps
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
-from rich.table import Table
-from rich.text import Text
 
-from rocketeval.capacity.model import FLEETS, Assumptions, Capacity, CapacityOptions, Size
 from rocketeval.cli.options import FiniteRange, Verb
 from rocketeval.cli.tables import make_console, make_table
 from rocketeval.cli.text import printable
-from rocketeval.prices import shown_money
-from rocketeval.store.manifest import Plan
 from rocketeval.text import count_of
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from rocketeval.capacity.model import Assumptions, Capacity, Size
+    from rocketeval.store.manifest import Plan
+
 
 _ZERO_OR_MORE = FiniteRange(min=0)
 _MORE_THAN_ZERO = FiniteRange(min=0, min_open=True)
@@ -67,6 +69,8 @@ def with_cluster(verb: Verb) -> Verb:
 
     @wraps(verb)
     def command(*args: Any, cluster: bool, **own: Any) -> Any:
+        from rocketeval.capacity.model import CapacityOptions
+
         names = [name for name in CapacityOptions.__slots__ if name in own and name != "rate"]
         told = {name: own.pop(name) for name in names}
         given = {name: value for name, value in told.items() if value is not None}
@@ -133,6 +137,9 @@ def _sizes(found: Capacity) -> list[Size]:
 
 def _size_tables(found: Capacity, currency: str) -> Iterator[Table]:
     """Yield the tables that have a row per amount of work."""
+
+    from rocketeval.prices import shown_money
+
     sizes = _sizes(found)
     names = [f"{size.answers:.0e}".replace("+", "") for size in sizes]
     if found.this_run is not None:
@@ -182,6 +189,8 @@ def _size_tables(found: Capacity, currency: str) -> Iterator[Table]:
 
 
 def _scatter(found: Capacity) -> Table:
+    from rocketeval.capacity.model import FLEETS
+
     factors = found.scatter.values()
     fleets = {f"{fleet:,}": [f"x{row[fleet]:.2f}" for row in factors] for fleet in FLEETS}
     title = "Scatter: times the tokens computed, by replicas"
@@ -204,6 +213,8 @@ def _replicas(size: Size) -> str:
 
 
 def _assumed(assumed: Assumptions) -> Table:
+    from rich.text import Text
+
     table = make_table("Every number this rests on")
     table.add_column("what", no_wrap=True)
     table.add_column("value", justify="right", no_wrap=True)

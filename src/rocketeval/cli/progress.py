@@ -5,10 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Mapping
-
-from rich.console import Console, ConsoleOptions, RenderResult
-from rich.live import Live
-from rich.text import Text
+from typing import TYPE_CHECKING
 
 from rocketeval.cli.progress_text import (
     WIDE,
@@ -24,9 +21,15 @@ from rocketeval.cli.progress_text import (
 )
 from rocketeval.cli.tables import make_console
 from rocketeval.cli.text import failed, printable
-from rocketeval.config import PriceConfig, RunConfig
 from rocketeval.observer import EngineStatus, Expected, Observer, StageEnd
 from rocketeval.records import Failure, Judgment, Status, Usage
+
+if TYPE_CHECKING:
+    from rich.console import Console, ConsoleOptions, RenderResult
+    from rich.live import Live
+
+    from rocketeval.config import PriceConfig, RunConfig
+
 
 LINE_SECONDS = 10.0
 """Between two lines of a log."""
@@ -225,6 +228,9 @@ class BarObserver(StageObserver):
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """Yield what is to be drawn at this moment."""
+
+        from rich.text import Text
+
         if self.tally.total is None and self.tally.pace.elapsed < QUIET_SECONDS:
             return
         first, *rest = frame(self.tally, self.price, options.max_width, self._marks)
@@ -235,6 +241,8 @@ class BarObserver(StageObserver):
             yield Text(line, no_wrap=True, overflow="crop", style="dim")
 
     def _open(self) -> None:
+        from rich.live import Live
+
         if self._live is None:
             self._live = Live(
                 self, console=self._console, refresh_per_second=FRAMES, transient=True

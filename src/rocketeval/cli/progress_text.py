@@ -7,16 +7,15 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TextIO
-
-from rich.cells import cell_len, set_cell_size
+from typing import TYPE_CHECKING, TextIO
 
 from rocketeval.cli.text import clock, printable
-from rocketeval.config import PriceConfig
 from rocketeval.observer import EngineStatus, Expected
-from rocketeval.prices import money
 from rocketeval.records import Judgment, Status, Usage
 from rocketeval.text import count_of
+
+if TYPE_CHECKING:
+    from rocketeval.config import PriceConfig
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +82,9 @@ def shortened(name: str, width: int, cut: str) -> str:
     >>> shortened("qwen2.5-3b-instruct-awq", 12, "~")
     'qwen2.~t-awq'
     """
+
+    from rich.cells import cell_len, set_cell_size
+
     if cell_len(name) <= width:
         return name
     if width <= cell_len(cut):
@@ -317,6 +319,9 @@ def pack(pieces: Sequence[str], width: int) -> list[str]:
     >>> pack(["one", "two", "three"], 12)
     ['  one, two,', '  three']
     """
+
+    from rich.cells import cell_len
+
     lines: list[str] = []
     for piece in pieces:
         if lines and cell_len(lines[-1]) + cell_len(piece) + 3 <= width:
@@ -329,6 +334,8 @@ def pack(pieces: Sequence[str], width: int) -> list[str]:
 
 
 def _bar_line(tally: StageProgress, width: int, marks: Marks) -> str:
+    from rich.cells import cell_len
+
     counts = f"{tally.done:,}/{tally.total or 0:,}"
     left = None if tally.ask_pulse().waiting else tally.seconds_left
     ahead = "" if left is None else f"  about {clock(left)} left"
@@ -371,6 +378,8 @@ def _speed(tally: StageProgress) -> Iterator[str]:
 
 
 def _use(tally: StageProgress, price: PriceConfig | None) -> Iterator[str]:
+    from rocketeval.prices import money
+
     expected = tally.expected or Expected(None, None)
     about = "" if expected.exact else "about "
     used = tally.spent.prompt_tokens

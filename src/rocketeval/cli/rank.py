@@ -8,21 +8,22 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from itertools import groupby, pairwise
+from typing import TYPE_CHECKING
 
 import click
-from rich.cells import cell_len
-from rich.text import Text
 
 from rocketeval.cli.options import with_run
 from rocketeval.cli.output import Output, with_output
 from rocketeval.cli.progress_text import Marks, marks_for, shortened
 from rocketeval.cli.tables import figure, make_console, screen_width
 from rocketeval.cli.text import printable
-from rocketeval.pipeline import Run
-from rocketeval.ranking.rank import RankedCandidate, Ranking
-from rocketeval.ranking.summary import separation_in_words
 from rocketeval.records import Interval
 from rocketeval.text import count_of, join_words
+
+if TYPE_CHECKING:
+    from rocketeval.pipeline import Run
+    from rocketeval.ranking.rank import RankedCandidate, Ranking
+
 
 SHORTEST_NAME = 12
 """Columns for a name; where there are fewer, names get lines of their own."""
@@ -39,6 +40,11 @@ def show_ranking(ranking: Ranking, title: str = "Ranking", *, brief: bool = Fals
 
     `brief` leaves out the words that the brackets say already.
     """
+
+    from rich.text import Text
+
+    from rocketeval.ranking.summary import separation_in_words
+
     console = make_console()
     marks = marks_for(console.encoding)
     over = f"{title} over {count_of(ranking.queries, 'query', 'queries')}"
@@ -60,6 +66,9 @@ def ranking_lines(ranking: Ranking, width: int | None, marks: Marks) -> list[str
     Names give way to figures: they are cut in the middle, or stand on lines of their own. No line
     is wider than `width` but where the figures alone are: those are never cut.
     """
+
+    from rich.cells import cell_len
+
     rows = ranking.rows
     brackets = list(_brackets(rows, marks))
     ranks = _column("rank", [_rank(row) for row in rows], left=True)

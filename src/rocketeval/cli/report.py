@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from rocketeval.cli.options import with_run
 from rocketeval.cli.output import Output, with_output
 from rocketeval.cli.text import shown_path
-from rocketeval.pipeline import Run
+
+if TYPE_CHECKING:
+    from rocketeval.pipeline import Run
 
 
 @click.command()

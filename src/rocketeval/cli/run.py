@@ -8,12 +8,10 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from rocketeval.audit.advice import in_brief
-from rocketeval.audit.audit import Audit
 from rocketeval.cli.missing import Missing, find_missing, missing_in_words
 from rocketeval.cli.options import (
     DEFAULT_CONFIG,
@@ -25,19 +23,20 @@ from rocketeval.cli.options import (
 )
 from rocketeval.cli.output import Output, with_output
 from rocketeval.cli.plan import show_dry_run
-from rocketeval.cli.progress import make_observer
 from rocketeval.cli.progress_text import duration
-from rocketeval.cli.rank import show_ranking
 from rocketeval.cli.run_with_signals import INCOMPLETE, run_with_signals
-from rocketeval.cli.score import show_learned
 from rocketeval.cli.tables import show_pairs, show_whole
 from rocketeval.cli.text import as_argument, near
-from rocketeval.config import RunConfig, load_config
-from rocketeval.pipeline import Outcome, Run
-from rocketeval.prices import PricedUsage, shown_money
-from rocketeval.ranking.rank import RankedCandidate, Ranking
-from rocketeval.store.manifest import Bill, BillColumn, Stages
 from rocketeval.text import count_of
+
+if TYPE_CHECKING:
+    from rocketeval.audit.audit import Audit
+    from rocketeval.config import RunConfig
+    from rocketeval.pipeline import Outcome
+    from rocketeval.prices import PricedUsage
+    from rocketeval.ranking.rank import RankedCandidate, Ranking
+    from rocketeval.store.manifest import Bill, BillColumn, Stages
+
 
 PROGRAM = "rocketeval"
 WANTED = "labels_wanted.jsonl"
@@ -71,6 +70,9 @@ class Typed:
     @classmethod
     def now(cls, settings: RunConfig) -> Typed:
         """Return what the command at work, whose run has these `settings`, was called with."""
+
+        from rocketeval.config import load_config
+
         given: Mapping[str, Any] = click.get_current_context().params
         config: Path = given["config"]
         renamed = load_config(config).name != settings.name
@@ -185,6 +187,10 @@ def summarise(outcome: Outcome, typed: Typed) -> Summary:
 
 def show_summary(summary: Summary) -> None:
     """Print the ranking, and a line or two about everything else."""
+
+    from rocketeval.cli.rank import show_ranking
+    from rocketeval.cli.score import show_learned
+
     show_learned(summary.stages.score.learned)
     show_ranking(summary.ranking, brief=True)
     click.echo()
@@ -197,6 +203,8 @@ def show_summary(summary: Summary) -> None:
 
 
 def _pairs(summary: Summary) -> Iterator[tuple[str, str]]:
+    from rocketeval.audit.advice import in_brief
+
     stages = summary.stages
     for title, lines in (
         ("Trust", in_brief(summary.audit)),
@@ -229,6 +237,8 @@ def _costs(stages: Stages) -> Iterator[str]:
 
 
 def _use(usage: PricedUsage | BillColumn, currency: str, without_cost: str = NO_PRICE) -> str:
+    from rocketeval.prices import shown_money
+
     parts = [count_of(usage.requests or 0, "call", "calls")]
     if usage.prompt_tokens:
         parts.append(f"{usage.prompt_tokens:,} prompt tokens")
@@ -266,6 +276,10 @@ def command(settings: RunConfig, dry_run: bool, output: Output) -> int:
     missing, 4 the judge or author cannot be used, 5 the run directory cannot be used, 6
     --max-cost is reached, 130 interrupted.
     """
+
+    from rocketeval.cli.progress import make_observer
+    from rocketeval.pipeline import Run
+
     if dry_run:
         show_dry_run(settings, output)
         return 0

@@ -11,14 +11,15 @@ import signal
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from rocketeval.cli.progress import StageObserver
 from rocketeval.cli.text import printable
 from rocketeval.observer import Observer
-from rocketeval.pipeline import Run
+
+if TYPE_CHECKING:
+    from rocketeval.pipeline import Run
 
 
 class LogLines(logging.Handler):
@@ -36,6 +37,9 @@ class LogLines(logging.Handler):
 @contextmanager
 def log_shown(observer: Observer) -> Iterator[None]:
     """Show the log beside the progress for a while, unless the observer shows nothing."""
+
+    from rocketeval.cli.progress import StageObserver
+
     if not isinstance(observer, StageObserver):
         yield
         return
@@ -69,6 +73,9 @@ def run_with_signals(run: Run, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
 
 async def _ticking(observer: Observer, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
     """Return `await work()`; meanwhile the observer hears that time passes, also when all wait."""
+
+    from rocketeval.cli.progress import StageObserver
+
     if not isinstance(observer, StageObserver):
         return await work()
 
@@ -88,6 +95,8 @@ async def _ticking(observer: Observer, work: Callable[[], Coroutine[Any, Any, T]
 
 @contextmanager
 def _signals(run: Run) -> Iterator[None]:
+    from rocketeval.cli.progress import StageObserver
+
     def stop() -> None:
         run.stop.set()
         if isinstance(run.observer, StageObserver):

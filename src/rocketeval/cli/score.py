@@ -5,6 +5,8 @@ What a scorer learned, as the command line prints it.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from rocketeval.cli.options import tell_decided, with_run
@@ -12,9 +14,11 @@ from rocketeval.cli.output import Output, with_output
 from rocketeval.cli.run_with_signals import INCOMPLETE
 from rocketeval.cli.tables import make_console
 from rocketeval.cli.text import printable
-from rocketeval.pipeline import Run
-from rocketeval.store.manifest import LearnedFacts, ScoreFacts
 from rocketeval.text import count_of
+
+if TYPE_CHECKING:
+    from rocketeval.pipeline import Run
+    from rocketeval.store.manifest import LearnedFacts, ScoreFacts
 
 
 def show_learned(learned: LearnedFacts) -> None:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
-from rocketeval.audit.compare_scorers import LabelFigures, ScorerComparison
 from rocketeval.cli.options import with_run
 from rocketeval.cli.output import Output, with_output
 from rocketeval.cli.tables import figure, make_console, make_table, share
-from rocketeval.pipeline import Run
 from rocketeval.text import count_of
+
+if TYPE_CHECKING:
+    from rocketeval.audit.compare_scorers import ScorerComparison
+    from rocketeval.pipeline import Run
 
 
 @click.command()
@@ -32,6 +36,8 @@ def command(run: Run, among: str | None, output: Output) -> None:
 
 
 def _show(found: ScorerComparison) -> None:
+    from rocketeval.audit.compare_scorers import LabelFigures
+
     one = found.learn_from.removesuffix("s")
     about = count_of(found.queries, "query", "queries")
     table = make_table(f"Scorers on {count_of(found.gold, one, found.learn_from)}, {about}")

@@ -10,15 +10,18 @@ import os
 import sys
 from collections.abc import Iterable, Sequence
 from functools import cache
+from typing import TYPE_CHECKING
 
 import click
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from rocketeval.cli.text import printable
 from rocketeval.text import figure as figure
 from rocketeval.text import share as share
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
 
 PIPE_WIDTH = 1000
 
@@ -37,6 +40,8 @@ def make_console(*, stderr: bool = False) -> Console:
 def _console_class() -> type[Console]:
     """Return the class of consoles; `rich` is imported only where something is printed."""
 
+    from rich.console import Console
+
     class _Console(Console):
         def on_broken_pipe(self) -> None:
             """Leave it to the entry point, for every verb alike, that nobody reads any more."""
@@ -53,11 +58,18 @@ def screen_width() -> int | None:
 
 def make_table(title: str) -> Table:
     """Return an empty table without lines."""
+
+    from rich.table import Table
+
     return Table(title=title, title_justify="left", box=None, pad_edge=False)
 
 
 def show_pairs(pairs: Iterable[tuple[str, str]], indent: int) -> None:
     """Print a word and what there is to say of it, a line each, broken beside the word."""
+
+    from rich.table import Table
+    from rich.text import Text
+
     table = Table.grid(padding=0)
     table.add_column(no_wrap=True, width=indent)
     table.add_column(overflow="fold")
@@ -74,6 +86,10 @@ def show_whole(title: str, text: str, indent: int) -> None:
 
 def show_advice(console: Console, title: str, sentences: Sequence[str]) -> None:
     """Print the sentences under a title, each broken under its own first word."""
+
+    from rich.table import Table
+    from rich.text import Text
+
     if not sentences:
         return
     lines = Table.grid(padding=(0, 1))

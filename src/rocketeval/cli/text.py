@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rocketeval.records import Failure
-from rocketeval.store.manifest import RayFacts
+
+if TYPE_CHECKING:
+    from rocketeval.store.manifest import RayFacts
 
 
 def failed(failure: Failure) -> str:

@@ -12,8 +12,6 @@ import click
 
 from rocketeval.cli.text import printable
 from rocketeval.errors import ConfigError
-from rocketeval.view.catalog import RunCache, find_target
-from rocketeval.view.server import address_of, bind, is_loopback, make_app, own_names, serve
 
 
 @click.command()
@@ -42,6 +40,10 @@ def command(
     TARGET is a config file, a run's folder or a folder of runs. Without one it is the run of
     rocketeval.yaml, or else the folder runs. Only this machine can open the page.
     """
+
+    from rocketeval.view.catalog import RunCache, find_target
+    from rocketeval.view.server import address_of, bind, is_loopback, make_app, own_names, serve
+
     if host_names and not allow_remote:
         raise ConfigError(
             "--host-name is for readers on other machines, who are not let in.",
