@@ -1,4 +1,4 @@
-"""Gather requests into batches, see the batches through, and hand out the answers.
+"""Gather requests into batches, watch the batches, and hand out the answers.
 
 A request is one row of a batch, named by a hash of its body. Asked again, by this process or a
 later one, it is found in the batch that holds it: nothing is paid for twice.
@@ -48,7 +48,7 @@ class BatchPoller:
         task = asyncio.create_task(self._see_through(job))
         self._tasks.add(task)
         self.jobs.add(job)
-        task.add_done_callback(partial(self._watched, job))
+        task.add_done_callback(partial(self._finished, job))
 
     async def aclose(self) -> None:
         """Stop watching; batches go on at the server."""
@@ -57,7 +57,7 @@ class BatchPoller:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    def _watched(self, job: BatchJob, task: asyncio.Task[None]) -> None:
+    def _finished(self, job: BatchJob, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
         self.jobs.discard(job)
         self._ends += 1
@@ -75,7 +75,7 @@ class BatchPoller:
             if not (state.queue_full and await self._room(job)):
                 break
             job.batch, job.tag = None, ""
-        await self._collect(job, state)
+        await self._fetch_answers(job, state)
 
     async def _create(self, job: BatchJob) -> None:
         try:
@@ -127,7 +127,7 @@ class BatchPoller:
                 turn.set_result(None)
                 return
 
-    async def _collect(self, job: BatchJob, state: BatchState) -> None:
+    async def _fetch_answers(self, job: BatchJob, state: BatchState) -> None:
         if state.status == "failed":
             why = state.problem or "no reason given"
             self._store.close(job, why)
