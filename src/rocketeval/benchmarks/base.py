@@ -1,4 +1,4 @@
-"""The benchmark seam: what every input format offers, and a check that any of them can run."""
+"""The benchmark seam: what every input format offers, and a check of its promises."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The examination: identify the judge, ask it what is known, ask again, ask much at once.
 
 With one item a call this is about a hundred small requests; where a call takes all items of a
-response, about forty. It leaves findings, figures and a verdict.
+response, about forty.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""JSON over HTTP: bounded concurrency, retries with jitter, and a meter of what requests cost."""
+"""JSON over HTTP: bounded and adaptive concurrency, retries with jitter, and counted usage."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How likely a text is as the judge's own words, where log-probabilities of prompts are told."""
+"""How likely each token of a text is as the judge's own words, asked of a server."""
 
 from __future__ import annotations
 

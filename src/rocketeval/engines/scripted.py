@@ -1,8 +1,7 @@
 """An engine that answers from a script: for your own tests, without a server.
 
 By default every probability is a fixed function of the prompt's content, so two runs agree to
-the last bit. `options` in the config, or arguments in Python, change what it says; a file of
-recorded texts is played back to the prompts they answered.
+the last bit. `options` in the config, or arguments in Python, change what it says.
 """
 
 from __future__ import annotations

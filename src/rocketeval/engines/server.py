@@ -1,4 +1,4 @@
-"""What stands behind a base address: server, version, tokenizer and chat template."""
+"""What is behind a base URL: server, version, tokenizer and chat template."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A judge's own tokenizer in this process, and hashes that tell weights apart."""
+"""A judge's own tokenizer in this process, and what tells its weights from others of its name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""vLLM on a thread of its own: how it is set up, loaded and asked, and what its outputs mean."""
+"""One vLLM engine on its own thread: set up from a config, asked as a judge, outputs in order."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Read what an author wrote, strictly: anything unexpected is a named failure, never a guess.
-
-Each failure has a kind, which is counted, and a reason, which the author is told.
-"""
+"""Read what an author wrote, strictly: anything unexpected is a named mistake, never a guess."""
 
 from __future__ import annotations
 
@@ -89,22 +86,21 @@ def is_open(question: str) -> bool:
     return _OPEN.match(question) is not None
 
 
-def _under_number(line: str, expected: int, shown: str, otherwise: str) -> str:
-    """Return what stands behind the expected number; `otherwise` tells of a line without one."""
+def _numbered_text(line: str, expected: int, where: str, problem: str) -> str:
+    """Return what is behind the number of a line; `where` and `problem` are for its author."""
     numbered = NUMBERED.fullmatch(line)
     if numbered is None:
-        raise Unreadable("a line is not a numbered question", otherwise)
+        raise Unreadable("a line is not a numbered question", problem)
     if int(numbered[1]) != expected:
         raise Unreadable(
-            "numbers out of order",
-            f"number {numbered[1]} stands where {expected} should: {shown}.",
+            "numbers out of order", f"number {numbered[1]} stands where {expected} should: {where}."
         )
     return numbered[2]
 
 
 def _item(line: str, number: int, expected: int) -> str:
-    shown = f"line {number}, {quoted(line)}"
-    question = _under_number(line, expected, shown, f"{shown}, is not a numbered question.")
+    where = f"line {number}, {quoted(line)}"
+    question = _numbered_text(line, expected, where, f"{where}, is not a numbered question.")
     if not is_question(question):
         raise Unreadable(
             "an item is not a question", f"item {expected} is not a question: {quoted(question)}."
@@ -242,9 +238,8 @@ def read_rewrites(text: str, numbers: Sequence[int]) -> tuple[str | None, ...]:
 
 
 def _line(line: str, expected: int) -> str | None:
-    shown = quoted(line)
-    otherwise = f"{shown} is neither a numbered question nor {DROP} behind a number."
-    question = _under_number(line, expected, shown, otherwise)
+    problem = f"{quoted(line)} is neither a numbered question nor {DROP} behind a number."
+    question = _numbered_text(line, expected, quoted(line), problem)
     if question.casefold() == DROP.casefold():
         return None
     if not is_question(question):

@@ -1,4 +1,4 @@
-"""Fill templates with `{{name}}` placeholders, and disarm text that could forge their marks."""
+"""Templates with literal `{{name}}` placeholders, and text disarmed so that it cannot forge one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Grading prompts that show or ask something else than one item of a checklist at a time."""
+"""Grading prompts that show or ask something other than one checklist item at a time."""
 
 from __future__ import annotations
 

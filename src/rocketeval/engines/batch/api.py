@@ -1,4 +1,4 @@
-"""The OpenAI Batch API: files up, batches made exactly once, their state, their answers down."""
+"""The OpenAI Batch API: files up, batches created exactly once, their state, their answers down."""
 
 from __future__ import annotations
 

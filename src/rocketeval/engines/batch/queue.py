@@ -1,4 +1,4 @@
-"""Gather requests into batches, see the batches through, and hand out the answers.
+"""Gather requests into batches, watch the batches, and hand out the answers.
 
 A request is one row of a batch, named by a hash of its body. Asked again, by this process or a
 later one, it is found in the batch that holds it: nothing is paid for twice.

@@ -1,4 +1,4 @@
-"""What every request form is given, what it gives, and the parts that several forms share."""
+"""What every request form is given and returns, and prompts as tokens with their shared prefix."""
 
 from __future__ import annotations
 
