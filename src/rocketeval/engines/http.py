@@ -8,7 +8,7 @@ import re
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from ipaddress import ip_address
@@ -109,18 +109,15 @@ class UsageMeter:
     """Counts every request sent, also those that failed, and the tokens the server reports."""
 
     def __init__(self) -> None:
-        self._requests = 0
-        self._prompt_tokens = 0
-        self._cached_tokens = 0
-        self._completion_tokens = 0
+        self._counted = Usage()
         self._started = 0.0
         self._ended = 0.0
 
     def sent(self) -> None:
         """Count one request that goes out now."""
-        if not self._requests:
+        if not self._counted.requests:
             self._started = time.monotonic()
-        self._requests += 1
+        self._counted += Usage(requests=1)
 
     def answered(self, reply: Mapping[str, Any], *, cached_told: bool = True) -> None:
         """Count the tokens that a reply says it used.
@@ -128,23 +125,18 @@ class UsageMeter:
         `cached_told` is False where the server does not count the cached tokens of every prompt.
         """
         self._ended = time.monotonic()
-        told = mapping_or_empty(reply.get("usage"))
-        self._prompt_tokens += count_or_zero(told.get("prompt_tokens"))
-        self._completion_tokens += count_or_zero(told.get("completion_tokens"))
-        if cached_told:
-            details = mapping_or_empty(told.get("prompt_tokens_details"))
-            self._cached_tokens += count_or_zero(details.get("cached_tokens"))
+        usage = mapping_or_empty(reply.get("usage"))
+        details = mapping_or_empty(usage.get("prompt_tokens_details")) if cached_told else {}
+        self._counted += Usage(
+            prompt_tokens=count_or_zero(usage.get("prompt_tokens")),
+            cached_tokens=count_or_zero(details.get("cached_tokens")),
+            completion_tokens=count_or_zero(usage.get("completion_tokens")),
+        )
 
     @property
     def usage(self) -> Usage:
         """What was spent so far."""
-        return Usage(
-            self._requests,
-            self._prompt_tokens,
-            self._cached_tokens,
-            self._completion_tokens,
-            max(0.0, self._ended - self._started),
-        )
+        return replace(self._counted, seconds=max(0.0, self._ended - self._started))
 
 
 T = TypeVar("T")

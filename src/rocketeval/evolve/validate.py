@@ -22,7 +22,7 @@ from rocketeval.evolve.predictions import Predictions, joined
 from rocketeval.evolve.select import weigh_perspectives, with_gold
 from rocketeval.records import Interval
 from rocketeval.scoring.split import group_folds
-from rocketeval.stats.bootstrap import interval, resample_queries
+from rocketeval.stats.bootstrap import interval, resample_queries, sum_draws
 from rocketeval.stats.correlation import (
     kendall_adds,
     resampled_rho,
@@ -71,9 +71,8 @@ def verdict_figures(
     cell = numbers * 9 + (gold + 1.0).astype(np.int64) * 3 + (predicted + 1.0).astype(np.int64)
     queries = int(numbers.max()) + 1
     met = np.bincount(cell, minlength=queries * 9).reshape(queries, 9).astype(np.float64)
-    drawn = np.concatenate([counts @ met for counts in resample_queries(queries, times, seed)])
     whole = {name: float(value[0]) for name, value in _of_meetings(met.sum(axis=0)[None]).items()}
-    return ResampledFigures(whole, _of_meetings(drawn), queries)
+    return ResampledFigures(whole, _of_meetings(sum_draws(met, times, seed)), queries)
 
 
 def label_figures(
