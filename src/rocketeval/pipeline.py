@@ -16,7 +16,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from rocketeval.engines.base import create_engine
+from rocketeval.budget import Budget
+from rocketeval.config import RunConfig, with_tie_margin
+from rocketeval.engines.base import Engine, create_engine
 from rocketeval.errors import (
     BenchmarkError,
     ChecklistError,
@@ -27,7 +29,20 @@ from rocketeval.errors import (
 )
 from rocketeval.exports.formats import make_request
 from rocketeval.observer import Observer
-from rocketeval.store.manifest import MOST_PROMPTS, StageFacts
+from rocketeval.prices import currency, with_prices
+from rocketeval.store.manifest import (
+    MOST_PROMPTS,
+    ChecklistFacts,
+    EvolveFacts,
+    GradeFacts,
+    LoadFacts,
+    Plan,
+    ScoreFacts,
+    StageFacts,
+    Stages,
+)
+from rocketeval.store.run import RunStore
+from rocketeval.strategy import RunContext, Strategy, choose_strategy, effective_config
 
 if TYPE_CHECKING:
     from rocketeval.audit.audit import Audit
@@ -38,8 +53,6 @@ if TYPE_CHECKING:
     from rocketeval.compare.labeling import Advice
     from rocketeval.compare.pair import Comparison
     from rocketeval.compare.stage import Estimates, LabelScope
-    from rocketeval.config import RunConfig
-    from rocketeval.engines.base import Engine
     from rocketeval.evolve.ask import MakeEngine
     from rocketeval.evolve.result import Evolution
     from rocketeval.explain.candidate import CandidateExplanation
@@ -49,15 +62,6 @@ if TYPE_CHECKING:
     from rocketeval.lint.lint import Lint
     from rocketeval.lint.rewrite import Fixes
     from rocketeval.ranking.rank import Ranking
-    from rocketeval.store.manifest import (
-        ChecklistFacts,
-        GradeFacts,
-        LoadFacts,
-        Plan,
-        ScoreFacts,
-        Stages,
-    )
-    from rocketeval.strategy import Strategy
 
 
 FactsT = TypeVar("FactsT", bound=StageFacts)
@@ -88,12 +92,6 @@ class Run:
     def __init__(
         self, config: RunConfig, *, observer: Observer | None = None, judge: Engine | None = None
     ) -> None:
-        from rocketeval.budget import Budget
-        from rocketeval.config import with_tie_margin
-        from rocketeval.prices import currency, with_prices
-        from rocketeval.store.run import RunStore
-        from rocketeval.strategy import effective_config
-
         given = with_tie_margin(with_prices(config))
         self.config = effective_config(given)
         limit = config.max_cost
@@ -156,7 +154,6 @@ class Run:
 
         `probed`: the plan's own rate was measured just now, and goes before that of the run.
         """
-
         from rocketeval.capacity.model import CapacityOptions, plan_capacity
         from rocketeval.capacity.stage import measure
 
@@ -166,11 +163,9 @@ class Run:
 
     def load(self) -> LoadFacts:
         """Snapshot the benchmark into the run, after a look at everything that can be wrong."""
-
         from rocketeval.audit.methods_stage import check_references
         from rocketeval.benchmarks.load import load_inputs
         from rocketeval.ranking.stage import check_anchor
-        from rocketeval.store.manifest import LoadFacts
 
         self.check_config()
         with self._stage("load", LoadFacts()) as done:
@@ -184,8 +179,6 @@ class Run:
     async def checklist(self) -> ChecklistFacts:
         """Give every query its checklist."""
 
-        from rocketeval.store.manifest import ChecklistFacts
-
         with self._stage("checklist", ChecklistFacts()) as done, self._heeding_stop():
             done.facts = await self._strategy.make_checklists()
         self._raise_if_stopped(f"{done.facts.unwritten} checklists are not written")
@@ -193,7 +186,6 @@ class Run:
 
     def lint(self) -> Lint:
         """Say what is wrong with checklist items, by words and answers; writes nothing."""
-
         from rocketeval.lint.stage import lint_run
 
         return lint_run(self.store, self.config)
@@ -212,7 +204,6 @@ class Run:
         `author.kind: file`. `kinds` and `query_id` narrow what is rewritten. What was paid for is
         kept beside authored checklists, and never asked for again.
         """
-
         from rocketeval.lint.fix import check_fixable, propose_fixes
 
         author = check_fixable(self.store, self._as_given(), path, force=force)
@@ -242,10 +233,8 @@ class Run:
         It is written to `path`, or into the run. A later call goes on after the last round.
         `make_engine` makes the judge of each sheet, and the optimizer, from their sections.
         """
-
         from rocketeval.benchmarks.load import load_inputs
         from rocketeval.evolve.stage import check_evolvable, evolve_run
-        from rocketeval.store.manifest import EvolveFacts, LoadFacts
 
         check_evolvable(self.config, path, own_engine=self._judge is not None)
         with self.store.locked():
@@ -270,8 +259,6 @@ class Run:
     async def grade(self) -> GradeFacts:
         """Let the judge answer every item that is still unanswered."""
 
-        from rocketeval.store.manifest import GradeFacts
-
         with self._stage("grade", GradeFacts()) as done, self._heeding_stop():
             done.facts = await self._strategy.grade()
         left, tasks = done.facts.unfinished, done.facts.tasks
@@ -281,15 +268,12 @@ class Run:
     def score(self) -> ScoreFacts:
         """Turn judgments into scores."""
 
-        from rocketeval.store.manifest import ScoreFacts
-
         with self._stage("score", ScoreFacts()) as done:
             done.facts = self._strategy.score()
         return done.facts
 
     def rank(self) -> Ranking:
         """Turn scores into ratings and ranks."""
-
         from rocketeval.ranking.stage import rank_candidates
 
         with self._stage("rank", StageFacts()):
@@ -297,7 +281,6 @@ class Run:
 
     def audit(self) -> Audit:
         """Compare the scores with votes, labels and reference ratings."""
-
         from rocketeval.audit.stage import audit_run
 
         with self._stage("audit", StageFacts()):
@@ -309,7 +292,6 @@ class Run:
         Each is METHOD[:option=value...][+SCORER[:option=value...]], such as `direct` or
         `checklist+extra_trees`. What is graded already is not paid for again.
         """
-
         from rocketeval.audit.methods_stage import (
             compare_variants,
             method_config,
@@ -338,7 +320,6 @@ class Run:
 
     def compare_judges(self, paths: Sequence[Path]) -> JudgeReliability:
         """Say how far this run's judge and those of other runs, by folder or config, agree."""
-
         from rocketeval.judges.reliability import compare_judges
         from rocketeval.judges.runs import JudgedRun, open_run
 
@@ -350,7 +331,6 @@ class Run:
 
     def hold_against_item_gold(self, path: Path) -> ItemGold:
         """Compare the judge's answers with gold answers to the same items, from a file of rows."""
-
         from rocketeval.audit.item_gold import compare_with_item_gold
 
         with self.store.locked():
@@ -360,7 +340,6 @@ class Run:
 
     def explain(self) -> Explanation:
         """Say where each candidate loses against its neighbours in the ranking."""
-
         from rocketeval.explain.stage import explain_run
 
         with self._stage("explain", StageFacts()):
@@ -368,14 +347,12 @@ class Run:
 
     def explain_candidate(self, candidate: str, most: int) -> CandidateExplanation:
         """Say where one candidate loses and gains, with as many items as wanted; writes nothing."""
-
         from rocketeval.explain.stage import explain_candidate
 
         return explain_candidate(self.store, self.config, candidate, most)
 
     def explain_query(self, query_id: str) -> QueryExplanation:
         """Say what each item of one query's checklist adds; writes nothing."""
-
         from rocketeval.explain.stage import explain_query
 
         return explain_query(self.store, self.config, query_id)
@@ -384,14 +361,12 @@ class Run:
         self, first: str, second: str, *, min_effect: float | None = None, level: float = 0.95
     ) -> Comparison:
         """Say whether one candidate is better than another; writes nothing."""
-
         from rocketeval.compare.stage import compare_candidates
 
         return compare_candidates(self.store, self.config, first, second, min_effect, level)
 
     def estimate(self, choice: LabelScope, *, level: float = 0.95) -> Estimates:
         """Estimate mean labels from the labels there are and all scores; writes nothing."""
-
         from rocketeval.compare.stage import estimate_labels
 
         return estimate_labels(self.store, self.config, choice, level)
@@ -400,21 +375,18 @@ class Run:
         self, choice: LabelScope, *, more: int = 20, seed: int = 0, level: float = 0.95
     ) -> Advice:
         """Choose what to label next, and say what it buys; writes nothing."""
-
         from rocketeval.compare.stage import advise_labels
 
         return advise_labels(self.store, choice, more, seed, level)
 
     def compare_scorers(self, among: Sequence[str] | None = None) -> ScorerComparison:
         """Say how kinds of scorers do on gold they have not seen; writes nothing."""
-
         from rocketeval.audit.compare_scorers import compare_kinds
 
         return compare_kinds(self.store, self.config, among)
 
     def report(self) -> Path:
         """Write report.html."""
-
         from rocketeval.report.stage import write_report
 
         with self._stage("report", StageFacts()):
@@ -434,7 +406,6 @@ class Run:
 
         Without `to`, the ending of `path` says which. `force` replaces what is there.
         """
-
         from rocketeval.exports.stage import export_run
 
         request = make_request(to, what, path, raw=raw, bom=bom)
@@ -446,8 +417,6 @@ class Run:
 
     @property
     def _strategy(self) -> Strategy:
-        from rocketeval.strategy import RunContext, choose_strategy
-
         return choose_strategy(
             RunContext(
                 self.store,

@@ -72,7 +72,6 @@ class Strategy(Protocol):
 
 def effective_config(config: RunConfig) -> RunConfig:
     """Return the config with what its method or its evaluator decides about judge and author."""
-
     from rocketeval.config import AuthorConfig
     from rocketeval.grading.methods import with_method
 
@@ -98,7 +97,6 @@ class ChecklistStrategy:
 
     def check_config(self) -> None:
         """Look at every section, and at the judge that an earlier grading was done with."""
-
         from rocketeval.checklists.base import AUTHORS
         from rocketeval.engines.base import create_engine
         from rocketeval.grading.methods import create_method
@@ -197,7 +195,6 @@ class EvaluatorStrategy:
 
     def check_config(self) -> None:
         """See whether the evaluator suits the judge and the run."""
-
         from rocketeval.engines.base import create_engine
         from rocketeval.evolve.apply_setup import check_usable
         from rocketeval.prices import check_limit
@@ -219,7 +216,6 @@ class EvaluatorStrategy:
 
     async def plan(self, *, most_prompts: int | None, rate: float | None, probe: bool) -> Plan:
         """Add up the plans of all question sets."""
-
         from rocketeval.engines.base import create_engine
         from rocketeval.evolve.apply_grade import plan_with_evaluator
         from rocketeval.evolve.apply_setup import open_evaluator

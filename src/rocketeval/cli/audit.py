@@ -273,7 +273,6 @@ def command(
     --item-gold ask nothing: they read finished runs. Exit code 3: some responses could not be
     judged, run it again; 6: --max-cost is reached.
     """
-
     from rocketeval.cli.progress import make_observer
     from rocketeval.evolve.apply_setup import as_graded
     from rocketeval.pipeline import Run

@@ -41,7 +41,6 @@ _WHY = {
 
 def show_composition(composition: Composition) -> None:
     """Print a row for every sub-dimension, and all of them together."""
-
     from rich.text import Text
 
     rows = composition.counts
@@ -112,7 +111,6 @@ def command(settings: RunConfig, export: Path | None, force: bool, output: Outpu
     An exported file is graded with `author: {kind: file, options: {file: FILE}}`; items that were
     answered before are not asked again.
     """
-
     from rocketeval.checklists.export import check_export_path, export_checklists, without_about
     from rocketeval.cli.progress import make_observer
     from rocketeval.pipeline import Run

@@ -28,7 +28,6 @@ def command(group: str | None, grades: bool, output: Output) -> None:
     Grade by one with `method: {kind: rubric, options: {criterion: NAME}}` in the config, or with
     `rocketeval audit --methods rubric:criterion=NAME`.
     """
-
     from rocketeval.criteria import criteria
 
     chosen = {

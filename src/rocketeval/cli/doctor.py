@@ -37,7 +37,6 @@ VERDICT_STYLES = {"READY": "green", "CARE": "yellow", "UNUSABLE": "red"}
 
 def show_examination(examination: Examination, settings: JudgeConfig) -> None:
     """Print a line per finding, then the verdict and what the examination cost."""
-
     from rich.table import Table
     from rich.text import Text
 
@@ -133,7 +132,6 @@ def command(
     Exit codes: 0 ready or usable with care, 2 a mistake in the options or the config, 4 do not
     use it.
     """
-
     from rocketeval.cli.progress import make_observer
     from rocketeval.doctor.examine import DoctorVerdict
 
@@ -170,7 +168,6 @@ async def _examine(settings: JudgeConfig, observer: Observer, *, quick: bool) ->
 
 def _settings(path: Path | None, given: dict[str, Any]) -> JudgeConfig:
     """Return the judge of the config, where there is one, with the options in its place."""
-
     from rocketeval.config import load_config
 
     if path is None and DEFAULT_CONFIG.exists():

@@ -45,7 +45,6 @@ def command(runs: tuple[Path, ...], out: Path, missing: Missing, output: Output)
     matches rate candidates from every comparison by every judge. Settings of the ranking are those
     of the first RUN. Nothing is asked of any judge.
     """
-
     from rocketeval.judges.ensemble import make_ensemble, save_ensemble
     from rocketeval.judges.runs import open_run
 
@@ -73,7 +72,6 @@ def _show(found: Ensemble, opened: Sequence[JudgedRun], out: Path) -> None:
 
 def _show_gold(found: Ensemble) -> None:
     """Print each judge and both ensembles beside votes and reference ratings."""
-
     from rich.text import Text
 
     methods = list(found.agreement or found.ratings)

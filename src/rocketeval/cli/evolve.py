@@ -371,7 +371,6 @@ def command(settings: RunConfig, rounds: int | None, out: Path | None, output: O
 
     Exit code 3: some answers are missing, run it again; 6: --max-cost is reached.
     """
-
     from rocketeval.cli.progress import make_observer
     from rocketeval.cli.run import Typed
     from rocketeval.pipeline import Run
@@ -388,7 +387,6 @@ def command(settings: RunConfig, rounds: int | None, out: Path | None, output: O
 
 def next_step(found: Evolution, typed: Typed) -> NextStep:
     """Return the command that judges with the evaluator, if it is worth that; else how to go on."""
-
     from rocketeval.cli.run import NextStep
 
     if found.worth.usable:

@@ -32,7 +32,6 @@ _LONGEST_GROUP = 40
 
 def show_groups(groups: Sequence[GroupScore], left_out: int = 0) -> None:
     """Print a row a group and a column a candidate; nothing without groups."""
-
     from rich.cells import cell_len
     from rich.text import Text
 
@@ -59,7 +58,6 @@ def show_groups(groups: Sequence[GroupScore], left_out: int = 0) -> None:
 
 def _heads(names: Sequence[str], longest_title: int) -> tuple[list[str], bool]:
     """Return the columns' heads, as many as fit, and whether they are places, not names."""
-
     from rich.cells import cell_len
 
     width = screen_width()
@@ -100,7 +98,6 @@ def _figure(own: GroupMean) -> str:
 
 def show_overview(found: Explanation) -> None:
     """Print each candidate's points lost a query, its largest loss, and its means by group."""
-
     from rich.text import Text
 
     table = make_table(f"Against up to {found.neighbours} neighbours in the ranking")
@@ -134,7 +131,6 @@ def show_overview(found: Explanation) -> None:
 
 def show_candidate(found: CandidateExplanation) -> None:
     """Print where a candidate loses and gains against its neighbours."""
-
     from rich.text import Text
 
     console = make_console()
@@ -178,7 +174,6 @@ def show_candidate(found: CandidateExplanation) -> None:
 
 def show_query(found: QueryExplanation) -> None:
     """Print what each item of a query adds."""
-
     from rich.text import Text
 
     learned = any(item.learned_weight is not None for item in found.items)

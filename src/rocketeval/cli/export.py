@@ -71,7 +71,6 @@ def command(
     RUN is a config file or a run directory. What was left out is counted. In csv, a text that
     begins like a formula gets a leading apostrophe.
     """
-
     from rocketeval.exports.stage import export_run
 
     # Compared as text: ./- is a file of that name.

@@ -32,7 +32,6 @@ NOT_TOLD = "not told"
 
 def show_bill(found: Bill | None) -> None:
     """Print what was expected beside what was used; nothing when no plan was made for it."""
-
     from rocketeval.prices import shown_money
 
     if found is None:
@@ -91,7 +90,6 @@ def command(settings: RunConfig, dry_run: bool, output: Output) -> int:
     Checklists that are missing are made first. Inputs that changed are judged again, the rest is
     kept. Exit code 3: some responses could not be judged, run it again; 6: --max-cost is reached.
     """
-
     from rocketeval.cli.progress import make_observer
     from rocketeval.pipeline import Run
 

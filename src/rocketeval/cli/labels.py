@@ -65,7 +65,6 @@ def advise(
     benchmark's labels, run it again (nothing is judged twice), then `rocketeval estimate` with the
     same options.
     """
-
     from rocketeval.cli.run import Typed
 
     if out is not None and out != STDOUT:

@@ -36,7 +36,6 @@ _STYLES = {"error": "red", "warning": "yellow"}
 
 def show_lint(found: Lint, most: int) -> None:
     """Print the table of kinds, the ranking without flagged items, and the worst items."""
-
     from rich.text import Text
 
     console = make_console()
@@ -248,7 +247,6 @@ def fix(
     output: Output,
 ) -> int:
     """Write a proposal to `path`, and show it; exit code 3 when some items stay flagged."""
-
     from rocketeval.checklists.export import without_about
     from rocketeval.cli.progress import make_observer
     from rocketeval.lint.fix import check_fixable
@@ -279,7 +277,6 @@ def fix(
 
 def fixable_config(what: Path, name: str | None) -> RunConfig | None:
     """Return the config that WHAT is, or that its run directory keeps; None if it has none."""
-
     from rocketeval.judges.runs import open_run
 
     if what.is_dir() and (what / "run.yaml").exists():
@@ -295,7 +292,6 @@ def fixable_config(what: Path, name: str | None) -> RunConfig | None:
 
 def own_config(what: Path, name: str | None) -> RunConfig | None:
     """Return the config that WHAT is; None for a benchmark folder or a file of checklists."""
-
     from rocketeval.checklists.checklist_file import is_checklist_file
     from rocketeval.config import load_config
 
@@ -379,7 +375,6 @@ def command(
     to look at, and to grade with by `author: {kind: file, options: {file: FILE}}`. The run itself
     is never changed. Exit code 3: some items stay as they were, each with the reason.
     """
-
     from rocketeval.lint.lint import narrow
 
     if proposal is not None:

@@ -69,7 +69,6 @@ def command(
     --cluster adds the run on many replicas, and 1e6 to 1e10 answers of its kind, with every number
     that this rests on and where it comes from.
     """
-
     from rocketeval.pipeline import Run
     from rocketeval.store.manifest import MOST_PROMPTS
 
@@ -97,7 +96,6 @@ def _show_both(config: RunConfig, both: ClusterPlan, kept: Path | None) -> None:
 
 def show_dry_run(config: RunConfig, output: Output) -> None:
     """Print what a run would do. Nothing is contacted or written."""
-
     from rocketeval.pipeline import Run
 
     run = Run(config)

@@ -137,7 +137,6 @@ def _sizes(found: Capacity) -> list[Size]:
 
 def _size_tables(found: Capacity, currency: str) -> Iterator[Table]:
     """Yield the tables that have a row per amount of work."""
-
     from rocketeval.prices import shown_money
 
     sizes = _sizes(found)

@@ -228,7 +228,6 @@ class BarObserver(StageObserver):
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """Yield what is to be drawn at this moment."""
-
         from rich.text import Text
 
         if self.tally.total is None and self.tally.pace.elapsed < QUIET_SECONDS:

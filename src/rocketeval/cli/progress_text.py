@@ -82,7 +82,6 @@ def shortened(name: str, width: int, cut: str) -> str:
     >>> shortened("qwen2.5-3b-instruct-awq", 12, "~")
     'qwen2.~t-awq'
     """
-
     from rich.cells import cell_len, set_cell_size
 
     if cell_len(name) <= width:
@@ -319,7 +318,6 @@ def pack(pieces: Sequence[str], width: int) -> list[str]:
     >>> pack(["one", "two", "three"], 12)
     ['  one, two,', '  three']
     """
-
     from rich.cells import cell_len
 
     lines: list[str] = []

@@ -40,7 +40,6 @@ def show_ranking(ranking: Ranking, title: str = "Ranking", *, brief: bool = Fals
 
     `brief` leaves out the words that the brackets say already.
     """
-
     from rich.text import Text
 
     from rocketeval.ranking.summary import separation_in_words
@@ -66,7 +65,6 @@ def ranking_lines(ranking: Ranking, width: int | None, marks: Marks) -> list[str
     Names give way to figures: they are cut in the middle, or stand on lines of their own. No line
     is wider than `width` but where the figures alone are: those are never cut.
     """
-
     from rich.cells import cell_len
 
     rows = ranking.rows

@@ -70,7 +70,6 @@ class Typed:
     @classmethod
     def now(cls, settings: RunConfig) -> Typed:
         """Return what the command at work, whose run has these `settings`, was called with."""
-
         from rocketeval.config import load_config
 
         given: Mapping[str, Any] = click.get_current_context().params
@@ -187,7 +186,6 @@ def summarise(outcome: Outcome, typed: Typed) -> Summary:
 
 def show_summary(summary: Summary) -> None:
     """Print the ranking, and a line or two about everything else."""
-
     from rocketeval.cli.rank import show_ranking
     from rocketeval.cli.score import show_learned
 
@@ -276,7 +274,6 @@ def command(settings: RunConfig, dry_run: bool, output: Output) -> int:
     missing, 4 the judge or author cannot be used, 5 the run directory cannot be used, 6
     --max-cost is reached, 130 interrupted.
     """
-
     from rocketeval.cli.progress import make_observer
     from rocketeval.pipeline import Run
 

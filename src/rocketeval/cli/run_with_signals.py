@@ -37,7 +37,6 @@ class LogLines(logging.Handler):
 @contextmanager
 def log_shown(observer: Observer) -> Iterator[None]:
     """Show the log beside the progress for a while, unless the observer shows nothing."""
-
     from rocketeval.cli.progress import StageObserver
 
     if not isinstance(observer, StageObserver):
@@ -73,7 +72,6 @@ def run_with_signals(run: Run, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
 
 async def _ticking(observer: Observer, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
     """Return `await work()`; meanwhile the observer hears that time passes, also when all wait."""
-
     from rocketeval.cli.progress import StageObserver
 
     if not isinstance(observer, StageObserver):

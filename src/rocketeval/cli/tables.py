@@ -39,7 +39,6 @@ def make_console(*, stderr: bool = False) -> Console:
 @cache
 def _console_class() -> type[Console]:
     """Return the class of consoles; `rich` is imported only where something is printed."""
-
     from rich.console import Console
 
     class _Console(Console):
@@ -58,7 +57,6 @@ def screen_width() -> int | None:
 
 def make_table(title: str) -> Table:
     """Return an empty table without lines."""
-
     from rich.table import Table
 
     return Table(title=title, title_justify="left", box=None, pad_edge=False)
@@ -66,7 +64,6 @@ def make_table(title: str) -> Table:
 
 def show_pairs(pairs: Iterable[tuple[str, str]], indent: int) -> None:
     """Print a word and what there is to say of it, a line each, broken beside the word."""
-
     from rich.table import Table
     from rich.text import Text
 
@@ -86,7 +83,6 @@ def show_whole(title: str, text: str, indent: int) -> None:
 
 def show_advice(console: Console, title: str, sentences: Sequence[str]) -> None:
     """Print the sentences under a title, each broken under its own first word."""
-
     from rich.table import Table
     from rich.text import Text
 

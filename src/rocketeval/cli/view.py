@@ -40,7 +40,6 @@ def command(
     TARGET is a config file, a run's folder or a folder of runs. Without one it is the run of
     rocketeval.yaml, or else the folder runs. Only this machine can open the page.
     """
-
     from rocketeval.view.catalog import RunCache, find_target
     from rocketeval.view.server import address_of, bind, is_loopback, make_app, own_names, serve
 
