@@ -29,7 +29,7 @@ from harness.table import add_record_option, progress, render, show
 from harness.workload import Workload, make_workload
 
 from rocketeval.config import EngineConfig
-from rocketeval.grading.prefix import PrefixBound, trie_tokens
+from rocketeval.grading.plan import PrefixBound, trie_tokens
 
 COMPUTED = 'vllm:prompt_tokens_by_source_total{source="local_compute"}'
 PREEMPTED = "vllm:num_preemptions_total"

@@ -163,7 +163,7 @@ class Run:
 
     def load(self) -> LoadFacts:
         """Snapshot the benchmark into the run, after a look at everything that can be wrong."""
-        from rocketeval.audit.methods_stage import check_references
+        from rocketeval.audit.stage import check_references
         from rocketeval.benchmarks.load import load_inputs
         from rocketeval.ranking.stage import check_anchor
 
@@ -292,7 +292,7 @@ class Run:
         Each is METHOD[:option=value...][+SCORER[:option=value...]], such as `direct` or
         `checklist+extra_trees`. What is graded already is not paid for again.
         """
-        from rocketeval.audit.methods_stage import (
+        from rocketeval.audit.stage import (
             compare_variants,
             method_config,
             parse_variants,

@@ -15,7 +15,6 @@ from pathlib import Path
 import numpy as np
 
 from rocketeval.audit.figures import MeasuredFigure, find_paired_votes, hits, measure_votes
-from rocketeval.cli.tables import share
 from rocketeval.grid import ScoreGrid
 from rocketeval.judges.runs import JudgedRun, open_run
 from rocketeval.lint.answer_checks import drop_items
@@ -24,6 +23,7 @@ from rocketeval.lint.stage import lint_run
 from rocketeval.scoring.answers import AnswerTable
 from rocketeval.scoring.mean import MeanScorer
 from rocketeval.scoring.read_answers import read_answers
+from rocketeval.text import share
 
 HERE = Path(__file__).parent
 Items = set[tuple[str, int]]

@@ -18,9 +18,9 @@ from grade import ANALYSIS
 from runs import JUDGES, Graded, cut, graded, record, rows_of, table
 
 from rocketeval.audit.methods import MethodComparison, MethodGrades, compare_methods
-from rocketeval.cli.tables import share
 from rocketeval.config import RankingConfig
 from rocketeval.records import Gold, Vote
+from rocketeval.text import share
 
 RANKING = RankingConfig(bootstrap=2000)
 OURS, HARD = "RocketEval (unsupervised)", "  without normalized score"

@@ -22,9 +22,9 @@ from runs import record, table
 
 from rocketeval.audit.figures import human_agreement
 from rocketeval.audit.votes import verdict_agreement
-from rocketeval.cli.tables import share
 from rocketeval.records import Vote
 from rocketeval.stats.agreement import fleiss_kappa, reliability
+from rocketeval.text import share
 
 sys.path.append(str(Path(__file__).parents[1]))
 from stage3 import llm_rubric

@@ -16,7 +16,7 @@ import numpy as np
 from runs import JUDGES, graded, record, rows_of, table
 
 from rocketeval.audit.calibration import calibration
-from rocketeval.cli.tables import figure, share
+from rocketeval.text import figure, share
 
 
 def main() -> None:

@@ -27,9 +27,9 @@ from dimensions import both_levels, items_of, mean, mean_over, ratings, within
 from grade import STUDY_JUDGE
 from runs import Graded, graded, judged, only_items, record, table
 
-from rocketeval.cli.tables import figure
 from rocketeval.grid import ScoreGrid
 from rocketeval.records import Interval, Label
+from rocketeval.text import figure
 
 SHOWN = {"summeval": "SummEval", "topical_chat": "Topical-Chat"}
 SETS = {

@@ -24,7 +24,6 @@ from grade import SUMMEVAL, TOPICAL_CHAT
 from runs import JUDGES, Graded, graded, record, rows_of, table
 
 from rocketeval.audit.labels import PER_QUERY, RESPONSES, cells_of, label_correlation
-from rocketeval.cli.tables import figure
 from rocketeval.criteria import criteria
 from rocketeval.grid import ScoreGrid
 from rocketeval.records import Interval, Label
@@ -32,6 +31,7 @@ from rocketeval.scoring.learning import label_cells
 from rocketeval.stats.agreement import reliability
 from rocketeval.stats.bootstrap import interval, ratio_draws
 from rocketeval.stats.correlation import within_queries
+from rocketeval.text import figure
 
 STUDIES = {"summeval": ("SummEval", SUMMEVAL), "topical_chat": ("Topical-Chat", TOPICAL_CHAT)}
 CHECKLIST, COUNTED = "checklist, probabilities", "checklist, yes counted"

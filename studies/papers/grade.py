@@ -20,7 +20,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from rocketeval.audit.methods_stage import method_config, parse_variant
+from rocketeval.audit.stage import method_config, parse_variant
 from rocketeval.cli.progress import make_observer
 from rocketeval.config import RunConfig, parse_config
 from rocketeval.pipeline import Run

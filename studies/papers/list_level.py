@@ -20,11 +20,11 @@ import numpy as np
 from runs import JUDGES, cut, graded, record, rows_of, table
 
 from rocketeval.audit.votes import mean_scores
-from rocketeval.cli.tables import figure
 from rocketeval.grid import ScoreGrid
 from rocketeval.records import Interval
 from rocketeval.stats.bootstrap import interval, resample_queries
 from rocketeval.stats.correlation import rank_matrix
+from rocketeval.text import figure
 
 METHODS = (
     ("RocketEval (unsupervised)", "checklist", False),

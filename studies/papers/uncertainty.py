@@ -24,10 +24,10 @@ from grade import study_config
 from runs import JUDGES, RECORDED, Floats, graded, record, table
 
 from rocketeval.audit.repeatability import disagreement, sampling_disagreement
-from rocketeval.cli.tables import share
 from rocketeval.engines.base import create_engine
 from rocketeval.grading.schedule import unfinished_tasks
 from rocketeval.prompts.render import GradingPrompt
+from rocketeval.text import share
 
 TIMES = (2, 3, 5, 10)
 

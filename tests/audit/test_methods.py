@@ -11,12 +11,7 @@ import orjson
 import pytest
 
 from rocketeval.audit.figures import GUESS, LONGER, TIE
-from rocketeval.audit.methods import (
-    MethodComparison,
-    MethodFigures,
-    MethodGrades,
-    compare_methods,
-)
+from rocketeval.audit.methods import MethodComparison, MethodFigures, MethodGrades, compare_methods
 from rocketeval.audit.votes import common_responses, gain_over, mean_scores
 from rocketeval.config import RankingConfig
 from rocketeval.errors import BenchmarkError

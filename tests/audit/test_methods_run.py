@@ -9,12 +9,7 @@ from typing import Any
 import pytest
 
 from rocketeval.audit.methods import MethodComparison
-from rocketeval.audit.methods_stage import (
-    method_config,
-    parse_variant,
-    parse_variants,
-    variant_scorer,
-)
+from rocketeval.audit.stage import method_config, parse_variant, parse_variants, variant_scorer
 from rocketeval.config import RunConfig, load_config
 from rocketeval.engines.base import Likelihood
 from rocketeval.engines.scripted import ScriptedEngine

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from rocketeval.engines.check import ENGINE_CHECKS, EngineCase
+from rocketeval.testing import ENGINE_CHECKS, EngineCase
 
 
 class EngineContract:

@@ -4,14 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rocketeval.doctor.quality import (
-    GUESSING,
-    GoldAnswer,
-    Quality,
-    auc,
-    measure,
-    quality_findings,
-)
+from rocketeval.doctor.quality import GUESSING, GoldAnswer, Quality, auc, measure, quality_findings
 from rocketeval.engines.base import EngineFinding
 from rocketeval.engines.scripted import exact_answer
 from rocketeval.records import Answer, Status

@@ -23,11 +23,11 @@ from rocketeval.config import EngineConfig
 from rocketeval.engines import http
 from rocketeval.engines.base import EngineAnswers
 from rocketeval.engines.batch import api
-from rocketeval.engines.check import EngineCase
-from rocketeval.engines.openai_batch import OpenAIBatchEngine
+from rocketeval.engines.batch.engine import OpenAIBatchEngine
 from rocketeval.engines.openai_http import OpenAIEngine
 from rocketeval.errors import ConfigError, EngineRefused, RequestRejected
 from rocketeval.records import Answer, GradingTask, Status
+from rocketeval.testing import EngineCase
 from support.make import key, make_config
 
 REJECTED = "far too long"

@@ -12,7 +12,7 @@ from fakes.batch_server import serving as serving_batches
 from fakes.openai_server import MODEL, FakeOpenAI, status
 from rocketeval.config import EngineConfig
 from rocketeval.engines.base import status_of
-from rocketeval.engines.openai_batch import OpenAIBatchEngine
+from rocketeval.engines.batch.engine import OpenAIBatchEngine
 from rocketeval.engines.openai_http import OpenAIEngine
 from rocketeval.engines.scripted import ScriptedEngine
 from rocketeval.observer import EngineStatus

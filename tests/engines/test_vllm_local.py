@@ -16,10 +16,10 @@ from fakes.vllm_package import CONTEXT, FakeParams, FakeVLLM, OldParams, install
 from rocketeval.config import EngineConfig
 from rocketeval.engines import base as local
 from rocketeval.engines.base import create_engine, offline_identity
-from rocketeval.engines.check import EngineCase
 from rocketeval.engines.vllm import VLLMEngine
 from rocketeval.errors import ConfigError, EngineRefused, EngineUnavailable, RequestRejected
 from rocketeval.records import Answer, GradingTask, Status
+from rocketeval.testing import EngineCase
 
 SCALE = tuple("54321")
 TOO_LONG = "many words " * CONTEXT

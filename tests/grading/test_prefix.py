@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from rocketeval.grading.prefix import PrefixBound, trie_tokens
+from rocketeval.grading.plan import PrefixBound, trie_tokens
 
 
 def simulate(order: Sequence[Sequence[int]], block: int) -> int:

@@ -8,8 +8,8 @@ import pytest
 
 from contracts.engine_contract import EngineContract
 from rocketeval.config import EngineConfig
-from rocketeval.engines.check import EngineCase
 from rocketeval.engines.openai_http import OpenAIEngine
+from rocketeval.testing import EngineCase
 
 from .server import ServedJudge
 

@@ -13,11 +13,11 @@ import yaml
 
 from contracts.engine_contract import EngineContract
 from rocketeval.config import EngineConfig
-from rocketeval.engines.check import EngineCase
 from rocketeval.engines.llamacpp import LlamaCppEngine
 from rocketeval.engines.openai_http import OpenAIEngine
 from rocketeval.errors import EngineRefused
 from rocketeval.records import GradingTask
+from rocketeval.testing import EngineCase
 
 from .server import ServedJudge
 from .test_walk import check_answers, judgments, run_cli

@@ -25,9 +25,9 @@ import yaml
 
 from contracts.engine_contract import EngineContract
 from rocketeval.config import EngineConfig
-from rocketeval.engines.check import EngineCase
 from rocketeval.engines.vllm import VLLMEngine
 from rocketeval.records import GradingTask, Status
+from rocketeval.testing import EngineCase
 
 from .test_walk import check_answers, judgments
 

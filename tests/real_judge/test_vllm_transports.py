@@ -20,9 +20,9 @@ from contracts.engine_contract import EngineContract
 from fakes.openai_server import MODEL, serving
 from fakes.vllm_server import VLLMShaped
 from rocketeval.config import EngineConfig
-from rocketeval.engines.check import EngineCase
 from rocketeval.engines.openai_http import OpenAIEngine
 from rocketeval.records import Answer, GradingTask
+from rocketeval.testing import EngineCase
 
 from .server import ServedJudge, listed_judge
 

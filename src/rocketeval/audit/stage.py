@@ -1,8 +1,15 @@
-"""audit: how far people agree with the scores."""
+"""audit: how far people agree with the scores.
+
+Several ways to grade the responses of one run: each graded in a run of its own, inside it.
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -11,12 +18,17 @@ import pyarrow.compute as pc
 from rocketeval.audit.advice import advice
 from rocketeval.audit.audit import Audit, audit
 from rocketeval.audit.bias import guess_family
-from rocketeval.config import RunConfig, ScorerConfig
+from rocketeval.audit.methods import ExcludedMethod, MethodComparison, MethodGrades, compare_methods
+from rocketeval.config import MethodConfig, RunConfig, ScorerConfig
+from rocketeval.errors import BenchmarkError, ConfigError
+from rocketeval.grading.methods import YES_NO, kind_of
 from rocketeval.grid import ScoreGrid
+from rocketeval.hashing import content_hash
 from rocketeval.ranking.rank import Ranking
 from rocketeval.records import Basis, Gold
-from rocketeval.scoring.base import create_scorer
-from rocketeval.scoring.read_answers import AnswerReader, answers_yes_or_no
+from rocketeval.scoring.base import Learner, create_scorer
+from rocketeval.scoring.crossfit import Scored, score_answers
+from rocketeval.scoring.read_answers import AnswerReader, answers_yes_or_no, read_answers
 from rocketeval.scoring.split import gold_cells
 from rocketeval.scoring.stage import read_grid
 from rocketeval.stats.permutation import queries_needed
@@ -124,3 +136,179 @@ def _basis(store: RunStore, gold: Gold) -> dict[tuple[str, str], Basis]:
 
 _SIMPLER_GRADES = {"mean of answers": "mean"}
 _SIMPLER = {**_SIMPLER_GRADES, "hard yes/no": "hard"}
+
+LONGEST_NAME = 80
+"""Characters of a method's folder name, before what tells it from others."""
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """A way to grade and a way to score, as the user wrote it.
+
+    >>> parse_variant("checklist+extra_trees:weight=none").scorer
+    MethodConfig(kind='extra_trees', options={'weight': 'none'})
+    """
+
+    name: str
+    method: MethodConfig
+    scorer: MethodConfig
+    """Kind and options of the scorer."""
+
+
+def parse_variant(text: str) -> Variant:
+    """Return the variant written as METHOD[:option=value...][+SCORER[:option=value...]].
+
+    Without a scorer it is the mean of the answers.
+    """
+    graded, plus, scored = text.strip().partition("+")
+    method = _part(graded, text)
+    kind_of(method.kind)
+    return Variant(text.strip(), method, _part(scored if plus else "mean", text))
+
+
+def parse_variants(texts: Sequence[str]) -> list[Variant]:
+    """Return the variants; ConfigError when there is none, or one stands twice."""
+    variants = [parse_variant(text) for text in texts]
+    names = [variant.name for variant in variants]
+    twice = [name for name in dict.fromkeys(names) if names.count(name) > 1]
+    if twice or not variants:
+        raise ConfigError(
+            f"The method {twice[0]!r} is named twice." if twice else "No method is named.",
+            hint="Give each method once, separated by commas.",
+        )
+    return variants
+
+
+def method_config(config: RunConfig, variant: Variant) -> RunConfig:
+    """Return the config of the run that grades as `variant` says: the run itself if it does.
+
+    Other methods get a folder inside the run, and share its cache. Without one the run's folder is
+    their cache, so that checklists are written once, and all methods ask the same. What a method
+    changes in a config is left to `with_method`, so that a run keeps the author it was given.
+    """
+    if _is_own(config.method, variant.method):
+        return config
+    own, kind = kind_of(config.method.kind), kind_of(variant.method.kind)
+    template = config.judge.template if kind.template == own.template else None
+    judge = config.judge.model_copy(update={"labels": YES_NO, "template": template})
+    return config.model_copy(
+        update={
+            "name": _folder(variant.method),
+            "output": config.run_path / "methods",
+            "cache": config.run_path if config.cache is None else config.cache,
+            "method": variant.method,
+            "judge": judge,
+        }
+    )
+
+
+def variant_scorer(config: ScorerConfig, variant: Variant) -> ScorerConfig:
+    """Return the run's scorer settings with the variant's kind and options.
+
+    ConfigError or ArtifactError, before anything is paid for, if there is no such scorer.
+    """
+    wanted = variant.scorer
+    options = wanted.options
+    if wanted.kind == config.kind and not options:
+        options = config.options
+    raw = config.model_dump() | {"kind": wanted.kind, "options": options, "fitted": None}
+    scorer = ScorerConfig.model_validate(raw)
+    create_scorer(scorer)
+    return scorer
+
+
+def check_references(store: RunStore, config: RunConfig) -> None:
+    """Raise if the method shows reference responses and no query has one."""
+    shown = kind_of(config.method.kind).reference
+    if shown and not any(query.reference for query in store.inputs.queries.values()):
+        raise BenchmarkError(
+            f"No query has a reference response, which the method {config.method.kind!r} shows.",
+            hint="Give some queries a `reference`, or take the method direct.",
+        )
+
+
+def compare_variants(
+    config: RunConfig,
+    stores: Mapping[str, RunStore],
+    variants: Sequence[Variant],
+    refused: Mapping[Path, str] | None = None,
+) -> MethodComparison:
+    """Return the figures of graded variants; `stores` has each variant's run by its name.
+
+    `refused` says, by their runs' paths, why some could not be graded.
+    """
+    why = {
+        each.name: (refused or {})[stores[each.name].path]
+        for each in variants
+        if stores[each.name].path in (refused or {})
+    }
+    graded = {
+        each.name: _graded(stores[each.name], config, each)
+        for each in variants
+        if each.name not in why
+    }
+    own = stores[next(iter(graded))].inputs
+    gold = Gold(own.labels(), own.votes(), own.ratings())
+    lengths = {(head.query_id, head.candidate): float(head.length) for head in own.heads()}
+    found = compare_methods(graded, lengths, gold, config.ranking)
+    apart = (ExcludedMethod(name, reason) for name, reason in why.items())
+    return replace(found, apart=(*found.apart, *apart))
+
+
+def _graded(store: RunStore, config: RunConfig, variant: Variant) -> MethodGrades:
+    """Return the variant's scores; none of them rests on its own gold, so all of it may be used."""
+    answers, _ = read_answers(store)
+    gold = Gold(store.inputs.labels(), store.inputs.votes())
+    scored = score_answers(answers, gold, variant_scorer(config.scorer, variant))
+    return MethodGrades(
+        grid=ScoreGrid.from_columns(answers.query_ids, answers.candidates, scored.scores.tolist()),
+        usage=store.ledger_usage(),
+        unanswered=int((answers.items - answers.answered).sum()),
+        unscored=int(np.isnan(scored.scores).sum()),
+        unfinished=len(store.failures()),
+        note=_left_to_mean(scored),
+    )
+
+
+def _left_to_mean(scored: Scored) -> str:
+    """Say on how many queries a scorer that learns had too little to learn from, if on any."""
+    if not isinstance(scored.scorer, Learner):
+        return ""
+    reasons = scored.scorer.fallbacks()
+    queries = len(reasons) + scored.fold_fallbacks
+    if not queries:
+        return ""
+    why = f" ({Counter(reasons.values()).most_common(1)[0][0]})" if reasons else ""
+    some = f"{queries:,} {'query has' if queries == 1 else 'queries have'}"
+    return f"{some} too little to learn from{why}, and the mean of the answers scores them"
+
+
+def _is_own(own: MethodConfig, wanted: MethodConfig) -> bool:
+    """Whether a run's method is the one wanted; a kind without options means the run's own."""
+    if own.kind != wanted.kind:
+        return False
+    kind = kind_of(own.kind)
+    return not wanted.options or kind.parse(own) == kind.parse(wanted)
+
+
+def _part(text: str, whole: str) -> MethodConfig:
+    kind, *options = (part.strip() for part in text.split(":"))
+    given: dict[str, str] = {}
+    for option in options:
+        name, equals, value = (part.strip() for part in option.partition("="))
+        if not equals or not name or name in given:
+            raise ConfigError(
+                f"{option!r} in the method {whole!r} is "
+                f"{'set twice' if name in given else 'no option'}.",
+                hint="Write METHOD:name=value, such as rubric:criterion=fluency.",
+            )
+        given[name] = value
+    return MethodConfig(kind=kind, options={**given})
+
+
+def _folder(method: MethodConfig) -> str:
+    """Return a plain folder name that stands for a method and its options, and no other's."""
+    parts = [method.kind, *(f"{name}={value}" for name, value in sorted(method.options.items()))]
+    written = "_".join(parts)
+    plain = re.sub(r"[^\w=.-]+", "-", written).strip(".-")[:LONGEST_NAME]
+    return plain if plain == written else f"{plain}-{content_hash('method', parts).hex()[:8]}"

@@ -171,7 +171,7 @@ ENGINES: Registry[Engine] = Registry(
     {
         "llamacpp": "rocketeval.engines.llamacpp:LlamaCppEngine",
         "openai": "rocketeval.engines.openai_http:OpenAIEngine",
-        "openai_batch": "rocketeval.engines.openai_batch:OpenAIBatchEngine",
+        "openai_batch": "rocketeval.engines.batch.engine:OpenAIBatchEngine",
         "scripted": "rocketeval.engines.scripted:ScriptedEngine",
         "vllm": "rocketeval.engines.vllm:VLLMEngine",
     },

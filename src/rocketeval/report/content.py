@@ -11,11 +11,11 @@ from functools import cached_property
 import numpy as np
 
 from rocketeval.arrays import Floats, Ints
-from rocketeval.compare.all_pairs import compare_all
 from rocketeval.config import RunConfig
 from rocketeval.explain.items import item_verdicts
 from rocketeval.grid import ScoreGrid
 from rocketeval.records import Checklist, Label, Query, Status, Turn
+from rocketeval.report.all_pairs import compare_all
 from rocketeval.report.cells import (
     ANSWER_COLUMNS,
     JudgedColumns,

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rocketeval.compare import all_pairs as module
-from rocketeval.compare.all_pairs import compare_all
 from rocketeval.compare.pair import ComparisonVerdict, compare
 from rocketeval.grid import ScoreGrid
+from rocketeval.report import all_pairs as module
+from rocketeval.report.all_pairs import compare_all
 
 
 def grid(queries: int, candidates: int, missing: float = 0.0, digits: int = 12) -> ScoreGrid:
