@@ -25,8 +25,8 @@ from harness.workload import make_workload
 from rocketeval.config import EngineConfig
 from rocketeval.engines.http import HttpClient
 from rocketeval.engines.openai_http import OpenAIEngine
-from rocketeval.engines.probe import OFFERED
 from rocketeval.engines.server import Server, inspect_server
+from rocketeval.engines.transports.registry import OFFERED
 from rocketeval.errors import EngineRefused
 from rocketeval.records import GradingTask
 

@@ -12,14 +12,13 @@ import pytest
 from rich.cells import cell_len
 
 from rocketeval.audit.audit import Audit
-from rocketeval.cli import tables
+from rocketeval.cli import text as tables
 from rocketeval.cli.missing import Missing, find_missing, missing_in_words
 from rocketeval.cli.progress_text import FANCY, PLAIN
 from rocketeval.cli.rank import ranking_lines
 from rocketeval.cli.run import Typed, next_step
 from rocketeval.cli.score import show_learned
-from rocketeval.cli.tables import make_console, make_table
-from rocketeval.cli.text import as_argument, shown_path
+from rocketeval.cli.text import as_argument, make_console, make_table, shown_path
 from rocketeval.pipeline import Outcome
 from rocketeval.ranking.rank import RankedCandidate, Ranking
 from rocketeval.records import Interval

@@ -13,13 +13,13 @@ import pytest
 from contracts.engine_contract import EngineContract
 from fakes.native_server import NativeServer
 from fakes.openai_server import MODEL, FakeOpenAI, grades, serving
-from rocketeval import testing as rules
 from rocketeval.config import EngineConfig
+from rocketeval.engines import check as rules
 from rocketeval.engines.base import EngineAnswers, EngineIdentity, Likelihood, WrittenText
 from rocketeval.engines.openai_http import OpenAIEngine
-from rocketeval.engines.probe import TRANSPORTS
 from rocketeval.engines.readout import YES_NO
 from rocketeval.engines.scripted import ScriptedEngine
+from rocketeval.engines.transports.registry import TRANSPORTS
 from rocketeval.records import Answer, GradingTask, Usage
 from rocketeval.testing import ENGINE_CHECKS, EngineCase, check_engine
 from support.judges import FORMS, engine_at

@@ -13,9 +13,8 @@ import click
 from rocketeval.cli.options import with_settings
 from rocketeval.cli.output import Output, with_output
 from rocketeval.cli.run_with_signals import INCOMPLETE, run_with_signals
-from rocketeval.cli.tables import figure, make_console, make_table, share, show_advice
-from rocketeval.cli.text import chance, printable
-from rocketeval.text import count_of
+from rocketeval.cli.text import chance, make_console, make_table, printable, show_advice
+from rocketeval.text import count_of, figure, share
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from rocketeval.cli.tables import figure, make_console, make_table, share, show_advice
-from rocketeval.cli.text import printable
+from rocketeval.cli.text import make_console, make_table, printable, show_advice
 from rocketeval.records import Interval
-from rocketeval.text import count_of
+from rocketeval.text import count_of, figure, share
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -16,8 +16,7 @@ from rocketeval.cli.missing import unknown_in_words
 from rocketeval.cli.options import with_settings
 from rocketeval.cli.output import Output, with_output
 from rocketeval.cli.run_with_signals import INCOMPLETE, run_with_signals
-from rocketeval.cli.tables import make_console, make_table
-from rocketeval.cli.text import printable, shown_path
+from rocketeval.cli.text import make_console, make_table, printable, shown_path
 from rocketeval.text import count_of
 
 if TYPE_CHECKING:

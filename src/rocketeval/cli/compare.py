@@ -10,8 +10,7 @@ import click
 
 from rocketeval.cli.options import LEVEL, with_run
 from rocketeval.cli.output import Output, with_output
-from rocketeval.cli.tables import show_pairs
-from rocketeval.cli.text import chance, printable
+from rocketeval.cli.text import chance, printable, show_pairs
 from rocketeval.records import Interval
 from rocketeval.text import count_of
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rocketeval.cli.output import Output, with_output
-from rocketeval.cli.tables import make_console, make_table
+from rocketeval.cli.text import make_console, make_table
 
 if TYPE_CHECKING:
     from rocketeval.criteria import Criterion

@@ -17,8 +17,7 @@ import click
 from rocketeval.cli.options import DEFAULT_CONFIG
 from rocketeval.cli.output import Output, with_output
 from rocketeval.cli.progress_text import marks_for
-from rocketeval.cli.tables import make_console
-from rocketeval.cli.text import printable
+from rocketeval.cli.text import make_console, printable
 from rocketeval.errors import EngineError, Stopped
 from rocketeval.observer import Observer
 from rocketeval.text import count_of

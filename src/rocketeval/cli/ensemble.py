@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 import click
 
 from rocketeval.cli.output import Output, with_output
-from rocketeval.cli.tables import figure, make_console, make_table, share
-from rocketeval.cli.text import printable, shown_path
-from rocketeval.text import count_of, join_words
+from rocketeval.cli.text import make_console, make_table, printable, shown_path
+from rocketeval.text import count_of, figure, join_words, share
 
 if TYPE_CHECKING:
     from rocketeval.judges.ensemble import Ensemble

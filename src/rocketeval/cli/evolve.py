@@ -16,10 +16,17 @@ import click
 from rocketeval.cli.options import with_settings
 from rocketeval.cli.output import Output, with_output
 from rocketeval.cli.run_with_signals import INCOMPLETE, run_with_signals
-from rocketeval.cli.tables import figure, make_console, make_table, share, show_pairs, show_whole
-from rocketeval.cli.text import clock, near, printable
+from rocketeval.cli.text import (
+    clock,
+    make_console,
+    make_table,
+    near,
+    printable,
+    show_pairs,
+    show_whole,
+)
 from rocketeval.records import Interval
-from rocketeval.text import count_of, join_words
+from rocketeval.text import count_of, figure, join_words, share
 
 if TYPE_CHECKING:
     from rich.console import Console

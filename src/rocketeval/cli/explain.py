@@ -13,10 +13,9 @@ import click
 
 from rocketeval.cli.options import with_run
 from rocketeval.cli.output import Output, with_output
-from rocketeval.cli.tables import figure, make_console, make_table, screen_width
-from rocketeval.cli.text import printable
+from rocketeval.cli.text import make_console, make_table, printable, screen_width
 from rocketeval.records import Interval
-from rocketeval.text import count_of
+from rocketeval.text import count_of, figure
 
 if TYPE_CHECKING:
     from rocketeval.explain.candidate import CandidateExplanation, CategoryGap, ItemGap

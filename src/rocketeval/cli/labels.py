@@ -11,10 +11,9 @@ import click
 
 from rocketeval.cli.options import LEVEL, describe_choice, same_choice, with_choice, with_run
 from rocketeval.cli.output import Output, with_output
-from rocketeval.cli.tables import figure, make_console, make_table
-from rocketeval.cli.text import near, printable
+from rocketeval.cli.text import make_console, make_table, near, printable
 from rocketeval.errors import ConfigError
-from rocketeval.text import count_of
+from rocketeval.text import count_of, figure
 
 if TYPE_CHECKING:
     from rocketeval.cli.run import Typed

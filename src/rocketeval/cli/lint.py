@@ -18,8 +18,7 @@ import click
 from rocketeval.cli.options import DEFAULT_CONFIG
 from rocketeval.cli.output import Output, with_output
 from rocketeval.cli.run_with_signals import INCOMPLETE, run_with_signals
-from rocketeval.cli.tables import make_console, make_table
-from rocketeval.cli.text import printable, printable_lines, shown_path
+from rocketeval.cli.text import make_console, make_table, printable, printable_lines, shown_path
 from rocketeval.errors import ConfigError
 from rocketeval.lint.findings import KINDS
 from rocketeval.text import count_of

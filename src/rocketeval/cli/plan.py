@@ -13,8 +13,7 @@ import click
 from rocketeval.cli.options import FiniteRange, with_config, with_evaluator
 from rocketeval.cli.output import Output, with_output
 from rocketeval.cli.plan_cluster import ClusterPlan, show_cluster, with_cluster
-from rocketeval.cli.tables import show_pairs, show_whole
-from rocketeval.cli.text import clock, near, shown_path
+from rocketeval.cli.text import clock, near, show_pairs, show_whole, shown_path
 from rocketeval.text import count_of
 
 if TYPE_CHECKING:

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rocketeval.cli.options import FiniteRange, Verb
-from rocketeval.cli.tables import make_console, make_table
-from rocketeval.cli.text import printable
+from rocketeval.cli.text import make_console, make_table, printable
 from rocketeval.text import count_of
 
 if TYPE_CHECKING:

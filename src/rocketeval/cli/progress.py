@@ -19,8 +19,7 @@ from rocketeval.cli.progress_text import (
     sentence,
     title,
 )
-from rocketeval.cli.tables import make_console
-from rocketeval.cli.text import failed, printable
+from rocketeval.cli.text import failed, make_console, printable
 from rocketeval.observer import EngineStatus, Expected, Observer, StageEnd
 from rocketeval.records import Failure, Judgment, Status, Usage
 

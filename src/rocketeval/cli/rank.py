@@ -15,10 +15,9 @@ import click
 from rocketeval.cli.options import with_run
 from rocketeval.cli.output import Output, with_output
 from rocketeval.cli.progress_text import Marks, marks_for, shortened
-from rocketeval.cli.tables import figure, make_console, screen_width
-from rocketeval.cli.text import printable
+from rocketeval.cli.text import make_console, printable, screen_width
 from rocketeval.records import Interval
-from rocketeval.text import count_of, join_words
+from rocketeval.text import count_of, figure, join_words
 
 if TYPE_CHECKING:
     from rocketeval.pipeline import Run

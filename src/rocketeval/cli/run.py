@@ -25,8 +25,7 @@ from rocketeval.cli.output import Output, with_output
 from rocketeval.cli.plan import show_dry_run
 from rocketeval.cli.progress_text import duration
 from rocketeval.cli.run_with_signals import INCOMPLETE, run_with_signals
-from rocketeval.cli.tables import show_pairs, show_whole
-from rocketeval.cli.text import as_argument, near
+from rocketeval.cli.text import as_argument, near, show_pairs, show_whole
 from rocketeval.text import count_of
 
 if TYPE_CHECKING:

@@ -12,8 +12,7 @@ import click
 from rocketeval.cli.options import tell_decided, with_run
 from rocketeval.cli.output import Output, with_output
 from rocketeval.cli.run_with_signals import INCOMPLETE
-from rocketeval.cli.tables import make_console
-from rocketeval.cli.text import printable
+from rocketeval.cli.text import make_console, printable
 from rocketeval.text import count_of
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ import click
 
 from rocketeval.cli.options import with_run
 from rocketeval.cli.output import Output, with_output
-from rocketeval.cli.tables import figure, make_console, make_table, share
-from rocketeval.text import count_of
+from rocketeval.cli.text import make_console, make_table
+from rocketeval.text import count_of, figure, share
 
 if TYPE_CHECKING:
     from rocketeval.audit.compare_scorers import ScorerComparison

@@ -20,11 +20,12 @@ from rocketeval.engines.base import (
 )
 from rocketeval.engines.http import HttpClient, UsageMeter
 from rocketeval.engines.likelihood import NO_TEXT, ask_likelihood, refuse_untelling
-from rocketeval.engines.probe import ProbeResult, check_transport, probe, wire_findings
+from rocketeval.engines.probe import ProbeResult, probe, wire_findings
 from rocketeval.engines.scale_readout import make_readout
 from rocketeval.engines.server import ChatFrame, Server, inspect_server
 from rocketeval.engines.transports.base import ServerConnection, Transport
 from rocketeval.engines.transports.chat import complete_chat, read_text, user, writing_settings
+from rocketeval.engines.transports.registry import check_transport
 from rocketeval.errors import ConfigError, EngineUnavailable, RequestRejected
 from rocketeval.hashing import content_hash
 from rocketeval.observer import EngineStatus

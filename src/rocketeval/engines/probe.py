@@ -1,7 +1,4 @@
-"""Probe a judge before it is used: how it can be asked, and whether its answers can be trusted.
-
-All request forms by name, and which of them are worth trying on which server.
-"""
+"""Probe a judge before it is used: how it can be asked, and whether its answers can be trusted."""
 
 from __future__ import annotations
 
@@ -13,59 +10,12 @@ from rocketeval.engines.base import EngineFinding
 from rocketeval.engines.http import UsageMeter
 from rocketeval.engines.label_tokens import begin_alike, find_label_tokens, refuse_split_labels
 from rocketeval.engines.readout import UNTOLD, YES_NO
-from rocketeval.engines.server import NO_ANSWER, ChatFrame, Kind, Server, learn_frame
+from rocketeval.engines.server import NO_ANSWER, ChatFrame, Server, learn_frame
 from rocketeval.engines.transports.base import ServerConnection, Transport, expected_shape
-from rocketeval.engines.transports.chat import (
-    Chat,
-    ChatBatch,
-    ChatExact,
-    Completions,
-    complete_chat,
-    ranked_tokens,
-    top_settings,
-    user,
-)
-from rocketeval.engines.transports.native import GenerativeScoring, SGLangGenerate, SGLangScore
-from rocketeval.errors import ConfigError, EngineRefused, RequestRejected
+from rocketeval.engines.transports.chat import complete_chat, ranked_tokens, top_settings, user
+from rocketeval.engines.transports.registry import BEST_FIRST, OFFERED, TRANSPORTS
+from rocketeval.errors import EngineRefused, RequestRejected
 from rocketeval.records import Answer, Status
-from rocketeval.registry import nearest
-
-TRANSPORTS: dict[str, type[Transport]] = {
-    form.name: form
-    for form in (
-        Chat,
-        ChatExact,
-        ChatBatch,
-        Completions,
-        GenerativeScoring,
-        SGLangGenerate,
-        SGLangScore,
-    )
-}
-BEST_FIRST: dict[Kind, tuple[str, ...]] = {
-    "vllm": ("chat_batch", "completions", "chat_exact", "chat"),
-    "sglang": ("sglang_generate", "chat"),
-}
-"""The order in which forms are tried; `chat` alone everywhere else.
-
-llama.cpp takes lists of prompts too, but spreads them over its slots, and each slot computes the
-shared prefix again.
-"""
-OFFERED: dict[Kind, tuple[str, ...]] = {
-    **BEST_FIRST,
-    "vllm": (*BEST_FIRST["vllm"], "generative_scoring"),
-    "sglang": (*BEST_FIRST["sglang"], "sglang_score"),
-}
-"""Every form a kind of server has."""
-
-
-def check_transport(name: str) -> None:
-    """Raise ConfigError unless `name` is a request form or `auto`."""
-    if name != "auto" and name not in TRANSPORTS:
-        raise ConfigError(
-            f"There is no transport {name!r}.", hint=nearest(name, ["auto", *TRANSPORTS])
-        )
-
 
 PREFIX = (
     "Read the response, then answer one question about it.\n\n"
