@@ -443,9 +443,8 @@ def with_tie_margin(config: RunConfig) -> RunConfig:
 
 def load_config(path: Path | str) -> RunConfig:
     """Return the config in the YAML file at `path`; relative paths start from its folder."""
-    path = Path(path)
-    raw = read_yaml(path, "config", hint="`rocketeval init` writes one to start from.")
-    return parse_config(raw, where=path)
+    raw = read_yaml(Path(path), "config", hint="`rocketeval init` writes one to start from.")
+    return parse_config(raw, where=Path(path))
 
 
 def parse_config(raw: Any, *, where: Path | None = None) -> RunConfig:
@@ -497,10 +496,5 @@ def _section_at(section: type[BaseModel], path: list[str]) -> type[BaseModel]:
 
 def _is_plain_folder(name: str) -> bool:
     """Whether `name` is one visible folder on every system: no separator, drive or dot in front."""
-    return (
-        bool(name)
-        and name == name.strip()
-        and name.isprintable()
-        and not name.startswith(".")
-        and PureWindowsPath(name).name == name
-    )
+    visible = name == name.strip() and name.isprintable() and not name.startswith(".")
+    return bool(name) and visible and PureWindowsPath(name).name == name

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from rich.console import Console
 
 from rocketeval.audit.repeatability import disagreement
 from rocketeval.cli import audit_compare as module
 from rocketeval.cli.audit_compare import show_reliability
-from rocketeval.cli.text import Console
 from rocketeval.judges.reliability import JudgePair, JudgeReliability
 from rocketeval.stats.agreement import reliability
 from rocketeval.stats.correlation import rank_matrix

@@ -13,8 +13,8 @@ import pytest
 from contracts.engine_contract import EngineContract
 from fakes.native_server import NativeServer
 from fakes.openai_server import MODEL, FakeOpenAI, grades, serving
+from rocketeval import testing as rules
 from rocketeval.config import EngineConfig
-from rocketeval.engines import check as rules
 from rocketeval.engines.base import EngineAnswers, EngineIdentity, Likelihood, WrittenText
 from rocketeval.engines.openai_http import OpenAIEngine
 from rocketeval.engines.readout import YES_NO

@@ -15,7 +15,34 @@ import scipy.linalg  # noqa: F401  (its kernels are among those that are told)
 from threadpoolctl import threadpool_info
 
 FROZEN = Path(__file__).parent / "frozen"
-DECLARED: tuple[tuple[str, str], ...] = ()
+DECLARED: tuple[tuple[str, str], ...] = (
+    ("Votes agreed with, ties left out", "Agreement with decided votes"),
+    ("Votes agreed with", "Agreement with votes, ties included"),
+    ("Reference ratings, Spearman", "Spearman with reference ratings"),
+    ("Reference ratings, Kendall", "Kendall with reference ratings"),
+    *(
+        (
+            f"{labels.capitalize()}, Spearman, {level}",
+            f"Spearman with {labels}" + ("" if level == "responses" else f", {level}"),
+        )
+        for labels in ("all labels", "held-out labels", "labels out of fold")
+        for level in ("responses", "per query", "candidates")
+    ),
+    ("score of labelled responses follows length", "score of labelled responses"),
+    ("score follows length beyond label", "score beyond label"),
+    ("share of lost votes that the longer won", "lost votes that the longer won, share"),
+    ("In other, too few votes each:", "other: fewer than 20 votes each:"),
+    (" responses |", " labelled responses |"),
+    (" responses \\\\", " labelled responses \\\\"),
+    *(
+        (
+            f"Queries left out, scores or labels all the same: {count}.",
+            f"Per query: {count} {'query is' if count == 1 else 'queries are'} left out, scores or "
+            "labels there are all the same.",
+        )
+        for count in (1, 10, 12)
+    ),
+)
 """Changes of wording that were decided on: old text, new text. All else must be as it was."""
 MOST_SHOWN = 20
 """Differences that are shown."""

@@ -99,7 +99,7 @@ class Examination:
             finding for finding in self.findings if finding.level == "note" and finding.advice
         ]
 
-    def to_json(self, price: PriceConfig | None = None) -> dict[str, Any]:
+    def to_json(self, price: PriceConfig | None = None) -> dict[str, object]:
         """Return it for machines; names stay as they are within a `schema`."""
         judge = self.fingerprint
         return {

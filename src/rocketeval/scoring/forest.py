@@ -186,7 +186,9 @@ _KINDS: Mapping[str, type[np.generic]] = {
 }
 
 
-def pack_forests(forests: Collection[Forest]) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+def pack_forests(
+    forests: Collection[Forest],
+) -> tuple[dict[str, list[int]], dict[str, NDArray[Any]]]:
     """Return how many trees and nodes each forest has, and all of their nodes in a row."""
     sizes = {
         "trees": [len(forest.roots) for forest in forests],

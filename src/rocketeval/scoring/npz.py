@@ -123,7 +123,7 @@ class Schema:
         """What to do about a file that cannot be used."""
         return f"Fit and save the {self.thing} again, or take an undamaged copy of the file."
 
-    def seal(self, header: Mapping[str, Any], arrays: Arrays) -> bytes:
+    def seal(self, header: Mapping[str, object], arrays: Arrays) -> bytes:
         """Return the bytes of a file; TypeError or ValueError when JSON cannot hold the header.
 
         The header gets the schema, its version and the versions of what made the file.
@@ -142,7 +142,9 @@ class Schema:
         sealed = {**arrays, "header": np.frombuffer(text, np.uint8)}
         return pack({**sealed, "digest": digest(sealed)})
 
-    def save(self, path: Path, header: Mapping[str, Any], arrays: Arrays, name: str = "") -> None:
+    def save(
+        self, path: Path, header: Mapping[str, object], arrays: Arrays, name: str = ""
+    ) -> None:
         """Write a file, whole or not at all; the same content gives the same bytes."""
         try:
             content = self.seal(header, arrays)
@@ -150,7 +152,7 @@ class Schema:
             raise ArtifactError(f"The {name}{self.thing} cannot be saved: {error}.") from None
         write_bytes(path, content)
 
-    def unseal(self, path: Path) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    def unseal(self, path: Path) -> tuple[dict[str, object], dict[str, NDArray[Any]]]:
         """Return header and arrays of the file at `path`, with header and digest among the arrays.
 
         ArtifactError or one of `FOREIGN` when it cannot be used.

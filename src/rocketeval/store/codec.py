@@ -71,10 +71,10 @@ def _in_order(kind: Any) -> tuple[Field[Any], ...]:
     return tuple(sorted(fields(kind), key=lambda each: bool(each.metadata.get("last"))))
 
 
-def encode_finding(finding: Finding) -> dict[str, Any]:
+def encode_finding(finding: Finding) -> dict[str, object]:
     """Return what the finding's file holds."""
     root = getattr(finding, "ROOT", None)
-    found: dict[str, Any] = encode(getattr(finding, root) if root else finding)
+    found: dict[str, object] = encode(getattr(finding, root) if root else finding)
     return found if root else {SCHEMA: finding.SCHEMA, **found}
 
 

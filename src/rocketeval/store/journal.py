@@ -60,7 +60,7 @@ class Journal:
         self.path = path
         self._shared = shared
 
-    def append(self, row: Mapping[str, Any]) -> None:
+    def append(self, row: Mapping[str, object]) -> None:
         """Add a line; it survives a power cut."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with self.path.open("ab+", buffering=0) as stream:

@@ -436,7 +436,7 @@ class RunStore:
         """Write `<name>.json`."""
         write_json(self.path / f"{name}.json", content)
 
-    def save_rows(self, name: str, rows: Iterable[Mapping[str, Any]]) -> None:
+    def save_rows(self, name: str, rows: Iterable[Mapping[str, object]]) -> None:
         """Write `<name>.jsonl`, one row a line."""
         write_jsonl(self.path / f"{name}.jsonl", rows)
 

@@ -54,14 +54,15 @@ def answers_to_lists(answers: Sequence[Answer]) -> dict[str, list[Any]]:
     }
 
 
-def lists_to_answers(row: Mapping[str, Any]) -> tuple[Answer, ...]:
+def lists_to_answers(row: Mapping[str, object]) -> tuple[Answer, ...]:
     """Return the answers of a row; the inverse of `answers_to_lists`."""
-    texts = row.get("text") or [None] * len(row["status"])
-    rows = zip(row["status"], *(row[name] for name in _NUMBERS), texts, strict=True)
+    lists: Mapping[str, Any] = row
+    texts = lists.get("text") or [None] * len(lists["status"])
+    rows = zip(lists["status"], *(lists[name] for name in _NUMBERS), texts, strict=True)
     return tuple(Answer(Status(status), *values) for status, *values in rows)
 
 
-def judgment_to_row(judgment: Judgment, judge: str) -> dict[str, Any]:
+def judgment_to_row(judgment: Judgment, judge: str) -> dict[str, object]:
     """Return the judgment as a plain row of the ledger."""
     usage = judgment.usage
     return {
