@@ -184,8 +184,9 @@ class PerQueryForest:
 
     def state(self) -> State:
         """Return the forests as arrays, one after the other."""
-        header, arrays = pack_forests(self.forests_.values())
-        header |= {
+        sizes, arrays = pack_forests(self.forests_.values())
+        header = {
+            **sizes,
             "queries": list(self.forests_),
             "weights": list(self.weights_.values()),
             "items": [len(found) for found in self.importances_.values()],
