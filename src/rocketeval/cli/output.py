@@ -12,7 +12,6 @@ import click
 import orjson
 
 from rocketeval.errors import RocketEvalError
-from rocketeval.store.codec import encode
 
 Verb = Callable[..., Any]
 JSON = "--json"
@@ -54,6 +53,9 @@ def with_output(verb: Verb) -> Verb:
 
 def as_json(found: Any) -> bytes:
     """Return a document for programs: what is no number (NaN, infinity) is null."""
+    # Help does without it: it loads pydantic.
+    from rocketeval.store.codec import encode
+
     options = orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS | orjson.OPT_SERIALIZE_NUMPY
     return orjson.dumps(encode(found), default=_plain, option=options)
 

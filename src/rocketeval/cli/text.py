@@ -6,7 +6,6 @@ import os
 from pathlib import Path
 
 from rocketeval.records import Failure
-from rocketeval.store.manifest import RayFacts
 
 
 def failed(failure: Failure) -> str:
@@ -61,16 +60,3 @@ def as_argument(path: Path) -> str:
     """Return a path for a command line, where it cannot be taken for an option."""
     text = near(path)
     return f"./{text}" if text.startswith("-") else text
-
-
-def on_ray(facts: RayFacts) -> str:
-    """Return what a cluster did beyond its work: what was asked twice, and what was left out."""
-    again = facts.asked_again
-    told = f"On Ray ({facts.on}): {facts.asked:,} responses asked"
-    if again:
-        told += f", {again:,} of them again ({again / max(1, facts.asked):.1%})"
-    if facts.duplicates:
-        told += f", {facts.duplicates:,} double rows left out"
-    if facts.torn:
-        told += f", {facts.torn:,} torn files left out"
-    return told
