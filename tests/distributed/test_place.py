@@ -12,12 +12,13 @@ from typing import Any
 import pytest
 from loopback import free_port
 
-from rocketeval.cli.text import on_ray
+from rocketeval.cli.grade import on_ray
 from rocketeval.config import DistributedConfig, parse_config
 from rocketeval.distributed.cluster import check_address, cluster_address
 from rocketeval.engines.scripted import ScriptedEngine
 from rocketeval.errors import ClusterError, ConfigError
 from rocketeval.pipeline import Run
+from rocketeval.store.manifest import RayFacts
 from support.command import cli
 from support.make import make_config
 
@@ -127,7 +128,7 @@ def test_a_replica_holds_no_password() -> None:
 
 def test_what_was_asked_again_is_told() -> None:
     """The re-sent share and what was left out are said in words."""
-    facts = {"on": "ray", "asked": 1100, "asked_again": 100, "duplicates": 8, "torn": 0}
+    facts = RayFacts("ray", asked=1100, asked_again=100, duplicates=8, torn=0)
     assert on_ray(facts) == (
         "On Ray (ray): 1,100 responses asked, 100 of them again (9.1%), 8 double rows left out"
     )

@@ -20,11 +20,11 @@ from rocketeval.cli.options import (
 from rocketeval.cli.output import Output, with_output
 from rocketeval.cli.plan import show_dry_run
 from rocketeval.cli.run_with_signals import INCOMPLETE, run_with_signals
-from rocketeval.cli.text import clock, failed, on_ray
+from rocketeval.cli.text import clock, failed
 
 if TYPE_CHECKING:
     from rocketeval.config import RunConfig
-    from rocketeval.store.manifest import Bill, GradeFacts
+    from rocketeval.store.manifest import Bill, GradeFacts, RayFacts
 
 
 NOT_TOLD = "not told"
@@ -114,3 +114,16 @@ def _show(facts: GradeFacts) -> None:
         click.echo(on_ray(facts.ray))
     show_asked(facts)
     show_bill(facts.bill)
+
+
+def on_ray(facts: RayFacts) -> str:
+    """Return what a cluster did beyond its work: what was asked twice, and what was left out."""
+    again = facts.asked_again
+    told = f"On Ray ({facts.on}): {facts.asked:,} responses asked"
+    if again:
+        told += f", {again:,} of them again ({again / max(1, facts.asked):.1%})"
+    if facts.duplicates:
+        told += f", {facts.duplicates:,} double rows left out"
+    if facts.torn:
+        told += f", {facts.torn:,} torn files left out"
+    return told

@@ -52,7 +52,6 @@ def with_output(verb: Verb) -> Verb:
 
 def as_json(found: Any) -> bytes:
     """Return a document for programs: what is no number (NaN, infinity) is null."""
-
     import orjson
 
     from rocketeval.store.codec import encode

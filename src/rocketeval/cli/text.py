@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from rocketeval.store.manifest import RayFacts
-
 
 def failed(failure: Failure) -> str:
     """Return what went wrong, and where, as one line."""
@@ -76,19 +74,6 @@ def as_argument(path: Path) -> str:
     """Return a path for a command line, where it cannot be taken for an option."""
     text = near(path)
     return f"./{text}" if text.startswith("-") else text
-
-
-def on_ray(facts: RayFacts) -> str:
-    """Return what a cluster did beyond its work: what was asked twice, and what was left out."""
-    again = facts.asked_again
-    told = f"On Ray ({facts.on}): {facts.asked:,} responses asked"
-    if again:
-        told += f", {again:,} of them again ({again / max(1, facts.asked):.1%})"
-    if facts.duplicates:
-        told += f", {facts.duplicates:,} double rows left out"
-    if facts.torn:
-        told += f", {facts.torn:,} torn files left out"
-    return told
 
 
 PIPE_WIDTH = 1000
