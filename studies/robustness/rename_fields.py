@@ -3,8 +3,8 @@
     python studies/robustness/rename_fields.py [--only Class.field ...]
 
 Ten fields that the report, the command line or an export shows are renamed one after the other in
-a copy of the source: where they are declared, and wherever an identifier of that name is an
-attribute or a keyword. Strings stay as they are. What still goes by the old name (a key in a file,
+a copy of the source and the tests: where they are declared, and wherever an identifier of that name
+is an attribute or a keyword. Strings stay as they are. What still goes by the old name (a key in a file,
 a column, a name on the page) is then out of step, and mypy or a test must fail. mypy is asked
 first, then the tests.
 """
@@ -23,15 +23,15 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 FIELDS = (
-    ("audit/audit.py", "Audit", "agreement"),
     ("audit/audit.py", "Audit", "vote_differences"),
-    ("audit/bias.py", "LengthBias", "partial"),
-    ("audit/labels.py", "LabelCorrelation", "responses"),
+    ("audit/audit.py", "Audit", "label_differences"),
+    ("audit/bias.py", "LengthBias", "lost_to_longer"),
+    ("audit/bias.py", "LengthBias", "scores_with_gold"),
     ("ranking/rank.py", "RankedCandidate", "mean_score"),
     ("ranking/rank.py", "Ranking", "unranked"),
-    ("explain/candidate.py", "ItemGap", "others"),
-    ("explain/items.py", "ItemFigure", "discrimination"),
-    ("judges/reliability.py", "JudgeReliability", "krippendorff"),
+    ("explain/candidate.py", "ItemGap", "neighbours_p_yes"),
+    ("judges/reliability.py", "JudgeReliability", "orders"),
+    ("compare/pair.py", "Comparison", "detectable"),
     ("store/manifest.py", "ScoreFacts", "missing_answers"),
 )
 TESTS = ("tests/reference", "tests/report", "tests/exports")
@@ -72,7 +72,7 @@ def rename(source: Path, file: str, owner: str, field: str) -> tuple[bool, int]:
     body = text.partition(f"class {owner}")[2].partition("\nclass ")[0]
     declared = f"\n    {field}: " in body
     places = 0
-    for path in sorted((source / "rocketeval").rglob("*.py")):
+    for path in sorted([*source.rglob("*.py"), *(source.parent / "tests").rglob("*.py")]):
         old = path.read_text()
         new, count = renamed_text(old, field, f"{field}_renamed")
         if path == source / "rocketeval" / file:
