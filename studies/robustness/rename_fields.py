@@ -3,10 +3,10 @@
     python studies/robustness/rename_fields.py [--only Class.field ...]
 
 Ten fields that the report, the command line or an export shows are renamed one after the other in
-a copy of the source and the tests: where they are declared, and wherever an identifier of that name
-is an attribute or a keyword. Strings stay as they are. What still goes by the old name (a key in a file,
-a column, a name on the page) is then out of step, and mypy or a test must fail. mypy is asked
-first, then the tests.
+a copy of the source and the tests: where they are declared, and wherever an identifier of that
+name is an attribute or a keyword. Strings stay as they are. What still goes by the old name (a key
+in a file, a column, a name on the page) is then out of step, and mypy or a test must fail. mypy is
+asked first, then the tests.
 """
 
 from __future__ import annotations

@@ -12,13 +12,17 @@ import sys
 from collections.abc import Mapping
 from multiprocessing import get_context
 from pathlib import Path
+from pkgutil import walk_packages
 from tempfile import TemporaryDirectory
 
-from rocketeval.cli.main import VERBS, main
+import rocketeval
+from rocketeval.cli.main import main
 
 SECONDS = 240
 CONTEXT = get_context("forkserver")
-CONTEXT.set_forkserver_preload([f"rocketeval.cli.{verb}" for verb in VERBS])
+CONTEXT.set_forkserver_preload(
+    [module.name for module in walk_packages(rocketeval.__path__, "rocketeval.")]
+)
 
 
 def run_forked(
