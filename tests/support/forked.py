@@ -21,7 +21,10 @@ from rocketeval.cli.main import main
 SECONDS = 240
 CONTEXT = get_context("forkserver")
 CONTEXT.set_forkserver_preload(
-    [module.name for module in walk_packages(rocketeval.__path__, "rocketeval.")]
+    [
+        *("rich.console", "rich.live", "rich.table", "rich.text"),
+        *(module.name for module in walk_packages(rocketeval.__path__, "rocketeval.")),
+    ]
 )
 
 
