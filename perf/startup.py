@@ -1,15 +1,17 @@
 """How long the product takes to start, and how many packages the core install brings.
 
-    python perf/startup.py [--rounds 10] [--install]
+    python perf/startup.py [--rounds 10] [--install] [--verbs]
 
 Each command runs in a fresh process, rounds interleaved; the median is shown beside a bare
-`python -c pass`. With --install a new virtual environment gets `pip install .` first: its
+`python -c pass`. With --verbs, the CPU time of every `rocketeval VERB --help` is held against that of
+`rocketeval --help`: the ratio of sums over interleaved rounds. With --install a new virtual environment gets `pip install .` first: its
 packages are counted and the timings are taken in it.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import statistics
 import subprocess
 import sys
@@ -45,6 +47,34 @@ def measure(python: str, rounds: int) -> None:
         print(f"{name:<26}{statistics.median(times):>7.3f} s")
 
 
+def cpu_seconds(command: list[str]) -> float:
+    """CPU time of one process, its own and the system's for it."""
+    before = os.times()
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, cwd="/")
+    after = os.times()
+    return after.children_user + after.children_system - before[2] - before[3]
+
+
+def measure_verbs(python: str, rounds: int) -> None:
+    """Print what each verb's help costs, as a multiple of the program's own."""
+    from rocketeval.cli.main import VERBS
+
+    start = [python, "-m", "rocketeval.cli.main"]
+    commands = {
+        "rocketeval --help": [*start, "--help"],
+        "import rocketeval": [python, "-c", "import rocketeval"],
+        "from rocketeval import Run": [python, "-c", "from rocketeval import Run"],
+        **{f"{verb} --help": [*start, verb, "--help"] for verb in VERBS},
+    }
+    taken = dict.fromkeys(commands, 0.0)
+    for _ in range(rounds):
+        for name, command in commands.items():
+            taken[name] += cpu_seconds(command)
+    base = taken["rocketeval --help"]
+    for name, total in taken.items():
+        print(f"{name:<28}{total / rounds:>7.3f} s CPU{total / base:>8.2f}x")
+
+
 def install(folder: Path) -> str:
     """Install the core into a new environment; print its packages; return its interpreter."""
     venv.create(folder, with_pip=True)
@@ -69,7 +99,11 @@ def main() -> None:
     )
     parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--install", action="store_true")
+    parser.add_argument("--verbs", action="store_true")
     args = parser.parse_args()
+    if args.verbs:
+        measure_verbs(sys.executable, args.rounds)
+        return
     if not args.install:
         measure(sys.executable, args.rounds)
         return
