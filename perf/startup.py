@@ -3,9 +3,9 @@
     python perf/startup.py [--rounds 10] [--install] [--verbs]
 
 Each command runs in a fresh process, rounds interleaved; the median is shown beside a bare
-`python -c pass`. With --verbs, the CPU time of every `rocketeval VERB --help` is held against that of
-`rocketeval --help`: the ratio of sums over interleaved rounds. With --install a new virtual environment gets `pip install .` first: its
-packages are counted and the timings are taken in it.
+`python -c pass`. With --verbs, the CPU time of every `rocketeval VERB --help` as a multiple of that
+of `rocketeval --help`: the ratio of sums over interleaved rounds. With --install a new virtual
+environment gets `pip install .` first: its packages are counted and the timings are taken in it.
 """
 
 from __future__ import annotations

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from rocketeval.cli.text import make_console, make_table, printable, show_advice
-from rocketeval.records import Interval
 from rocketeval.text import count_of, figure, share
 
 if TYPE_CHECKING:
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
     from rocketeval.audit.labels import LabelCorrelation
     from rocketeval.audit.methods import MethodComparison, MethodFigures
     from rocketeval.judges.reliability import JudgeReliability
+    from rocketeval.records import Interval
     from rocketeval.stats.agreement import Reliability, Statistic
 
 

@@ -11,12 +11,12 @@ import click
 from rocketeval.cli.options import LEVEL, with_run
 from rocketeval.cli.output import Output, with_output
 from rocketeval.cli.text import chance, printable, show_pairs
-from rocketeval.records import Interval
 from rocketeval.text import count_of
 
 if TYPE_CHECKING:
     from rocketeval.compare.pair import Comparison
     from rocketeval.pipeline import Run
+    from rocketeval.records import Interval
 
 
 GATE_FAILED = 7

@@ -5,7 +5,6 @@ How an examination of a judge looks in a terminal.
 
 from __future__ import annotations
 
-import asyncio
 import os
 import sys
 from pathlib import Path
@@ -19,7 +18,6 @@ from rocketeval.cli.output import Output, with_output
 from rocketeval.cli.progress_text import marks_for
 from rocketeval.cli.text import make_console, printable
 from rocketeval.errors import EngineError, Stopped
-from rocketeval.observer import Observer
 from rocketeval.text import count_of
 
 if TYPE_CHECKING:
@@ -28,6 +26,7 @@ if TYPE_CHECKING:
     from rocketeval.config import JudgeConfig, RunConfig
     from rocketeval.doctor.examine import Examination
     from rocketeval.engines.base import EngineFinding
+    from rocketeval.observer import Observer
 
 
 STYLES = {"good": "green", "note": "yellow", "bad": "red"}
@@ -131,6 +130,8 @@ def command(
     Exit codes: 0 ready or usable with care, 2 a mistake in the options or the config, 4 do not
     use it.
     """
+    import asyncio
+
     from rocketeval.cli.progress import make_observer
     from rocketeval.doctor.examine import DoctorVerdict
 

@@ -25,7 +25,6 @@ from rocketeval.cli.text import (
     show_pairs,
     show_whole,
 )
-from rocketeval.records import Interval
 from rocketeval.text import count_of, figure, join_words, share
 
 if TYPE_CHECKING:
@@ -46,6 +45,7 @@ if TYPE_CHECKING:
         PoolFacts,
         VerdictConfidence,
     )
+    from rocketeval.records import Interval
 
 
 TOP = 12

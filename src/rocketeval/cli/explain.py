@@ -14,7 +14,6 @@ import click
 from rocketeval.cli.options import with_run
 from rocketeval.cli.output import Output, with_output
 from rocketeval.cli.text import make_console, make_table, printable, screen_width
-from rocketeval.records import Interval
 from rocketeval.text import count_of, figure
 
 if TYPE_CHECKING:
@@ -236,6 +235,8 @@ def _gap_table(title: str, gaps: Sequence[ItemGap], sign: float) -> object:
 
 
 def _overall(found: CategoryGap | None) -> str:
+    from rocketeval.records import Interval
+
     if found is None:
         return ": nothing to compare it with."
     loses = found.points.value >= 0

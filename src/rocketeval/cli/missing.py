@@ -6,12 +6,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rocketeval.cli.progress_text import MISSING
 from rocketeval.cli.text import printable
-from rocketeval.records import Status
 from rocketeval.text import count_of
 
 if TYPE_CHECKING:
+    from rocketeval.records import Status
     from rocketeval.store.manifest import ChecklistFacts, GradeFacts, Stages
 
 
@@ -107,6 +106,8 @@ def _unjudged(grade: GradeFacts) -> int:
 
 
 def _why(statuses: Mapping[str, int]) -> str:
+    from rocketeval.cli.progress_text import MISSING
+
     whys = [
         f"{count:,} {why}" for status, why in MISSING.items() if (count := _count(statuses, status))
     ]

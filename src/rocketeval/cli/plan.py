@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -68,6 +67,8 @@ def command(
     --cluster adds the run on many replicas, and 1e6 to 1e10 answers of its kind, with every number
     that this rests on and where it comes from.
     """
+    import asyncio
+
     from rocketeval.pipeline import Run
     from rocketeval.store.manifest import MOST_PROMPTS
 
@@ -95,6 +96,8 @@ def _show_both(config: RunConfig, both: ClusterPlan, kept: Path | None) -> None:
 
 def show_dry_run(config: RunConfig, output: Output) -> None:
     """Print what a run would do. Nothing is contacted or written."""
+    import asyncio
+
     from rocketeval.pipeline import Run
 
     run = Run(config)

@@ -20,14 +20,15 @@ from rocketeval.cli.progress_text import (
     title,
 )
 from rocketeval.cli.text import failed, make_console, printable
-from rocketeval.observer import EngineStatus, Expected, Observer, StageEnd
-from rocketeval.records import Failure, Judgment, Status, Usage
+from rocketeval.observer import Observer
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderResult
     from rich.live import Live
 
     from rocketeval.config import PriceConfig, RunConfig
+    from rocketeval.observer import EngineStatus, Expected, StageEnd
+    from rocketeval.records import Failure, Judgment, Status, Usage
 
 
 LINE_SECONDS = 10.0

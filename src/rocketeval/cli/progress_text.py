@@ -10,12 +10,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TextIO
 
 from rocketeval.cli.text import clock, printable
-from rocketeval.observer import EngineStatus, Expected
-from rocketeval.records import Judgment, Status, Usage
+from rocketeval.records import Status
 from rocketeval.text import count_of
 
 if TYPE_CHECKING:
     from rocketeval.config import PriceConfig
+    from rocketeval.observer import EngineStatus, Expected
+    from rocketeval.records import Judgment
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,6 +179,9 @@ class StageProgress:
         part: str = "",
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        from rocketeval.observer import EngineStatus
+        from rocketeval.records import Usage
+
         self.stage, self.total, self.done, self.part = stage, total, done, part
         self.earlier = self.cached = 0
         """Steps that cost nothing now."""
@@ -376,6 +380,7 @@ def _speed(tally: StageProgress) -> Iterator[str]:
 
 
 def _use(tally: StageProgress, price: PriceConfig | None) -> Iterator[str]:
+    from rocketeval.observer import Expected
     from rocketeval.prices import money
 
     expected = tally.expected or Expected(None, None)

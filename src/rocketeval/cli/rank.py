@@ -16,12 +16,12 @@ from rocketeval.cli.options import with_run
 from rocketeval.cli.output import Output, with_output
 from rocketeval.cli.progress_text import Marks, marks_for, shortened
 from rocketeval.cli.text import make_console, printable, screen_width
-from rocketeval.records import Interval
 from rocketeval.text import count_of, figure, join_words
 
 if TYPE_CHECKING:
     from rocketeval.pipeline import Run
     from rocketeval.ranking.rank import RankedCandidate, Ranking
+    from rocketeval.records import Interval
 
 
 SHORTEST_NAME = 12

@@ -23,7 +23,6 @@ from rocketeval.cli.options import (
 )
 from rocketeval.cli.output import Output, with_output
 from rocketeval.cli.plan import show_dry_run
-from rocketeval.cli.progress_text import duration
 from rocketeval.cli.run_with_signals import INCOMPLETE, run_with_signals
 from rocketeval.cli.text import as_argument, near, show_pairs, show_whole
 from rocketeval.text import count_of
@@ -250,6 +249,8 @@ def _planned(bill: Bill) -> str:
 
 
 def _time(stages: Stages) -> str:
+    from rocketeval.cli.progress_text import duration
+
     facts = stages.made().items()
     seconds = {name: own.seconds for name, own in facts if own.seconds is not None}
     longest = max(seconds, key=lambda name: seconds[name])

@@ -5,7 +5,6 @@ The library's own log, shown where a run's progress is shown.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import signal
 from collections.abc import Callable, Coroutine, Iterator
@@ -16,9 +15,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from rocketeval.cli.text import printable
-from rocketeval.observer import Observer
 
 if TYPE_CHECKING:
+    from rocketeval.observer import Observer
     from rocketeval.pipeline import Run
 
 
@@ -63,6 +62,8 @@ T = TypeVar("T")
 
 def run_with_signals(run: Run, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
     """Return `await work()`, holding the run; one Ctrl-C lets tasks in flight finish, two don't."""
+    import asyncio
+
     with _signals(run), run.store.locked(), log_shown(run.observer):
         try:
             return asyncio.run(_ticking(run.observer, work))
@@ -72,6 +73,8 @@ def run_with_signals(run: Run, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
 
 async def _ticking(observer: Observer, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
     """Return `await work()`; meanwhile the observer hears that time passes, also when all wait."""
+    import asyncio
+
     from rocketeval.cli.progress import StageObserver
 
     if not isinstance(observer, StageObserver):
@@ -93,6 +96,8 @@ async def _ticking(observer: Observer, work: Callable[[], Coroutine[Any, Any, T]
 
 @contextmanager
 def _signals(run: Run) -> Iterator[None]:
+    import asyncio
+
     from rocketeval.cli.progress import StageObserver
 
     def stop() -> None:

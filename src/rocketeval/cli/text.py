@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rocketeval.records import Failure
-
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
+
+    from rocketeval.records import Failure
 
 
 def failed(failure: Failure) -> str:

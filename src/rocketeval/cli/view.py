@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import threading
-import webbrowser
 from pathlib import Path
 
 import click
@@ -40,6 +38,9 @@ def command(
     TARGET is a config file, a run's folder or a folder of runs. Without one it is the run of
     rocketeval.yaml, or else the folder runs. Only this machine can open the page.
     """
+    import asyncio
+    import webbrowser
+
     from rocketeval.view.catalog import RunCache, find_target
     from rocketeval.view.server import address_of, bind, is_loopback, make_app, own_names, serve
 
