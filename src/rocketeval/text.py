@@ -5,8 +5,10 @@ from __future__ import annotations
 import difflib
 import math
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
-from rocketeval.records import Interval
+if TYPE_CHECKING:
+    from rocketeval.records import Interval
 
 
 def did_you_mean(name: str, known: Sequence[str]) -> str:
@@ -62,6 +64,9 @@ def figure(interval: Interval | None, digits: str, dash: str = "-") -> str:
 
 def share(interval: Interval | None, digits: str = ".1f") -> str:
     """Return a share in percent, with its interval."""
+
+    from rocketeval.records import Interval
+
     if interval is None:
         return "-"
     ends = (interval.value, interval.low, interval.high)
