@@ -48,6 +48,7 @@ def count_of(number: int, one: str, many: str) -> str:
 def figure(interval: Interval | None, digits: str, dash: str = "-") -> str:
     """Return `value (low to high)`, or a hyphen without a value; what rounds to zero has no sign.
 
+    >>> from rocketeval.records import Interval
     >>> figure(Interval(0.5, 0.25, 0.75), ".2f"), figure(Interval(0.5, -0.25, math.nan), ".1f")
     ('0.50 (0.25-0.75)', '0.5 (unknown)')
     """
