@@ -97,7 +97,7 @@ def _judges(pid: int) -> bool:
         title = (Path("/proc") / str(pid) / "cmdline").read_bytes() if pid else b""
     except OSError:
         return False
-    return title.startswith(b"ray::") and b"JudgeBatches" in title
+    return title.startswith(b"ray::") and b"BatchGrader" in title
 
 
 def _parent(pid: int) -> int:
