@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from rich.console import Console
 
 from rocketeval.audit.audit import Audit, audit
 from rocketeval.audit.figures import Agreement
@@ -105,7 +106,7 @@ def test_the_meaning_comes_last_and_is_wrapped_for_people(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A terminal of 80 columns breaks sentences under their first word."""
-    monkeypatch.setattr(module, "make_console", lambda: module.Console(width=WIDEST))
+    monkeypatch.setattr(module, "make_console", lambda: Console(width=WIDEST))
     none = Agreement(None, None, votes=1, used=0, decisive=0, unusable=1)
     sentence = "It is as good as another voter, as far as these few votes can tell at all, so far."
     found = Audit({"judge": none}, None, None, {}, RefusedGold(), advice=("One.", sentence))

@@ -139,7 +139,7 @@ def test_a_grown_pool_asks_only_what_is_new(ask: Ask, judge: Judge) -> None:
     assert judge.asked == 4
     again = ask(SHORT, KIND)
     assert judge.asked == 8
-    assert sum(facts["usage"]["requests"] for facts in again.question_sets.values()) == 4
+    assert sum(facts.usage.requests for facts in again.question_sets.values()) == 4
     ask(KIND)
     ask(KIND, SHORT)
     assert judge.asked == 8

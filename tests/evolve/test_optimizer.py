@@ -155,7 +155,8 @@ async def test_a_journal_replays_the_round_without_a_call(tmp_path: Path) -> Non
     assert second.perspectives == first.perspectives
     assert (second.dropped, second.analyses) == (first.dropped, first.analyses)
     assert (second.reused, second.usage) == (5, Usage())
-    assert second.traces["round 1, deepen"].effort == first.traces["round 1, deepen"].effort
+    then, now = (each.traces["round 1, deepen"] for each in (first, second))
+    assert (now.attempts, now.refused, now.usage) == (then.attempts, then.refused, then.usage)
 
 
 async def test_another_model_or_pool_is_asked_anew(tmp_path: Path) -> None:
@@ -219,9 +220,11 @@ async def test_a_mistake_is_shown_at_the_second_attempt(tmp_path: Path) -> None:
     shown = next(prompt for prompt in work.prompts if "# Your last answer" in prompt)
     assert "1. How nice is Response A?" in shown
     assert "cannot be answered by Yes or No" in shown
-    effort = brought.traces["round 1, broaden"].effort
-    assert effort.attempts == 2
-    assert [refused.mistake for refused in effort.refused] == ["an item is not a yes/no question"]
+    trace = brought.traces["round 1, broaden"]
+    assert trace.attempts == 2
+    assert [refused.mistake for refused in trace.refused or ()] == [
+        "an item is not a yes/no question"
+    ]
     paid = {paid.effort.attempts for paid in work.journal.known().values() if paid.effort}
     assert paid == {1, 2}
 

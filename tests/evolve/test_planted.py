@@ -20,7 +20,7 @@ from rocketeval.evolve.forest import SPACES, ForestSettings
 from rocketeval.evolve.history import gather_cases, split_cases
 from rocketeval.evolve.perspective import PerspectiveOrigin
 from rocketeval.evolve.pool import read_pool
-from rocketeval.evolve.result import Evolution
+from rocketeval.evolve.result import DescribedPerspective, Evolution
 from rocketeval.evolve.validate import WITH, WITHOUT
 from rocketeval.pipeline import Run
 from rocketeval.records import Interval
@@ -58,18 +58,16 @@ def found(tmp_path_factory: pytest.TempPathFactory, planted: Planted) -> tuple[P
 
 def test_the_loop_finds_what_decides(found: tuple[Path, Evolution]) -> None:
     """Brevity and detail weigh most, by far; the sort of query is told; all came from mistakes."""
-    every = found[1].evaluator["perspectives"]
-    worth = {each["text"]: each["importance"] or 0.0 for each in every}
+    every = found[1].evaluator.perspectives
+    worth = {each.text: each.importance or 0.0 for each in every}
     about_responses = sorted(
-        (each["text"] for each in every if each["kind"] == "response"),
+        (each.text for each in every if each.kind == "response"),
         key=lambda text: -worth[text],
     )
     assert set(about_responses[:2]) == {BRIEF, DETAIL}
     assert worth[BRIEF] + worth[DETAIL] > 0.5
-    assert max((each for each in every if each["kind"] == "query"), key=_worth)["text"] == (
-        CALCULATION
-    )
-    origins = {each["text"]: each["origin"] for each in every}
+    assert max((each for each in every if each.kind == "query"), key=_worth).text == (CALCULATION)
+    origins = {each.text: each.origin for each in every}
     assert {origins[text] for text in (BRIEF, DETAIL, CALCULATION)} == {
         PerspectiveOrigin.FAILURES.value
     }
@@ -77,8 +75,8 @@ def test_the_loop_finds_what_decides(found: tuple[Path, Evolution]) -> None:
     assert last.value - first.value > 3 * math.hypot(first.error, last.error)
 
 
-def _worth(each: object) -> float:
-    return each["importance"] or 0.0  # type: ignore[index,no-any-return]
+def _worth(each: DescribedPerspective) -> float:
+    return each.importance or 0.0
 
 
 def test_experts_reach_the_ceiling_and_one_forest_cannot(
