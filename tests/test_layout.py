@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -43,6 +45,17 @@ def test_a_module_lies_where_it_is_used(structure: Structure) -> None:
 def test_packages_hand_each_other_records(structure: Structure) -> None:
     """Nothing that another package uses takes, gives or holds a dict of anything."""
     assert structure.loose_signatures() == []
+
+
+def test_a_class_name_means_one_thing(structure: Structure) -> None:
+    """No two modules have a class of the same name."""
+    names = Counter(
+        node.name
+        for module in structure.modules
+        for node in module.tree.body
+        if isinstance(node, ast.ClassDef)
+    )
+    assert [name for name, count in names.items() if count > 1] == []
 
 
 COUNT = """

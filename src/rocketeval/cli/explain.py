@@ -19,7 +19,7 @@ from rocketeval.text import count_of, figure
 if TYPE_CHECKING:
     from rocketeval.explain.candidate import CandidateExplanation, CategoryGap, ItemGap
     from rocketeval.explain.groups import GroupMean, GroupScore
-    from rocketeval.explain.items import ItemFigure
+    from rocketeval.explain.items import ItemStatistics
     from rocketeval.explain.stage import Explanation, QueryExplanation
     from rocketeval.pipeline import Run
 
@@ -252,7 +252,7 @@ def _named(gap: ItemGap) -> str:
     return f"{gap.points:.2f} on {gap.query_id}, item {gap.item}: {gap.text}"
 
 
-def _figures(item: ItemFigure) -> tuple[float | None, ...]:
+def _figures(item: ItemStatistics) -> tuple[float | None, ...]:
     return (item.mean, item.low, item.high, item.spread, item.discrimination)
 
 

@@ -22,7 +22,7 @@ from rocketeval.arrays import Floats, Ints
 from rocketeval.errors import StoreError
 from rocketeval.explain.groups import column_means
 from rocketeval.records import Checklist, Interval, Query
-from rocketeval.scoring.answers import AnswerTable, QueryBlock, sum_rows
+from rocketeval.scoring.answers import AnswerTable, QueryRows, sum_rows
 from rocketeval.stats.bootstrap import resample_queries
 from rocketeval.workers import one_blas_thread
 
@@ -167,7 +167,7 @@ def find_gaps(graded: GradedRun, neighbours: int) -> Gaps:
     return Gaps(others, weights, points, neighbourhoods)
 
 
-def _neighbourhood(block: QueryBlock, place: Ints, scores: Floats, most: int) -> Neighbourhood:
+def _neighbourhood(block: QueryRows, place: Ints, scores: Floats, most: int) -> Neighbourhood:
     usable = (place[block.rows] >= 0) & ~np.isnan(scores[block.rows])
     rows = block.start + np.flatnonzero(usable)
     rows = rows[np.argsort(place[rows], kind="stable")]

@@ -23,7 +23,7 @@ SAME_FOR_ALL = "same for all"
 
 
 @dataclass(frozen=True, slots=True)
-class ItemFigure:
+class ItemStatistics:
     """One item over all responses to its query."""
 
     item: int
@@ -51,7 +51,7 @@ class ItemFigure:
 
 def item_figures(
     texts: Sequence[str], p_yes: Floats, scores: Floats, learned: Sequence[float] | None
-) -> tuple[ItemFigure, ...]:
+) -> tuple[ItemStatistics, ...]:
     """The figures of every item; `p_yes` has one row a response, as `scores`.
 
     >>> one, other = item_figures(["Right?", "Polite?"], np.array([[0.2, 0.99], [0.8, 0.95]]),
@@ -65,7 +65,7 @@ def item_figures(
         given = answers[~np.isnan(answers)]
         some = len(given) > 0
         figures.append(
-            ItemFigure(
+            ItemStatistics(
                 item=place + 1,
                 text=text,
                 equal_weight=1.0 / len(texts),

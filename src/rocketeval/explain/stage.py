@@ -17,7 +17,7 @@ from rocketeval.explain.candidate import (
     explain_candidates,
 )
 from rocketeval.explain.groups import GroupScore, score_groups
-from rocketeval.explain.items import ItemFigure, item_figures, why_dead
+from rocketeval.explain.items import ItemStatistics, item_figures, why_dead
 from rocketeval.ranking.stage import read_ranking
 from rocketeval.scoring.read_answers import scored_answers
 from rocketeval.scoring.stage import item_weights
@@ -79,7 +79,7 @@ class QueryExplanation:
     category: str | None
     responses: int
     """Responses with a score."""
-    items: tuple[ItemFigure, ...]
+    items: tuple[ItemStatistics, ...]
 
 
 def explain_run(store: RunStore, config: RunConfig) -> Explanation:

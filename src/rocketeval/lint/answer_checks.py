@@ -19,7 +19,7 @@ from rocketeval.explain.items import (
 )
 from rocketeval.lint.findings import ItemFinding, make_finding
 from rocketeval.records import Checklist
-from rocketeval.scoring.answers import AnswerTable, QueryBlock
+from rocketeval.scoring.answers import AnswerTable, QueryRows
 from rocketeval.stats.correlation import paired_correlations, surely_negative
 
 UNSURE = 0.1
@@ -89,7 +89,7 @@ def item_behaviors(
 
 
 def _of_block(
-    block: QueryBlock,
+    block: QueryRows,
     mass: Floats,
     width: Floats,
     labels: Floats,
@@ -187,7 +187,7 @@ def _dead(dead: str, own: ItemBehavior) -> tuple[str, str]:
     )
 
 
-def _laid_out(table: AnswerTable, block: QueryBlock, side: Floats) -> Floats:
+def _laid_out(table: AnswerTable, block: QueryRows, side: Floats) -> Floats:
     """Return a column in the shape of the block's matrix; NaN where there is no answer."""
     start, stop = block.start, block.start + len(block.candidates)
     lengths = np.diff(table.offsets[start : stop + 1])

@@ -52,7 +52,7 @@ class AnswerTable:
             offsets,
         )
 
-    def blocks(self) -> Iterator[QueryBlock]:
+    def blocks(self) -> Iterator[QueryRows]:
         """Yield the table query by query: runs of rows with the same query."""
         start = 0
         for row in range(1, len(self) + 1):
@@ -60,7 +60,7 @@ class AnswerTable:
                 yield self._block(start, row)
                 start = row
 
-    def _block(self, start: int, stop: int) -> QueryBlock:
+    def _block(self, start: int, stop: int) -> QueryRows:
         lengths = np.diff(self.offsets[start : stop + 1])
         items = int(lengths.max(initial=0))
         if bool((lengths == items).all()):
@@ -71,11 +71,11 @@ class AnswerTable:
             for place, row in enumerate(range(start, stop)):
                 own = self.p_yes[self.offsets[row] : self.offsets[row + 1]]
                 matrix[place, : len(own)] = own
-        return QueryBlock(self.query_ids[start], start, tuple(self.candidates[start:stop]), matrix)
+        return QueryRows(self.query_ids[start], start, tuple(self.candidates[start:stop]), matrix)
 
 
 @dataclass(frozen=True, eq=False)
-class QueryBlock:
+class QueryRows:
     """All responses to one query: a matrix of answers, one row a response."""
 
     query_id: str
