@@ -5,8 +5,8 @@
 Ten fields that the report, the command line or an export shows are renamed one after the other in
 a copy of the source and the tests: where they are declared, and wherever an identifier of that
 name is an attribute or a keyword. Strings stay as they are. What still goes by the old name (a key
-in a file, a column, a name on the page) is then out of step, and mypy or a test must fail. mypy is
-asked first, then the tests.
+in a file, a column, a name on the page) is then out of step, and a test or mypy must fail. The
+tests are asked first.
 """
 
 from __future__ import annotations
@@ -112,14 +112,14 @@ def renamed_text(text: str, old: str, new: str) -> tuple[str, int]:
 def noticed_by(folder: Path, cache: str) -> str | None:
     """Return what fails in the copy; None if nothing does."""
     environment = {**os.environ, "PYTHONPATH": str(folder / "src")}
-    mypy = [sys.executable, "-m", "mypy", "--no-error-summary", "--cache-dir", cache]
-    done = subprocess.run(mypy, cwd=folder, env=environment, capture_output=True, text=True)
-    if done.returncode:
-        return f"mypy ({len(done.stdout.splitlines())} errors)"
     tests = [sys.executable, "-m", "pytest", "-q", "-x", "--no-header", *TESTS]
     done = subprocess.run(tests, cwd=folder, env=environment, capture_output=True, text=True)
-    failed = [line for line in done.stdout.splitlines() if line.startswith("FAILED")]
-    return failed[0].partition(" - ")[0].removeprefix("FAILED ") if done.returncode else None
+    failed = [line for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
+    if done.returncode:
+        return failed[0].partition(" - ")[0] if failed else "pytest, before its first test"
+    mypy = [sys.executable, "-m", "mypy", "--no-error-summary", "--cache-dir", cache]
+    done = subprocess.run(mypy, cwd=folder, env=environment, capture_output=True, text=True)
+    return f"mypy ({len(done.stdout.splitlines())} errors)" if done.returncode else None
 
 
 if __name__ == "__main__":
