@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,8 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import fs
 
-from rocketeval.distributed import driver as ray_run
-from rocketeval.distributed.driver import IdleWatch
+from rocketeval.distributed.driver import CALM_SECONDS, LOST_SECONDS, IdleWatch
 from rocketeval.distributed.stage import refuse_another_judge
 from rocketeval.distributed.staging import StagedJob, Staging
 from rocketeval.distributed.worker import ClusterProgress, ReportCounter, WorkerReport
@@ -28,16 +26,15 @@ def progress(asked: int, answered: int) -> ClusterProgress:
     return counting.look()
 
 
-def test_a_stop_waits_for_what_is_in_flight(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stop_waits_for_what_is_in_flight() -> None:
     """A slow judge's answers are waited for; those of a worker that died are not, in the end."""
-    monkeypatch.setattr(ray_run, "CALM_SECONDS", 0.05)
-    monkeypatch.setattr(ray_run, "LOST_SECONDS", 0.4)
-    calm = IdleWatch()
+    now = 0.0
+    calm = IdleWatch(lambda: now)
     assert not calm.ended(progress(4, 2))
-    time.sleep(0.1)
+    now += CALM_SECONDS * 1.1
     assert not calm.ended(progress(4, 2))
     assert calm.ended(progress(4, 4))
-    time.sleep(0.4)
+    now += LOST_SECONDS
     assert calm.ended(progress(4, 2))
 
 

@@ -78,7 +78,7 @@ async def terms(judge: JudgeConfig, *replicas: str) -> WorkerSettings:
 
 def judge_at(server: FakeOpenAI, **changes: Any) -> JudgeConfig:
     return JudgeConfig(
-        **{"model": MODEL, "base_url": server.base_url, "patience": 0, "timeout": 1, **changes}
+        **{"model": MODEL, "base_url": server.base_url, "patience": 0, "timeout": 60, **changes}
     )
 
 

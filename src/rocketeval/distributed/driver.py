@@ -279,17 +279,17 @@ def cpus_needed(settings: DistributedConfig) -> float:
 class IdleWatch:
     """Notices when nothing happens any more."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
         self._last: tuple[int, int] | None = None
-        self._since = time.monotonic()
+        self._since = clock()
 
     def ended(self, progress: ClusterProgress) -> bool:
         """Return whether all that was in flight is answered and written, or will never be."""
-        now = (progress.asked, progress.judged + progress.failed)
-        if now != self._last:
-            self._last, self._since = now, time.monotonic()
-        quiet = time.monotonic() - self._since
-        return quiet > (LOST_SECONDS if progress.in_flight else CALM_SECONDS)
+        counts, now = (progress.asked, progress.judged + progress.failed), self._clock()
+        if counts != self._last:
+            self._last, self._since = counts, now
+        return now - self._since > (LOST_SECONDS if progress.in_flight else CALM_SECONDS)
 
 
 def _for_people(error: BaseException) -> ClusterError:
