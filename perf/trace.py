@@ -25,20 +25,21 @@ SCRIPTED = "judge: {engine: scripted, model: scripted}\n"
 def main() -> None:
     """Print a row per command."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("verbs", nargs="*", default=["grade", "run"])
+    parser.add_argument("verbs", nargs="*", default=["run --only grade", "run"])
     parser.add_argument("--traced", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.traced:
         traced(given.traced)
         return
-    print(f"{'command':<12}{'files':>8}{'functions':>12}{'deepest stack':>16}")
+    print(f"{'command':<18}{'files':>8}{'functions':>12}{'deepest stack':>16}")
     for verb in given.verbs:
         with tempfile.TemporaryDirectory() as folder:
             config = quickstart(Path(folder))
-            command = [sys.executable, __file__, "--traced", verb, str(config), "--quiet"]
+            command = [sys.executable, __file__, "--traced", *verb.split()]
+            command += [str(config), "--quiet"]
             done = subprocess.run(command, capture_output=True, text=True, check=True)
             found = json.loads(done.stdout.splitlines()[-1])
-            print(f"{verb:<12}{found['files']:>8,}{found['functions']:>12,}{found['depth']:>16,}")
+            print(f"{verb:<18}{found['files']:>8,}{found['functions']:>12,}{found['depth']:>16,}")
 
 
 def quickstart(folder: Path) -> Path:

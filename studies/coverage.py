@@ -268,7 +268,7 @@ def published(labels: Floats, scores: Floats, others: Floats) -> Interval:
 
 
 def pick_labels(setting: Labels, labels: Floats, scores: Floats, seed: int) -> LabeledSample:
-    """Label queries at random, or half at random and half as `advise` chooses."""
+    """Label queries at random, or half at random and half as `labels next` chooses."""
     advised = setting.target.endswith("advised")
     strata = make_strata(scores, 3 if advised else 1)
     names = tuple(map(str, range(len(labels))))

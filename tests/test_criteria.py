@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rocketeval.cli.criteria import GROUPS
 from rocketeval.criteria import (
     GRADES,
     OWN,
@@ -76,8 +75,3 @@ def test_no_figure_is_lost(figures: dict[str, float]) -> None:
         assert (group in found) == bool(own)
         if own:
             assert min(own) - 1e-9 <= found[group] <= max(own) + 1e-9
-
-
-def test_the_command_line_offers_every_group() -> None:
-    """They are written out there, so that help reads no file."""
-    assert groups() == GROUPS

@@ -61,6 +61,7 @@ ANSWERED_BEFORE_KILL = 8
 """Answers after which it is killed even if no list could be read."""
 RETRY = "\n# Your last answer\n"
 """Stands in a prompt that shows the author its own mistake."""
+CHECKLIST = ("run", "--only", "checklist")
 TELLING = ("no checklist for ", "went on without ")
 """How the lines begin that name what failed."""
 AUTHORS: dict[str, dict[str, Any]] = {
@@ -190,7 +191,7 @@ async def kill_midway(
     folder: Path, name: str, proxy: CountingProxy, journal: Path
 ) -> dict[str, Any]:
     """Start an author and kill it once some lists are safe; return what was there then."""
-    process = await start(folder, "checklist", f"{name}.yaml", "--json")
+    process = await start(folder, *CHECKLIST, f"{name}.yaml", "--json")
     while (
         process.returncode is None
         and len(journaled(journal)) < SAFE_BEFORE_KILL
@@ -211,8 +212,8 @@ async def kill_midway(
 
 
 async def run_checklist(folder: Path, name: str) -> dict[str, Any]:
-    """Run `rocketeval checklist` to its end; return its exit code and all it told."""
-    process = await start(folder, "checklist", f"{name}.yaml", "--json")
+    """Run `rocketeval run --only checklist` to its end; return its exit code and all it told."""
+    process = await start(folder, *CHECKLIST, f"{name}.yaml", "--json")
     out, errors = await process.communicate()
     said = errors.decode().splitlines()
     told = json.loads(out) if out.strip() else {"error": {"message": said[-1] if said else ""}}

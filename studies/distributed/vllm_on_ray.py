@@ -120,7 +120,8 @@ def grade(folder: Path, name: str, judge: Mapping[str, object], actors: int) -> 
         "distributed": place,
     }
     (folder / f"{name}.yaml").write_text(yaml.safe_dump(config))
-    command = [sys.executable, "-m", "rocketeval.cli.main", "grade", f"{name}.yaml", "--quiet"]
+    command = [sys.executable, "-m", "rocketeval.cli.main", "run", f"{name}.yaml"]
+    command += ["--only", "grade", "--quiet"]
     started = time.monotonic()
     ended = subprocess.run(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     seconds = time.monotonic() - started

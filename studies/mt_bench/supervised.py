@@ -1,6 +1,6 @@
 """MT-Bench: does learning from labels or votes bring the scores closer to people?
 
-    rocketeval grade studies/mt_bench/labelled.yaml
+    rocketeval run studies/mt_bench/labelled.yaml --only grade
     python studies/mt_bench/supervised.py [--record]
 
 Scores the judgments of that run in several ways and holds each against the human votes on six

@@ -75,13 +75,13 @@ def test_the_command_line_warns(tmp_path: Path) -> None:
     names = ["skyy", "\x1b[2Jx", *others]
     (tmp_path / "own.yaml").write_text(json.dumps({"queries": dict.fromkeys(names, entry)}))
     (tmp_path / "rocketeval.yaml").write_text(CONFIG)
-    done = cli(tmp_path, "checklist", code=3)
+    done = cli(tmp_path, "run", "--only", "checklist", code=3)
     line = (
         "2 ids in the checklist file are no queries and passed over: 'skyy' (did you mean 'sky'?)"
     )
     assert line in done.stderr
     assert "\x1b" not in done.stderr
-    told = json.loads(cli(tmp_path, "checklist", "--json", code=3).stdout)
+    told = json.loads(cli(tmp_path, "run", "--only", "checklist", "--json", code=3).stdout)
     assert told["unknown"] == {"skyy": "sky", "\x1b[2Jx": None}
     assert told["unknown_count"] == 2
     assert line in cli(tmp_path, "run", code=3).stdout
@@ -94,7 +94,7 @@ def test_of_many_ids_the_first_are_kept(tmp_path: Path) -> None:
     wrong = dict.fromkeys((f"wrong-{n:04d}" for n in range(3000)), entry)
     (tmp_path / "own.yaml").write_text(json.dumps({"for_all": entry, "queries": wrong}))
     (tmp_path / "rocketeval.yaml").write_text(CONFIG)
-    done = cli(tmp_path, "checklist", "--json")
+    done = cli(tmp_path, "run", "--only", "checklist", "--json")
     told = json.loads(done.stdout)
     assert (len(told["unknown"]), told["unknown_count"]) == (MOST_UNKNOWN, 3000)
     assert "3,000 ids in the checklist file are no queries" in done.stderr
@@ -108,7 +108,7 @@ def test_ids_that_a_limit_cuts_off_are_no_mistake(tmp_path: Path) -> None:
     (tmp_path / "own.yaml").write_text(json.dumps({"queries": dict.fromkeys(QUERIES, entry)}))
     config = CONFIG.replace("{path: benchmark}", "{path: benchmark, limit: 1}")
     (tmp_path / "rocketeval.yaml").write_text(config)
-    done = cli(tmp_path, "checklist", "--json")
+    done = cli(tmp_path, "run", "--only", "checklist", "--json")
     assert "passed over" not in done.stderr
     assert "unknown" not in json.loads(done.stdout)
 
@@ -117,4 +117,4 @@ def test_a_file_that_fits_says_nothing(tmp_path: Path) -> None:
     write_benchmark(tmp_path / "benchmark")
     (tmp_path / "own.yaml").write_text(json.dumps({"for_all": {"items": ["Is it right?"]}}))
     (tmp_path / "rocketeval.yaml").write_text(CONFIG)
-    assert "passed over" not in cli(tmp_path, "checklist").stderr
+    assert "passed over" not in cli(tmp_path, "run", "--only", "checklist").stderr

@@ -90,41 +90,45 @@ def test_an_unknown_candidate_names_the_nearest(config: str) -> None:
 
 def test_estimate_shows_both_and_what_labels_are_worth(config: str) -> None:
     """With scores and alone stand side by side; the assumption is stated."""
-    shown = cli("estimate", config).stdout
+    shown = cli("labels", "estimate", config).stdout
     for text in ("40 of 120", "with scores", "labels alone", "worth", "like the rest"):
         assert text in shown
-    shown = cli("estimate", config, "--candidate", "new", "--against", "old").stdout
+    shown = cli("labels", "estimate", config, "--candidate", "new", "--against", "old").stdout
     assert "new - old" in shown
-    found = json.loads(cli("estimate", config, "--json").stdout)
+    found = json.loads(cli("labels", "estimate", config, "--json").stdout)
     assert [row["candidate"] for row in found["rows"]] == ["new", "old"]
 
 
-def test_advise_prints_a_table_and_writes_what_to_label(config: str, tmp_path: Path) -> None:
+def test_labels_next_prints_a_table_and_writes_what_to_label(config: str, tmp_path: Path) -> None:
     """The list goes to the file, the table to the terminal, with the command to go on with."""
     out = tmp_path / "labels_wanted.jsonl"
     target = ["--candidate", "new", "--against", "old"]
-    shown = cli("advise", config, *target, "--more", "15", "--out", str(out)).stdout
+    shown = cli("labels", "next", config, *target, "--queries", "15", "--out", str(out)).stdout
     rows = [json.loads(line) for line in out.read_text().splitlines()]
     assert len(rows) == 30
     assert set(rows[0]) == {"query_id", "candidate", "stratum", "order"}
     assert "40 of 120 queries are labelled" in shown
-    assert f"rocketeval estimate --candidate new --against old --strata 3 {config}\n" in shown
-    lines = cli("advise", config, *target, "--more", "15", "--out", "-").stdout.splitlines()
+    assert (
+        f"rocketeval labels estimate --candidate new --against old --strata 3 {config}\n" in shown
+    )
+    lines = cli(
+        "labels", "next", config, *target, "--queries", "15", "--out", "-"
+    ).stdout.splitlines()
     assert [json.loads(line) for line in lines] == rows
 
 
-def test_advise_tells_the_file_is_not_written_without_out(config: str) -> None:
+def test_labels_next_tells_the_file_is_not_written_without_out(config: str) -> None:
     """Without --out nothing is written, and the way to get the list is named."""
-    shown = cli("advise", config, "--top", "1").stdout
+    shown = cli("labels", "next", config, "--top", "1").stdout
     assert "--out FILE writes which" in shown
-    assert json.loads(cli("advise", config, "--top", "1", "--json").stdout)["wanted"]
+    assert json.loads(cli("labels", "next", config, "--top", "1", "--json").stdout)["wanted"]
 
 
-def test_advise_replaces_nothing_unasked(config: str, tmp_path: Path) -> None:
+def test_labels_next_replaces_nothing_unasked(config: str, tmp_path: Path) -> None:
     """A file that is there may hold somebody's labels."""
     out = tmp_path / "wanted.jsonl"
     out.write_text("labels of a week\n")
-    call = ("advise", config, "--top", "1", "--out", str(out))
+    call = ("labels", "next", config, "--top", "1", "--out", str(out))
     with pytest.raises(ConfigError, match="exists already") as error:
         cli(*call)
     assert "--force" in error.value.hint
@@ -133,14 +137,14 @@ def test_advise_replaces_nothing_unasked(config: str, tmp_path: Path) -> None:
     assert "query_id" in out.read_text()
 
 
-def test_advise_names_the_same_run(config: str, tmp_path: Path) -> None:
+def test_labels_next_names_the_same_run(config: str, tmp_path: Path) -> None:
     """The command to go on with means this config and this run, and is whole."""
     (tmp_path / "runs" / "run").rename(tmp_path / "runs" / "my trial")
     out = str(tmp_path / "wanted.jsonl")
-    call = ("advise", config, "--name", "my trial", "--candidate", "new", "--out", out)
+    call = ("labels", "next", config, "--name", "my trial", "--candidate", "new", "--out", out)
     shown = cli(*call).stdout.splitlines()
     options = ["--candidate", "new", "--strata", "3", "--name", "my trial"]
-    assert shlex.split(shown[-1]) == ["rocketeval", "estimate", *options, config]
+    assert shlex.split(shown[-1]) == ["rocketeval", "labels", "estimate", *options, config]
 
 
 def test_a_command_that_cannot_be_shown_is_left_out(tmp_path: Path) -> None:
@@ -150,15 +154,17 @@ def test_a_command_that_cannot_be_shown_is_left_out(tmp_path: Path) -> None:
     folder.mkdir()
     path = folder / "rocketeval.yaml"
     path.write_text(dump_config(scored_run(folder, scores, labels)), encoding="utf-8")
-    shown = cli("advise", str(path), "--top", "1", "--out", str(folder / "wanted.jsonl")).stdout
+    shown = cli(
+        "labels", "next", str(path), "--top", "1", "--out", str(folder / "wanted.jsonl")
+    ).stdout
     assert "\x07" not in shown
-    assert shown.endswith("`rocketeval estimate`, with the same options.\n")
+    assert shown.endswith("`rocketeval labels estimate`, with the same options.\n")
 
 
 def test_stdout_that_was_asked_for_is_not_silenced(config: str) -> None:
     """--quiet is about words for people; --out - is not one."""
-    loud = cli("advise", config, "--top", "1", "--out", "-").stdout
-    assert cli("advise", config, "--top", "1", "--out", "-", "--quiet").stdout == loud != ""
+    loud = cli("labels", "next", config, "--top", "1", "--out", "-").stdout
+    assert cli("labels", "next", config, "--top", "1", "--out", "-", "--quiet").stdout == loud != ""
 
 
 def test_no_interval_is_said_to_come_from_nothing(tmp_path: Path) -> None:

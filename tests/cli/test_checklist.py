@@ -1,4 +1,4 @@
-"""`rocketeval checklist` with an author for each query: what it prints, keeps and exits with."""
+"""Checklists at the command line: an author writes them, people look at them and edit them."""
 
 from __future__ import annotations
 
@@ -50,12 +50,12 @@ def test_refused_lists_are_counted_with_their_mistakes(
     """For people and for programs, now and when the lists are taken over."""
     inputs = prepare(tmp_path, GOOD)
     refuse_first(monkeypatch, "Sure!\n1. Is it?", "Why the sea?")
-    told = cli(tmp_path, "checklist").stdout
+    told = cli(tmp_path, "run", "--only", "checklist").stdout
     line = "1 of 3 lists refused at first: a line is not a numbered question (1)"
     assert line in told
     assert "How each list came about: " in told
     first = (inputs / "checklist_provenance.json").read_bytes()
-    again = json.loads(cli(tmp_path, "checklist", "--json").stdout)
+    again = json.loads(cli(tmp_path, "run", "--only", "checklist", "--json").stdout)
     assert (again["reused"], again["usage"]["requests"]) == (3, 0)
     assert again["refusals"] == {
         "lists": 3,
@@ -70,7 +70,7 @@ def test_refused_lists_are_counted_with_their_mistakes(
 def test_where_a_list_came_from_is_kept(tmp_path: Path) -> None:
     """The author, its prompt and limits, and a row a query: attempts, mistakes, tokens, the run."""
     inputs = prepare(tmp_path, GOOD)
-    cli(tmp_path, "checklist", "--quiet")
+    cli(tmp_path, "run", "--only", "checklist", "--quiet")
     told = json.loads((inputs / "checklist_provenance.json").read_text())
     assert (told["kind"], told["author"], told["asked_for"]) == ("instance", "big", [5, 10])
     assert (told["accepted"], told["attempts"], told["template_file"]) == ([3, 12], 2, None)
@@ -78,7 +78,7 @@ def test_where_a_list_came_from_is_kept(tmp_path: Path) -> None:
     run_id = json.loads((inputs.parent / "manifest.json").read_text())["run_id"]
     row = told["queries"][0]
     assert (row["items"], row["attempts"], row["refused"], row["run"]) == (3, 1, [], run_id)
-    cli(tmp_path, "checklist", "--quiet", "--name", "other")
+    cli(tmp_path, "run", "--only", "checklist", "--quiet", "--name", "other")
     other = tmp_path / "runs" / "other" / "inputs" / "checklist_provenance.json"
     assert json.loads(other.read_text())["queries"] == told["queries"], "paid for by the first run"
 
@@ -86,11 +86,11 @@ def test_where_a_list_came_from_is_kept(tmp_path: Path) -> None:
 def test_no_list_at_all_names_the_queries(tmp_path: Path) -> None:
     """Exit code 2; what an earlier author's checklists came from is not touched."""
     inputs = prepare(tmp_path, GOOD)
-    cli(tmp_path, "checklist", "--quiet")
+    cli(tmp_path, "run", "--only", "checklist", "--quiet")
     before = (inputs / "checklist_provenance.json").read_bytes()
     config = CONFIG.format(text="Sorry \\e[2J.").replace("model: big", "model: small")
     (tmp_path / "rocketeval.yaml").write_text(config)
-    told = cli(tmp_path, "checklist", code=2).stderr
+    told = cli(tmp_path, "run", "--only", "checklist", code=2).stderr
     assert "\x1b" not in told
     for query in QUERIES:
         assert f"Query '{query}': the author's list was refused 2 times: line 1" in told
@@ -103,7 +103,7 @@ def test_a_query_without_a_list_is_named(tmp_path: Path, monkeypatch: pytest.Mon
     refuse_first(monkeypatch, "1. Is it?", "Why the sea?")
     config = (tmp_path / "rocketeval.yaml").read_text().replace("attempts: 2", "attempts: 1")
     (tmp_path / "rocketeval.yaml").write_text(config)
-    told = cli(tmp_path, "checklist", code=3)
+    told = cli(tmp_path, "run", "--only", "checklist", code=3)
     assert (
         "no checklist for sea: the author's list was refused 1 times: there are 1 i" in told.stderr
     )
@@ -115,14 +115,14 @@ def test_a_query_without_a_list_is_named(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_an_export_never_replaces_what_the_run_is_made_from(tmp_path: Path) -> None:
-    """Said before anything is paid for, and --force is no way."""
+    """Said before anything is read, and --force is no way."""
     prepare(tmp_path, GOOD)
     before = (tmp_path / "rocketeval.yaml").read_bytes()
-    told = cli(tmp_path, "checklist", "--export", "rocketeval.yaml", "--force", code=2).stderr
+    told = cli(tmp_path, "checklist", "--out", "rocketeval.yaml", "--force", code=2).stderr
     assert "rocketeval.yaml is the config itself" in told
     assert "--force" not in told
     (tmp_path / "taken.yaml").write_text("mine")
-    assert "exists already" in cli(tmp_path, "checklist", "--export", "taken.yaml", code=2).stderr
+    assert "exists already" in cli(tmp_path, "checklist", "--out", "taken.yaml", code=2).stderr
     assert (tmp_path / "rocketeval.yaml").read_bytes() == before
     assert not (tmp_path / "runs").exists()
 
@@ -135,6 +135,39 @@ def test_a_sheet_says_what_it_has_no_place_for(tmp_path: Path) -> None:
         "benchmark: {path: benchmark}\njudge: {engine: scripted, model: m}\n"
         "author: {kind: file, options: {file: own.yaml}}\n"
     )
-    told = cli(tmp_path, "checklist", "--export", "out.csv").stderr
+    cli(tmp_path, "run", "--only", "checklist", "--quiet")
+    told = cli(tmp_path, "checklist", "--out", "out.csv").stderr
     assert "A sheet has no place for `about`, which 3 checklists have" in told
-    assert "no place" not in cli(tmp_path, "checklist", "--export", "out.yaml").stderr
+    assert "no place" not in cli(tmp_path, "checklist", "--out", "out.yaml").stderr
+
+
+def test_checklists_are_shown_and_nobody_is_asked(tmp_path: Path) -> None:
+    """A run's own, or one of them; before there are any, the command that writes them is named."""
+    prepare(tmp_path, GOOD)
+    missing = cli(tmp_path, "checklist", code=5).stderr
+    assert "Run `rocketeval run --only checklist` first." in missing
+    assert not (tmp_path / "runs").exists()
+    cli(tmp_path, "run", "--only", "checklist", "--quiet")
+    shown = cli(tmp_path, "checklist").stdout
+    assert "runs/demo: 3 checklists with 9 items" in shown
+    assert "3 queries share this checklist" in shown
+    assert [line for line in shown.splitlines() if line.startswith("  3. ")]
+    one = json.loads(cli(tmp_path, "checklist", "--query", "sea", "--json").stdout)
+    assert [made["query_id"] for made in one["checklists"]] == ["sea"]
+    assert "Did you mean 'sea'?" in cli(tmp_path, "checklist", "--query", "se", code=2).stderr
+
+
+def test_checklists_come_from_wherever_people_keep_them(tmp_path: Path) -> None:
+    """A benchmark folder, a config that imports them, an edited file: no run is needed."""
+    write_benchmark(tmp_path / "benchmark")
+    (tmp_path / "rocketeval.yaml").write_text(
+        "benchmark: {path: benchmark}\njudge: {engine: scripted, model: m}\n"
+    )
+    for what in ("benchmark", "rocketeval.yaml"):
+        assert f"benchmark: {len(QUERIES)} checklists" in cli(tmp_path, "checklist", what).stdout
+    assert "2 more checklists" in cli(tmp_path, "checklist", "--top", "1").stdout
+    assert "To be edited: mine.yaml" in cli(tmp_path, "checklist", "--out", "mine.yaml").stdout
+    assert f"mine.yaml: {len(QUERIES)} checklists" in cli(tmp_path, "checklist", "mine.yaml").stdout
+    said = cli(tmp_path, "checklist", "mine.yaml", "--out", "other.yaml", code=2).stderr
+    assert "mine.yaml can be edited as it is" in said
+    assert not (tmp_path / "runs").exists()

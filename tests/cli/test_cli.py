@@ -37,17 +37,6 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_help_lists_every_verb_in_order() -> None:
-    """`--help` shows the walk, and each verb explains itself."""
-    shown = cli(Path.cwd(), "--help").stdout
-    verbs = ["init", "doctor", "plan", "run", "checklist", "grade", "score", "rank", "audit"]
-    verbs += ["explain", "report", "scorers", "ensemble"]
-    places = [shown.index(f"\n  {verb} ") for verb in verbs]
-    assert places == sorted(places)
-    for verb in verbs:
-        assert "Usage: rocketeval" in cli(Path.cwd(), verb, "--help").stdout
-
-
 def test_run_prints_the_ranking_and_what_it_comes_down_to(folder: Path) -> None:
     """One command gives the leaderboard, trust, cost, time, gaps, the report and what is next."""
     shown = cli(folder, "run").stdout
@@ -67,18 +56,27 @@ def test_run_prints_the_ranking_and_what_it_comes_down_to(folder: Path) -> None:
 
 
 def test_stages_can_be_run_one_by_one(folder: Path) -> None:
-    """checklist, grade, score, rank, audit, report give the same files as run."""
-    for verb in ("checklist", "grade", "score", "rank", "audit", "report"):
-        cli(folder, verb)
+    """--only runs a stage, audit is a verb; together they give the same files as run."""
+    for stage in ("load", "checklist", "grade", "score", "rank"):
+        assert cli(folder, "run", "--only", stage).stdout
+    cli(folder, "audit")
+    cli(folder, "run", "--only", "report")
     cli(folder, "run", "--name", "whole")
     for name in ("scores.parquet", "ranking.json", "audit.json"):
         alone, whole = (folder / "runs" / run / name for run in ("demo", "whole"))
         assert alone.read_bytes() == whole.read_bytes()
 
 
+def test_an_option_that_a_stage_has_no_use_for_is_refused(folder: Path) -> None:
+    """Nothing on the command line is silently passed over; a stage that is a verb is named."""
+    refused = ("run", "--only", "rank", "--judge", "x", "--dry-run")
+    assert "has no use for --judge, --dry-run" in cli(folder, *refused, code=2).stderr
+    assert "`rocketeval audit`" in cli(folder, "run", "--only", "audit", code=2).stderr
+
+
 def test_a_stage_out_of_order_names_the_missing_one(folder: Path) -> None:
     """Ranking before grading says what to run first."""
-    assert "rocketeval score" in cli(folder, "rank", code=5).stderr
+    assert "rocketeval run --only score" in cli(folder, "run", "--only", "rank", code=5).stderr
 
 
 def test_a_figure_without_an_interval_says_so(folder: Path) -> None:
@@ -174,10 +172,10 @@ def test_what_fails_again_takes_nothing_away(folder: Path) -> None:
     (folder / "rocketeval.yaml").write_text(failing)
     cli(folder, "run", code=3)
     made = [folder / "runs" / "demo" / name for name in ("scores.parquet", "report.html")]
-    cli(folder, "grade", code=3)
+    cli(folder, "run", "--only", "grade", code=3)
     assert all(path.exists() for path in made)
     (folder / "rocketeval.yaml").write_text(CONFIG)
-    cli(folder, "grade")
+    cli(folder, "run", "--only", "grade")
     assert not any(path.exists() for path in made)
 
 
@@ -187,8 +185,8 @@ def test_names_cannot_rewrite_an_error(folder: Path) -> None:
     (folder / "in\x07\r" / "rocketeval.yaml").write_text(CONFIG)
     for words, code in (
         (("run", "no\x07\r.yaml"), 2),
-        (("rank", "in\x07\r/rocketeval.yaml"), 5),
-        (("rank", "--no\x07\r"), 2),
+        (("run", "--only", "rank", "in\x07\r/rocketeval.yaml"), 5),
+        (("run", "--no\x07\r"), 2),
         (("no\x07\r",), 2),
     ):
         shown = cli(folder, *words, code=code).stderr
@@ -203,7 +201,7 @@ def test_init_names_a_command_that_can_be_typed(tmp_path: Path) -> None:
     assert "Next: rocketeval run 'my demo/rocketeval.yaml'\n" in shown
 
 
-@pytest.mark.parametrize("words", [("--help",), ("rank", "--help"), ("rank",), ("run",), ("nope",)])
+@pytest.mark.parametrize("words", [("--help",), ("run", "--help"), ("audit",), ("run",), ("nope",)])
 def test_a_closed_pipe_is_no_mistake(words: tuple[str, ...], folder: Path) -> None:
     """Whoever reads may go; nothing is said of it, and shells see what they see of others."""
     cli(folder, "run", "--quiet")

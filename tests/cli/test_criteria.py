@@ -1,4 +1,4 @@
-"""`rocketeval criteria` lists the taxonomy."""
+"""`rocketeval audit --criteria` lists the taxonomy, without a config."""
 
 from __future__ import annotations
 
@@ -10,19 +10,16 @@ from support.in_process import cli
 
 def test_every_criterion_is_listed_in_its_group(tmp_path: Path) -> None:
     """Four groups, each with its members and what they mean."""
-    shown = cli(tmp_path, "criteria").stdout
+    shown = cli(tmp_path, "audit", "--criteria").stdout
     places = [shown.index(f"{group} ") for group in groups()]
     assert places == sorted(places)
     for criterion in criteria().values():
         assert criterion.definition in shown
 
 
-def test_one_group_can_be_asked_for(tmp_path: Path) -> None:
-    """With what the grades mean, if wanted; an unknown group names those there are."""
-    shown = cli(tmp_path, "criteria", "--group", "engagement").stdout
-    assert "empathy" in shown
-    assert "fluency" not in shown
-    assert "Dull throughout." not in shown
-    graded = cli(tmp_path, "criteria", "--group", "engagement", "--grades").stdout
-    assert "1: Dull throughout." in graded
-    assert "'integrity'" in cli(tmp_path, "criteria", "--group", "x", code=2).stderr
+def test_grades_are_explained_if_wanted(tmp_path: Path) -> None:
+    """--grades goes with --criteria, and a program gets them always."""
+    assert "1: Dull throughout." not in cli(tmp_path, "audit", "--criteria").stdout
+    assert "1: Dull throughout." in cli(tmp_path, "audit", "--criteria", "--grades").stdout
+    assert "Dull throughout." in cli(tmp_path, "audit", "--criteria", "--json").stdout
+    assert "--criteria" in cli(tmp_path, "audit", "--grades", code=2).stderr

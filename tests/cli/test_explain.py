@@ -24,14 +24,14 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_candidate_is_explained_in_tables_and_in_json(folder: Path) -> None:
-    """Losses and strengths with query, item and both probabilities; --most limits them."""
+    """Losses and strengths with query, item and both probabilities; --top limits them."""
     shown = cli(folder, "explain", "first.yaml", "--candidate", "right").stdout
     assert "right, place " in shown
     assert "points a query against its neighbours, over 3 queries" in shown
     assert "Largest losses" in shown
     assert "Largest strengths" in shown
     assert "no interval" in shown
-    call = ("explain", "first.yaml", "--candidate", "right", "--most", "1", "--json")
+    call = ("explain", "first.yaml", "--candidate", "right", "--top", "1", "--json")
     found = json.loads(cli(folder, *call).stdout)
     assert found["candidate"] == "right"
     assert len(found["losses"]) <= 1
@@ -71,4 +71,4 @@ def test_one_question_at_a_time(folder: Path) -> None:
 
 def test_the_ranking_says_in_words_what_cannot_be_told_apart(folder: Path) -> None:
     """Three queries separate nobody, and the terminal says whom."""
-    assert "cannot be told apart from" in cli(folder, "rank", "second.yaml").stdout
+    assert "cannot be told apart from" in cli(folder, "run", "--only", "rank", "second.yaml").stdout

@@ -57,10 +57,10 @@ def test_run_with_an_evaluator(folder: Path, task: str, asking: Asking) -> None:
 
 def test_grade_says_what_a_decision_takes(folder: Path) -> None:
     """And the stages after it know the evaluator without being told."""
-    shown = cli(folder, "grade", "--evaluator", "good.npz").stdout
+    shown = cli(folder, "run", "--only", "grade", "--evaluator", "good.npz").stdout
     assert "42 judged now, 0 earlier" in shown
     assert "66 questions about 18 pairs: 3.7 each" in shown
-    found = json.loads(cli(folder, "score", "--json").stdout)
+    found = json.loads(cli(folder, "run", "--only", "score", "--json").stdout)
     assert found["scorer"] == "evaluator"
     for verb in ("rank", "audit", "explain", "report"):
         cli(folder, verb)
@@ -73,7 +73,7 @@ def test_a_config_can_name_the_evaluator(folder: Path) -> None:
     evaluator(folder, "scores", threshold=0.9)
     text = CONFIG + "evaluator: good.npz\nscorer: {kind: hard, scale: [4, 5]}\n"
     (folder / "rocketeval.yaml").write_text(text)
-    assert "6 checklists with 18 items" in cli(folder, "checklist").stdout
+    assert "6 checklists with 18 items" in cli(folder, "run", "--only", "checklist").stdout
     told = cli(folder, "run").stderr
     assert "The evaluator takes the place of `scorer`, which is not used." in told
     assert "of 18 with a confidence below 0.9: let a person decide." in told
@@ -97,7 +97,7 @@ def test_plan_and_dry_run_count_what_an_evaluator_asks(folder: Path) -> None:
     )
     dry = cli(folder, "run", "--evaluator", "good.npz", "--dry-run").stdout
     assert "66 items of 42 responses to ask" in dry
-    billed = cli(folder, "grade", "--evaluator", "good.npz").stdout
+    billed = cli(folder, "run", "--only", "grade", "--evaluator", "good.npz").stdout
     assert "plan" in billed
     assert "bill" in billed
 
@@ -110,7 +110,9 @@ def test_a_file_that_cannot_be_used_is_named(folder: Path) -> None:
     content = bytearray((folder / "good.npz").read_bytes())
     content[len(content) // 2] ^= 0xFF
     (folder / "bad.npz").write_bytes(content)
-    assert "bad.npz" in cli(folder, "grade", "--evaluator", "bad.npz", code=1).stderr
+    assert (
+        "bad.npz" in cli(folder, "run", "--only", "grade", "--evaluator", "bad.npz", code=1).stderr
+    )
     assert not (folder / "runs" / "demo" / "manifest.json").exists()
 
 

@@ -19,17 +19,19 @@ VERBS: dict[str, tuple[tuple[str, ...], str]] = {
     "doctor": (("--quick",), "verdict"),
     "checklist": ((), "checklists"),
     "lint": ((), "findings"),
-    "grade": ((), "judged"),
-    "score": ((), "scores"),
-    "rank": ((), "rows"),
+    "run --only load": ((), "queries"),
+    "run --only checklist": ((), "checklists"),
+    "run --only grade": ((), "judged"),
+    "run --only score": ((), "scores"),
+    "run --only rank": ((), "rows"),
     "audit": ((), "audit"),
     "explain": ((), "candidates"),
-    "report": ((), "report"),
-    "scorers": (("--among", "mean"), "rows"),
+    "run --only report": ((), "report"),
+    "audit --scorers mean": ((), "scorers"),
     "compare": (("left", "right"), "verdict"),
-    "estimate": ((), "rows"),
-    "advise": (("--top", "1"), "forecasts"),
-    "criteria": ((), "criteria"),
+    "labels estimate": ((), "rows"),
+    "labels next": (("--top", "1"), "forecasts"),
+    "audit --criteria": ((), "criteria"),
 }
 """Every verb that finds something, what it needs, and a key of what it says."""
 
@@ -63,8 +65,8 @@ def test_every_verb_prints_one_document(verb: str, folder: Path) -> None:
     options, wanted = VERBS[verb]
     # A script guesses, and the doctor sees it.
     code = 4 if verb == "doctor" else 0
-    assert wanted in document(cli(folder, verb, *options, "--json", code=code).stdout)
-    quiet = cli(folder, verb, *options, "--quiet", code=code)
+    assert wanted in document(cli(folder, *verb.split(), *options, "--json", code=code).stdout)
+    quiet = cli(folder, *verb.split(), *options, "--quiet", code=code)
     assert quiet.stdout + quiet.stderr == ""
 
 
@@ -100,9 +102,10 @@ def test_errors_are_documents_too(folder: Path, tmp_path: Path) -> None:
     error = document(done.stdout)["error"]
     assert (error["exit_code"], "rocketeval init" in error["hint"]) == (2, True)
     assert error["message"] in done.stderr
-    wrong = document(cli(folder, "rank", "--json", "--nonsense", code=2).stdout)["error"]
+    wrong = document(cli(folder, "run", "--json", "--nonsense", code=2).stdout)["error"]
     assert "--nonsense" in wrong["message"]
-    missing = document(cli(folder, "rank", "--json", "--name", "none", code=5).stdout)["error"]
+    never = ("run", "--only", "rank", "--json", "--name", "none")
+    missing = document(cli(folder, *never, code=5).stdout)["error"]
     assert missing["exit_code"] == 5
 
 

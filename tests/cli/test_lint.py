@@ -62,12 +62,12 @@ def test_nothing_is_written(folder: Path) -> None:
 
 
 def test_one_query_or_one_kind(folder: Path) -> None:
-    """--query, --kind and --most choose what is shown; a wrong query is answered with others."""
+    """--query, --kind and --top choose what is shown; a wrong query is answered with others."""
     chosen = cli(folder, "lint", "first.yaml", "--query", "sea", "--kind", "yes_is_worse", "--json")
     assert [each["query_id"] for each in json.loads(chosen.stdout)["findings"]] == ["sea"]
     assert (
         "2 more items"
-        in cli(folder, "lint", "first.yaml", "--kind", "yes_is_worse", "--most", "1").stdout
+        in cli(folder, "lint", "first.yaml", "--kind", "yes_is_worse", "--top", "1").stdout
     )
     wrong = cli(folder, "lint", "first.yaml", "--query", "see", code=2)
     assert "Did you mean 'sea'?" in wrong.stderr

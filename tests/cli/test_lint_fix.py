@@ -98,9 +98,9 @@ def test_the_same_for_programs(tmp_path: Path) -> None:
 def test_a_run_directory_knows_its_author(tmp_path: Path) -> None:
     """Unless it was moved: then its own config leads to another place."""
     prepare(tmp_path)
-    told = cli(tmp_path, "lint", "runs/demo", "--fix", "new.yaml", "--most", "1").stdout
+    told = cli(tmp_path, "lint", "runs/demo", "--fix", "new.yaml", "--top", "1").stdout
     assert str(tmp_path / "new.yaml") in told
-    assert "5 more items: --most, --json, or the file." in told
+    assert "5 more items: --top, --json, or the file." in told
     (tmp_path / "runs" / "demo").rename(tmp_path / "moved")
     wrong = cli(tmp_path, "lint", "moved", "--fix", "more.yaml", code=2).stderr
     assert "its own config leads elsewhere" in wrong
@@ -166,7 +166,7 @@ async def test_ctrl_c_stops_cleanly_and_says_how_to_go_on(tmp_path: Path) -> Non
         engine = {"model": MODEL, "base_url": server.base_url, "concurrency": 1}
         config["author"] = {"engine": engine}
         (tmp_path / "rocketeval.yaml").write_text(yaml.safe_dump(config))
-        written = await start_cli(tmp_path, "checklist", "--quiet")
+        written = await start_cli(tmp_path, "run", "--only", "checklist", "--quiet")
         assert await written.wait() == 0
         going = await start_cli(tmp_path, "lint", "--fix", "new.yaml")
         while not server.chats:

@@ -76,7 +76,7 @@ def test_the_bill_is_shown_beside_the_plan(folder: Path) -> None:
     again = cli(folder, "run").stdout
     assert "nothing was asked: 6 of 6 judgments were there" in again
     assert "plan:" not in again
-    shown = cli(folder, "grade", "--name", "other").stdout
+    shown = cli(folder, "run", "--only", "grade", "--name", "other").stdout
     assert "Judging" not in shown
     assert "nothing is left to ask" in cli(folder, "plan").stdout
 
@@ -92,7 +92,9 @@ def test_the_limit_ends_a_run_with_its_own_exit_code(folder: Path) -> None:
 
 def test_a_limit_without_a_price_is_refused(folder: Path) -> None:
     """Exit code 2, and where a price can be given."""
-    shown = cli(folder, "grade", "--max-cost", "1", "--judge", "other", code=2).stderr
+    shown = cli(
+        folder, "run", "--only", "grade", "--max-cost", "1", "--judge", "other", code=2
+    ).stderr
     assert "the judge 'other' has no price" in shown
     assert "`judge.price`" in shown
 

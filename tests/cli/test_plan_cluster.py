@@ -97,8 +97,8 @@ def test_what_a_finished_run_tells_goes_before_defaults(folder: Path) -> None:
         rows = [{"query_id": q, "text": f"{name} on {q}"} for q in names]
         write_jsonl(folder / "benchmark" / "responses" / f"{name}.jsonl", rows)
     (folder / "benchmark" / "votes.jsonl").unlink()
-    cli(folder, "grade")
-    cli(folder, "score")
+    cli(folder, "run", "--only", "grade")
+    cli(folder, "run", "--only", "score")
     assumed = planned(folder)["assumed"]
     manifest = json.loads((folder / "runs" / "demo" / "manifest.json").read_text())
     seconds = manifest["stages"]["grade"]["seconds"]
@@ -114,7 +114,7 @@ def test_what_a_finished_run_tells_goes_before_defaults(folder: Path) -> None:
 
 def test_a_few_judgments_tell_how_the_judge_is_asked_but_no_rate(folder: Path) -> None:
     """Of a small finished run, calls come from its ledger; the rate is the paper's, and why."""
-    cli(folder, "grade")
+    cli(folder, "run", "--only", "grade")
     for options in ((), ("--offline",)):
         assumed = planned(folder, *options)["assumed"]
         assert assumed["calls"] == {
@@ -142,7 +142,7 @@ def test_of_a_finished_run_the_ledger_tells_how_many_calls_there_were(
     write_jsonl(folder / "benchmark" / "checklists.jsonl", rows)
     config = CONFIG.replace("model: scripted}", "model: scripted, session_header: null}")
     (folder / "rocketeval.yaml").write_text(config)
-    cli(folder, "grade")
+    cli(folder, "run", "--only", "grade")
     assumed = planned(folder)["assumed"]
     assert (assumed["routing"], assumed["routing_from"]) == (routing, "measured")
     assert told in assumed["routed_by"]

@@ -1,4 +1,4 @@
-"""`rocketeval scorers` as a person uses it."""
+"""`rocketeval audit --scorers` as a person uses it."""
 
 from __future__ import annotations
 
@@ -56,14 +56,14 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for learn_from in ("labels", "votes"):
             text = CONFIG.format(name=name, benchmark=name, learn_from=learn_from)
             (folder / f"{name}-{learn_from}.yaml").write_text(text)
-        cli(folder, "grade", f"{name}-votes.yaml", "--quiet")
+        cli(folder, "run", "--only", "grade", f"{name}-votes.yaml", "--quiet")
     return folder
 
 
 def test_labels_give_one_line_a_scorer_and_a_sentence(folder: Path) -> None:
     """Held-out candidates stay out, so 24 of 36 labels are used; nothing in the run is touched."""
     before = {path: path.stat().st_mtime_ns for path in (folder / "runs").rglob("*")}
-    shown = cli(folder, "scorers", "both-labels.yaml", "--among", "mean, isotonic").stdout
+    shown = cli(folder, "audit", "both-labels.yaml", "--scorers", "mean, isotonic").stdout
     assert {path: path.stat().st_mtime_ns for path in (folder / "runs").rglob("*")} == before
     assert "Scorers on 24 labels, 6 queries" in shown
     lines = shown.splitlines()
@@ -77,7 +77,9 @@ def test_labels_give_one_line_a_scorer_and_a_sentence(folder: Path) -> None:
 
 def test_votes_are_compared_by_agreement_as_json(folder: Path) -> None:
     """The default choice for votes; every figure can be read by a program."""
-    found = json.loads(cli(folder, "scorers", "voted-votes.yaml", "--json").stdout)
+    found = json.loads(
+        cli(folder, "audit", "voted-votes.yaml", "--scorers", "all", "--json").stdout
+    )["scorers"]
     assert found["learn_from"] == "votes"
     assert [row["kind"] for row in found["rows"]] == ["mean", "pooled_logistic", "select"]
     assert 0.0 <= found["rows"][0]["with_ties"]["value"] <= 1.0
@@ -87,18 +89,20 @@ def test_votes_are_compared_by_agreement_as_json(folder: Path) -> None:
 
 def test_a_run_without_that_gold_says_what_it_has(folder: Path) -> None:
     """No labels, but votes: the error names the setting that would use them."""
-    said = cli(folder, "scorers", "voted-labels.yaml", code=2).stderr
+    said = cli(folder, "audit", "voted-labels.yaml", "--scorers", "all", code=2).stderr
     assert "The run has no labels" in said
     assert "It has 30 votes: set `scorer.learn_from: votes`." in said
 
 
 def test_an_unknown_kind_is_refused(folder: Path) -> None:
     """With the nearest that there is."""
-    said = cli(folder, "scorers", "both-labels.yaml", "--among", "mean,isotonc", code=2).stderr
+    said = cli(folder, "audit", "both-labels.yaml", "--scorers", "mean,isotonc", code=2).stderr
     assert "Did you mean 'isotonic'?" in said
 
 
 def test_a_run_that_was_not_graded_says_so(folder: Path) -> None:
     """Not that it has no labels, which nobody has read yet."""
-    said = cli(folder, "scorers", "both-labels.yaml", "--name", "never", code=5).stderr
-    assert "Run `rocketeval grade` first." in said
+    said = cli(
+        folder, "audit", "both-labels.yaml", "--scorers", "all", "--name", "never", code=5
+    ).stderr
+    assert "Run `rocketeval run --only grade` first." in said

@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from rocketeval.audit.methods import ExcludedMethod, MethodComparison, MethodGrades, compare_methods
-from rocketeval.cli.audit_compare import show_methods
+from rocketeval.cli.audit_tables import show_methods
 from rocketeval.config import RankingConfig
 from rocketeval.grid import ScoreGrid
 from rocketeval.records import Gold, Label, Rating, Usage, Vote
@@ -91,7 +91,7 @@ def test_every_table_fits_80_columns(
     votes = [Vote(q, "a", "b", "a") for q in queries]
     gold = Gold(labels, votes, [Rating(c, float(rng.normal())) for c in candidates])
     found = compare_methods(graded, {}, gold, RankingConfig(bootstrap=50))
-    monkeypatch.setattr("rocketeval.cli.audit_compare.make_console", lambda: Console(width=80))
+    monkeypatch.setattr("rocketeval.cli.audit_tables.make_console", lambda: Console(width=80))
     text = shown(found, capsys)
     assert max(map(len, text.splitlines())) <= 80
     figures = [line for line in text.splitlines() if "(" in line and ".." in line]

@@ -1,4 +1,4 @@
-"""`rocketeval audit --beside` as a person uses it: within 80 columns, the meaning last."""
+"""`rocketeval audit --against` as a person uses it: within 80 columns, the meaning last."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rich.console import Console
 
 from rocketeval.audit.repeatability import disagreement
 from rocketeval.cli import audit_compare as module
-from rocketeval.cli.audit_compare import show_reliability
+from rocketeval.cli.audit_tables import show_reliability
 from rocketeval.judges.reliability import JudgePair, JudgeReliability
 from rocketeval.stats.agreement import reliability
 from rocketeval.stats.correlation import rank_matrix
@@ -99,7 +99,7 @@ def test_runs_and_configs_stand_beside_a_run(tmp_path: Path) -> None:
     """Printed, and written into the run that was named first; nothing else is audited."""
     write_benchmark(tmp_path / "benchmark")
     run_scripted(tmp_path, "first", "second", "third")
-    command = ("audit", "first.yaml", "--beside", "runs/second", "--beside", "third.yaml")
+    command = ("audit", "first.yaml", "--against", "runs/second", "--against", "third.yaml")
     shown = cli(tmp_path, *command).stdout
     for text in ("1  first", "2  second", "3  third", "2 / 3", "6 responses were judged by all"):
         assert text in shown
@@ -117,4 +117,4 @@ def test_what_is_no_run_is_said(tmp_path: Path) -> None:
         ("nowhere", "does not exist"),
         ("runs/first", "The same run is given twice"),
     ):
-        assert said in cli(tmp_path, "audit", "first.yaml", "--beside", other, code=2).stderr
+        assert said in cli(tmp_path, "audit", "first.yaml", "--against", other, code=2).stderr

@@ -15,9 +15,9 @@ from rocketeval.audit.audit import Audit
 from rocketeval.cli import text as tables
 from rocketeval.cli.missing import Missing, find_missing, missing_in_words
 from rocketeval.cli.progress_text import FANCY, PLAIN
-from rocketeval.cli.rank import ranking_lines
+from rocketeval.cli.ranking import ranking_lines
 from rocketeval.cli.run import Typed, next_step
-from rocketeval.cli.score import show_learned
+from rocketeval.cli.stages import show_learned
 from rocketeval.cli.text import as_argument, make_console, make_table, shown_path
 from rocketeval.pipeline import Outcome
 from rocketeval.ranking.rank import RankedCandidate, Ranking
@@ -103,11 +103,11 @@ def test_failures_come_first() -> None:
 
 
 def test_without_gold_labels_come_next() -> None:
-    """Nothing is known about the judge: advise says what to label, of the same run."""
+    """Nothing is known about the judge: `labels next` says what to label, of the same run."""
     found = outcome(ranking(row("a", 1, 1, True), row("b", 2, 2, None)), NO_GOLD)
     step = next_step(found, COMPLETE, typed("my config.yaml", "trial"))
     words = shlex.split(step.command)
-    assert words[:4] == ["rocketeval", "advise", "--top", "2"]
+    assert words[:5] == ["rocketeval", "labels", "next", "--top", "2"]
     assert words[-3:] == ["--name", "trial", "my config.yaml"]
 
 
@@ -137,7 +137,7 @@ def test_many_missing_answers_lead_to_the_doctor() -> None:
     )
     assert step.command == "rocketeval doctor --judge 'a b' ./-c.yaml"
     few = next_step(found, replace(COMPLETE, answers_missing=2), typed())
-    assert "advise" in few.command
+    assert "labels next" in few.command
 
 
 def test_a_comparison_that_could_say_nothing_is_not_advised() -> None:

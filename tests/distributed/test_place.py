@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from loopback import free_port
 
-from rocketeval.cli.grade import on_ray
+from rocketeval.cli.stages import on_ray
 from rocketeval.config import DistributedConfig, parse_config
 from rocketeval.distributed.cluster import check_address, cluster_address
 from rocketeval.engines.scripted import ScriptedEngine
@@ -86,7 +86,7 @@ def test_a_cluster_that_does_not_answer_is_named_soon(tmp_path: Path) -> None:
         "benchmark: {path: benchmark}\njudge: {engine: scripted, model: m}\ncache: null\n"
     )
     started = time.monotonic()
-    done = cli(tmp_path, "grade", "--on", f"ray://127.0.0.1:{port}", code=4)
+    done = cli(tmp_path, "run", "--only", "grade", "--on", f"ray://127.0.0.1:{port}", code=4)
     assert f"No Ray cluster answers at ray://127.0.0.1:{port}" in done.stderr
     assert "ray start --head" in done.stderr
     assert time.monotonic() - started < 60

@@ -75,7 +75,7 @@ async def server() -> AsyncIterator[AuthorBatches]:
 
 async def finish(folder: Path) -> dict[str, Any]:
     """Run to the end; return what it told."""
-    process = await start_cli(folder, "checklist", "--json")
+    process = await start_cli(folder, "run", "--only", "checklist", "--json")
     async with asyncio.timeout(SLOW):
         out, errors = await process.communicate()
     assert process.returncode == 0, errors.decode()
@@ -85,7 +85,7 @@ async def finish(folder: Path) -> dict[str, Any]:
 
 async def kill_at(folder: Path, server: AuthorBatches, batches: int) -> None:
     """Start, and kill once so many batches are known by name; then let those that are open end."""
-    process = await start_cli(folder, "checklist", "--json")
+    process = await start_cli(folder, "run", "--only", "checklist", "--json")
     await server.until(lambda: server.watched() == batches, SLOW)
     process.kill()
     await process.communicate()

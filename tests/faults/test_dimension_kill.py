@@ -40,14 +40,14 @@ async def test_killed_twice_each_step_is_paid_for_once(tmp_path: Path) -> None:
         config = CONFIG.format(model=MODEL, base_url=server.base_url)
         (tmp_path / "rocketeval.yaml").write_text(config)
         for safe in (3, AUGMENTING + 1):
-            process = await start_cli(tmp_path, "checklist", "--json")
+            process = await start_cli(tmp_path, "run", "--only", "checklist", "--json")
             while len(steps_in(journal)) < safe:
                 assert process.returncode is None
                 await asyncio.sleep(0.01)
             process.kill()
             await process.wait()
         survived = steps_in(journal)
-        process = await start_cli(tmp_path, "checklist", "--json")
+        process = await start_cli(tmp_path, "run", "--only", "checklist", "--json")
         out, told = await process.communicate()
         assert process.returncode == 0, told.decode()
         facts = json.loads(out)

@@ -173,4 +173,4 @@ def test_no_label_is_an_error_that_says_what_to_do() -> None:
     labels, scores = golden()
     with pytest.raises(BenchmarkError, match="'a' against 'b' has 1 labelled") as found:
         estimate(sample_of(labels, scores, 1), against="b")
-    assert "rocketeval advise" in found.value.hint
+    assert "rocketeval labels next" in found.value.hint

@@ -38,7 +38,7 @@ class Made:
     """A finding with a field of every kind."""
 
     FILE: ClassVar[str] = "made"
-    STAGE: ClassVar[str] = "rank"
+    COMMAND: ClassVar[str] = "run --only rank"
     SCHEMA: ClassVar[int] = 3
 
     rows: tuple[Row, ...]
@@ -93,7 +93,7 @@ def test_a_file_of_another_version_is_refused(tmp_path: Path, text: str, why: st
     with pytest.raises(StoreError, match=r"made\.json was written by another version") as refused:
         RunStore(tmp_path).read(Made)
     assert why in str(refused.value)
-    assert "rocketeval rank" in str(refused.value.hint)
+    assert "rocketeval run --only rank" in str(refused.value.hint)
 
 
 def test_a_file_without_a_schema_is_read(tmp_path: Path) -> None:
@@ -108,7 +108,7 @@ class ByName:
     """A finding whose file is one of its fields."""
 
     FILE: ClassVar[str] = "by_name"
-    STAGE: ClassVar[str] = "score"
+    COMMAND: ClassVar[str] = "run --only score"
     SCHEMA: ClassVar[int] = 1
     ROOT: ClassVar[str] = "rows"
 

@@ -100,7 +100,7 @@ def test_a_missing_stage_says_what_to_run(tmp_path: Path) -> None:
     with pytest.raises(StageMissing, match="rocketeval run"):
         Inputs(tmp_path / "inputs").summary()
     inputs = save(tmp_path, [Response("q0", "a", "x")])
-    with pytest.raises(StageMissing, match="rocketeval checklist"):
+    with pytest.raises(StageMissing, match="rocketeval run --only checklist"):
         inputs.checklists()
     inputs.save_checklists([Checklist("q0", ("Is it?",), "me")])
     assert inputs.checklists() == {"q0": Checklist("q0", ("Is it?",), "me")}

@@ -72,9 +72,9 @@ def test_failures_come_back_with_their_answers(store: RunStore) -> None:
 def test_reading_a_stage_that_was_not_run_names_it(store: RunStore) -> None:
     """Each reader says which command makes what it needs."""
     for read, command in (
-        (store.judge, "rocketeval grade"),
-        (store.scores, "rocketeval score"),
-        (lambda: store.load_json("ranking", "rank"), "rocketeval rank"),
+        (store.judge, "rocketeval run --only grade"),
+        (store.scores, "rocketeval run --only score"),
+        (lambda: store.load_json("ranking", "run --only rank"), "rocketeval run --only rank"),
     ):
         with pytest.raises(StageMissing, match=command):
             read()
@@ -95,7 +95,7 @@ def test_damaged_scores_say_how_to_make_them_again(tmp_path: Path) -> None:
     (tmp_path / "scores.parquet").write_bytes(b"PAR1 and no more")
     with pytest.raises(StoreError, match="damaged") as caught:
         store.scores()
-    assert "rocketeval score" in caught.value.hint
+    assert "rocketeval run --only score" in caught.value.hint
 
 
 def test_scores_go_before_the_first_new_judgment_is_written(

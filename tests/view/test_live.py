@@ -245,7 +245,7 @@ async def test_a_run_without_a_usable_answer_says_why(tmp_path: Path, viewing: V
 
 
 async def test_a_run_before_its_first_judgment_is_shown(tmp_path: Path, viewing: Viewing) -> None:
-    """After `rocketeval checklist` there is a page, with no figures and no failure."""
+    """After `rocketeval run --only checklist` there is a page, with no figures and no failure."""
     run = Run(make_config(tmp_path), judge=ScriptedEngine(prefer_left))
     await run.to_checklists()
     view = await viewing(tmp_path / "runs" / "run", quiet=0.0)
@@ -265,7 +265,7 @@ async def test_a_run_before_its_first_judgment_is_shown(tmp_path: Path, viewing:
 async def test_a_run_that_is_ranked_and_not_audited_shows_its_own_ranks(
     tmp_path: Path, viewing: Viewing
 ) -> None:
-    """Stage by stage: what `rocketeval rank` wrote is what the page shows."""
+    """Stage by stage: what `rocketeval run --only rank` wrote is what the page shows."""
     run = Run(make_config(tmp_path, scorer={"kind": "hard"}), judge=ScriptedEngine(prefer_left))
     await run.to_judgments()
     run.score()

@@ -369,7 +369,7 @@ def _to_collect(audit: Audit, needed: Needed) -> Iterator[str]:
         f"To find out, collect votes on pairs of responses, each to another query: some "
         f"{about(strong)} that are not ties tell an agreement of 70 % from guessing, "
         f"{about(weak)} one of 60 %. Have some pairs voted on twice. Or label responses: "
-        "`rocketeval advise` chooses which."
+        "`rocketeval labels next` chooses which."
     )
 
 

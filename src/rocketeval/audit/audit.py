@@ -52,7 +52,7 @@ class Audit:
     """Every figure the gold allows; None or empty where there is no gold of that kind."""
 
     FILE: ClassVar[str] = "audit"
-    STAGE: ClassVar[str] = "audit"
+    COMMAND: ClassVar[str] = "audit"
     SCHEMA: ClassVar[int] = 1
 
     agreement: Mapping[str, Agreement] = field(default_factory=dict)

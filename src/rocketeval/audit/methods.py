@@ -377,7 +377,7 @@ class MethodComparison:
     """Methods side by side."""
 
     FILE: ClassVar[str] = "methods"
-    STAGE: ClassVar[str] = "audit --methods"
+    COMMAND: ClassVar[str] = "audit --methods"
     SCHEMA: ClassVar[int] = 1
 
     rows: tuple[MethodFigures, ...]

@@ -19,7 +19,7 @@ from rocketeval.resources import read_yaml
 
 COLUMNS = ("query_id", "query", "group", "item")
 """Of a sheet. `query` is there to be read by people; what is changed in it is not taken over."""
-HINT = "`rocketeval checklist --export` writes one to start from."
+HINT = "`rocketeval checklist --out FILE` writes one to start from."
 MOST_BYTES = 256 << 20
 _OUTERMOST = re.compile(r"""^["']?(\w+)["']?[ \t]*:(?=\s|$)""", re.MULTILINE)
 

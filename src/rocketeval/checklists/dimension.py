@@ -88,7 +88,7 @@ class DimensionProvenance:
     """How the checklist of all queries was composed."""
 
     FILE: ClassVar[str] = "checklist_provenance"
-    STAGE: ClassVar[str] = "checklist"
+    COMMAND: ClassVar[str] = "run --only checklist"
     SCHEMA: ClassVar[int] = 1
 
     kind: str

@@ -108,7 +108,13 @@ def export_checklists(store: RunStore, path: Path, *, force: bool = False) -> in
     A checklist that all queries share is written once.
     """
     check_export_path(path, force=force)
-    checklists, queries = store.inputs.checklists(), store.inputs.queries
+    return write_checklists(store.inputs.checklists(), store.inputs.queries, path)
+
+
+def write_checklists(
+    checklists: Mapping[str, Checklist], queries: Mapping[str, Query], path: Path
+) -> int:
+    """Write checklists to `path`, which was checked; return how many are in it."""
     shown = checklists
     if is_for_all(checklists, queries):
         shown = {"": next(iter(checklists.values()))}

@@ -187,7 +187,7 @@ class InstanceProvenance:
     """How the checklists of all queries were asked for, and how each came about."""
 
     FILE: ClassVar[str] = "checklist_provenance"
-    STAGE: ClassVar[str] = "checklist"
+    COMMAND: ClassVar[str] = "run --only checklist"
     SCHEMA: ClassVar[int] = 1
 
     kind: str

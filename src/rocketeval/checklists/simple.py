@@ -130,7 +130,7 @@ class FileOptions(Section):
     """Settings of the file author."""
 
     file: Path
-    """A .yaml or .csv file, as `rocketeval checklist --export` writes it."""
+    """A .yaml or .csv file, as `rocketeval checklist --out FILE` writes it."""
 
 
 class FileAuthor(FreeAuthor):

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import wraps
 from pathlib import Path
 from textwrap import fill
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from rocketeval.cli.options import with_settings
+from rocketeval.cli.help import LISTS, codes, option, verb
+from rocketeval.cli.options import Verb, with_settings
 from rocketeval.cli.output import Output, with_output
 from rocketeval.cli.run_with_signals import INCOMPLETE, run_with_signals
 from rocketeval.cli.text import chance, make_console, make_table, printable, show_advice
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 
     from rocketeval.audit.audit import Audit
     from rocketeval.audit.bias import Bias
+    from rocketeval.audit.compare_scorers import ScorerComparison
     from rocketeval.audit.figures import Agreement
     from rocketeval.audit.item_gold import ItemGold
     from rocketeval.audit.labels import LabelCorrelation
@@ -228,49 +231,94 @@ class AuditResults:
     methods: MethodComparison | None = None
     reliability: JudgeReliability | None = None
     item_gold: ItemGold | None = None
+    scorers: ScorerComparison | None = None
 
 
-@click.command(
+def with_criteria(verb: Verb) -> Verb:
+    """Let the command line ask for the list of criteria, which needs no config."""
+
+    @wraps(verb)
+    def command(criteria: bool, grades: bool, **own: Any) -> Any:
+        from rocketeval.cli.audit_tables import list_criteria
+
+        if criteria:
+            list_criteria(grades, Output(own["quiet"], own["as_json"]))
+            return 0
+        if grades:
+            raise click.UsageError("--grades goes with --criteria.")
+        return verb(**own)
+
+    listing = option(
+        "--criteria",
+        is_flag=True,
+        section=LISTS,
+        help="List the criteria that the methods criterion and rubric know.",
+    )
+    meaning = option(
+        "--grades",
+        is_flag=True,
+        section=LISTS,
+        help="With --criteria: what each grade from 1 to 5 means, too.",
+    )
+    return listing(meaning(command))
+
+
+@verb(
     epilog="\b\nMethods:\n"
     + _KNOWN
     + "\n\n\b\nEach is scored by the mean of its answers, or by a scorer after +:\n"
     "checklist+hard, checklist+extra_trees, checklist+extra_trees:weight=none.\n"
-    "Options after a colon: rubric:criterion=fluency (see `rocketeval criteria`)."
+    "Options after a colon: rubric:criterion=fluency (see --criteria).",
+    examples=[
+        ("rocketeval audit", "how far to trust this judge"),
+        ("rocketeval audit --methods checklist,direct,cot", "compare ways to ask it"),
+        ("rocketeval audit --scorers all", "compare ways to score"),
+        ("rocketeval audit --against runs/large-judge", "compare two judges"),
+    ],
+    exit_codes=codes(2, 3, 4, 5, 6, 130),
+    renamed={"--beside": "--against", "--among": "--scorers"},
 )
+@with_criteria
 @with_settings
-@click.option(
+@option(
     "--methods",
     metavar="A,B,...",
-    help="Grade in these ways too, and compare all of them on the same gold.",
+    help="Grade in these ways too, and compare them on the same votes and labels.",
 )
-@click.option(
-    "--beside",
+@option(
+    "--scorers",
+    metavar="A,B,...",
+    help="Compare kinds of scorers by cross-validation, simpler ones first, such as "
+    "mean,isotonic,pooled_ridge; `all` compares all of them.",
+)
+@option(
+    "--against",
     type=click.Path(path_type=Path, exists=True),
     multiple=True,
     metavar="RUN",
-    help="Compare this run's judge with another run's, by its folder or config; may be repeated.",
+    help="Compare this run's judge with that of RUN, a run directory or config; repeatable.",
 )
-@click.option(
+@option(
     "--item-gold",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
     metavar="FILE",
-    help="Hold the judge's answers against gold answers: rows of query_id, candidate, answers.",
+    help="Compare the judge's answers with reference answers: rows of query_id, candidate, "
+    "answers.",
 )
 @with_output
 def command(
     settings: RunConfig,
     methods: str | None,
-    beside: tuple[Path, ...],
+    scorers: str | None,
+    against: tuple[Path, ...],
     item_gold: Path | None,
     output: Output,
 ) -> int:
-    """Say how far the judge of CONFIG's run can be trusted: against votes, labels and ratings.
+    """Measure how far to trust the judge, against votes, labels and reference ratings.
 
-    Baselines that know nothing (longer response, random guess) stand beside the judge, and how
-    often two voters agree stands as the ceiling. With --methods, other ways to ask the same judge
-    are graded too, each in a run of its own inside this one, and stand in one table. --beside and
-    --item-gold ask nothing: they read finished runs. Exit code 3: some responses could not be
-    judged, run it again; 6: --max-cost is reached.
+    The scores of CONFIG's run are compared with reference data, next to trivial baselines (longer
+    response, random guess) and the agreement of two voters. No LLM is asked, except with --methods,
+    which grades in other ways, each in a run of its own inside this one.
     """
     from rocketeval.cli.progress import make_observer
     from rocketeval.evolve.apply_setup import as_graded
@@ -278,21 +326,34 @@ def command(
 
     run = Run(as_graded(settings), observer=make_observer(settings, quiet=output.quiet))
     names = [name for name in (methods or "").split(",") if name.strip()]
+    plain = not against and item_gold is None and methods is None and scorers is None
     found = AuditResults(
-        reliability=run.compare_judges(beside) if beside else None,
+        reliability=run.compare_judges(against) if against else None,
         item_gold=None if item_gold is None else run.hold_against_item_gold(item_gold),
         methods=None
         if methods is None
         else run_with_signals(run, lambda: run.compare_methods(names)),
-        audit=None if beside or item_gold or methods is not None else run.audit(),
+        scorers=None if scorers is None else run.compare_scorers(_kinds(scorers)),
+        audit=run.audit() if plain else None,
     )
     output.give(found, lambda: _show(found))
     missing = found.methods is not None and _show_missing(found.methods, output)
     return INCOMPLETE if missing else 0
 
 
+def _kinds(scorers: str) -> list[str] | None:
+    """Return the kinds that `--scorers` names; None for all."""
+    kinds = [kind.strip() for kind in scorers.split(",") if kind.strip()]
+    return None if kinds in ([], ["all"]) else kinds
+
+
 def _show(found: AuditResults) -> None:
-    from rocketeval.cli.audit_compare import show_item_gold, show_methods, show_reliability
+    from rocketeval.cli.audit_tables import (
+        show_item_gold,
+        show_methods,
+        show_reliability,
+        show_scorers,
+    )
 
     if found.reliability is not None:
         show_reliability(found.reliability)
@@ -300,6 +361,8 @@ def _show(found: AuditResults) -> None:
         show_item_gold(found.item_gold)
     if found.methods is not None:
         show_methods(found.methods)
+    if found.scorers is not None:
+        show_scorers(found.scorers)
     if found.audit is not None:
         show_audit(found.audit)
 

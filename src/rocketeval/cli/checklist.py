@@ -1,154 +1,176 @@
-"""`rocketeval checklist`
-
-How a checklist came about, as a table: where its questions are from and what became of them.
-What an author's lists were refused for, in a line.
-"""
+"""`rocketeval checklist`: look at checklists, and write them to a file to edit."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from rocketeval.cli.missing import unknown_in_words
-from rocketeval.cli.options import with_settings
+from rocketeval.cli.help import codes, option, verb
+from rocketeval.cli.options import NAME, WHAT, existing, own_config
 from rocketeval.cli.output import Output, with_output
-from rocketeval.cli.run_with_signals import INCOMPLETE, run_with_signals
-from rocketeval.cli.text import make_console, make_table, printable, shown_path
-from rocketeval.text import count_of
+from rocketeval.cli.text import make_console, printable, shown_path
+from rocketeval.errors import ChecklistError, ExportError
+from rocketeval.text import count_of, did_you_mean
 
 if TYPE_CHECKING:
-    from rocketeval.config import RunConfig
-    from rocketeval.store.manifest import (
-        ChecklistFacts,
-        Composition,
-        RefusalCounts,
-        SubDimensionCounts,
-    )
+    from rocketeval.checklists.sources import FoundChecklists
+    from rocketeval.records import Checklist
 
 
-_WHY = {
-    "duplicate": "the same words",
-    "alignment": "yes not better",
-    "dimension": "other dimension",
-    "redundancy": "redundant",
-}
-"""Reasons as the table heads them; a reason that nothing was dropped for gets no column."""
+@dataclass(frozen=True, slots=True)
+class ListedChecklists:
+    """What `--json` prints."""
+
+    source: str
+    """Where the checklists are from."""
+    checklists: tuple[Checklist, ...]
+    out: Path | None
+    """The file they were written to."""
 
 
-def show_composition(composition: Composition) -> None:
-    """Print a row for every sub-dimension, and all of them together."""
-    from rich.text import Text
-
-    rows = composition.counts
-    dropped = {why: count for why in _WHY if (count := sum(row.dropped[why] for row in rows))}
-    table = make_table("Questions by sub-dimension")
-    table.add_column("dimension", overflow="fold")
-    table.add_column("sub-dimension", overflow="fold")
-    for title in ("seeds", "diversified", "elaborated", *(_WHY[why] for why in dropped), "kept"):
-        table.add_column(title, justify="right")
-    for row in rows:
-        counts = (*_brought(row), *(row.dropped[why] for why in dropped), row.kept)
-        names = (Text(printable(name)) for name in (row.dimension, row.sub_dimension))
-        table.add_row(*names, *map(_figure, counts))
-    sums = (sum(column) for column in zip(*map(_brought, rows), strict=True))
-    kept = sum(row.kept for row in rows)
-    table.add_row("all", "", *map(_figure, (*sums, *dropped.values(), kept)))
-    make_console().print(table)
-    if composition.steps:
-        asked = count_of(composition.steps, "step", "steps")
-        click.echo(f"{asked} of the author, {composition.reused_steps:,} paid for earlier")
-
-
-def _brought(row: SubDimensionCounts) -> tuple[int, int, int]:
-    return row.seeds, row.diversified, row.elaborated
-
-
-def _figure(number: int) -> str:
-    return f"{number:,}" if number else "-"
-
-
-SHOWN_MISTAKES = 4
-
-
-def told_refusals(refusals: RefusalCounts, *, steps: bool) -> Iterator[str]:
-    """Yield how many lists were refused at first and the most frequent mistakes, in words."""
-    one, many = ("step", "steps") if steps else ("list", "lists")
-    if refusals.refused_at_first:
-        mistakes = [
-            f"{printable(mistake)} ({times:,})" for mistake, times in refusals.mistakes.items()
-        ]
-        others = len(mistakes) - SHOWN_MISTAKES
-        shown = ", ".join(mistakes[:SHOWN_MISTAKES])
-        more = f", and {count_of(others, 'other', 'others')}" if others > 0 else ""
-        of = count_of(refusals.lists, one, many)
-        yield f"{refusals.refused_at_first:,} of {of} refused at first: {shown}{more}"
-    if refusals.untold:
-        untold = count_of(refusals.untold, one, many)
-        yield f"{untold} paid for by an earlier version, which did not keep what was refused"
-
-
-@click.command()
-@with_settings
-@click.option(
-    "--export",
+@verb(
+    examples=[
+        ("rocketeval checklist --query q7", "what responses to q7 are graded by"),
+        ("rocketeval checklist --out mine.yaml", "a file to edit"),
+        ("rocketeval checklist mine.yaml", "look at the edited file"),
+    ],
+    exit_codes=codes(2, 5),
+    renamed={
+        "--export": "--out",
+        **dict.fromkeys(
+            ("--limit", "--judge", "--base-url", "--max-cost"),
+            "an option of `rocketeval run --only checklist`",
+        ),
+    },
+)
+@WHAT
+@NAME
+@option("--query", metavar="ID", help="Show the checklist of this query only.")
+@option(
+    "--top",
+    type=click.IntRange(min=1),
+    default=3,
+    show_default=True,
+    metavar="N",
+    help="Number of checklists to show; --json has all.",
+)
+@option(
+    "--out",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
-    help="Also write the checklists to FILE (.yaml or .csv), to be edited.",
+    help="Write all checklists to FILE (.yaml or .csv), to be edited.",
 )
-@click.option("--force", is_flag=True, help="Replace an existing FILE.")
+@option("--force", is_flag=True, help="With --out: replace an existing FILE.")
 @with_output
-def command(settings: RunConfig, export: Path | None, force: bool, output: Output) -> int:
-    """Load the benchmark of CONFIG and give every query its checklist.
+def command(
+    what: Path,
+    name: str | None,
+    query: str | None,
+    top: int,
+    out: Path | None,
+    force: bool,
+    output: Output,
+) -> int:
+    """Show checklists, or write them to a file to edit.
 
-    The author LLM writes one per query, or one for all from a dimension file, or the benchmark's
-    own are imported, as `author` in the config says. Checklists that were paid for are never asked
-    for again. Exit code 3: some queries have none, or some steps of the author failed.
+    WHAT is a config (default rocketeval.yaml), a run directory, a benchmark folder or a file of
+    checklists. No LLM is asked: `rocketeval run --only checklist` has missing checklists written,
+    and `rocketeval lint` finds bad items.
 
-    An exported file is graded with `author: {kind: file, options: {file: FILE}}`; items that were
-    answered before are not asked again.
+    To grade with an edited FILE, set this in the config; only changed items are asked again:
+
+    \b
+      author: {kind: file, options: {file: FILE}}
     """
-    from rocketeval.checklists.export import check_export_path, export_checklists, without_about
-    from rocketeval.cli.progress import make_observer
-    from rocketeval.pipeline import Run
-    from rocketeval.store.codec import encode
+    found = _find(existing(what), name, out, force=force)
+    shown = found.checklists if query is None else (_of_query(found, query),)
+    if out is not None:
+        _write(found, out)
+    listed = ListedChecklists(found.source, shown, out)
+    output.give(listed, lambda: _show(found, shown, top, out))
+    return 0
 
-    if export is not None:
-        config_file = click.get_current_context().params["config"]
-        check_export_path(export, force=force, config=settings, config_file=config_file)
-    run = Run(settings, observer=make_observer(settings, quiet=output.quiet))
-    facts = run_with_signals(run, run.to_checklists)
-    path = run.store.inputs.folder / "checklists.jsonl"
-    if export is not None:
-        export_checklists(run.store, export, force=force)
-    told = {**encode(facts), "path": path, **({"export": export} if export else {})}
-    output.give(told, lambda: _show(facts, path, export))
-    for query_id, reason in facts.failures.items():
-        click.echo(printable(f"no checklist for {query_id}: {reason}"), err=True)
-    lost = export and without_about(export, run.store.inputs.checklists().values())
+
+def _find(what: Path, name: str | None, out: Path | None, *, force: bool) -> FoundChecklists:
+    """Return the checklists of WHAT; a file that cannot be written is refused first."""
+    from rocketeval.checklists.export import check_export_path
+    from rocketeval.checklists.sources import (
+        CHECKLIST_FILES,
+        checklists_of_path,
+        checklists_of_run,
+    )
+    from rocketeval.judges.runs import open_run
+    from rocketeval.store.run import RunStore
+
+    is_run = what.is_dir() and (what / "run.yaml").exists()
+    config = open_run(what).config if is_run else own_config(what, name)
+    if out is not None:
+        if config is None and what.suffix in CHECKLIST_FILES and not what.is_dir():
+            raise ExportError(f"{what} can be edited as it is.", hint="Drop --out.")
+        check_export_path(out, force=force, config=config, config_file=None if is_run else what)
+    if config is None:
+        return checklists_of_path(what)
+    return checklists_of_run(RunStore(what if is_run else config.run_path), config)
+
+
+def _of_query(found: FoundChecklists, query_id: str) -> Checklist:
+    by_id = {made.query_id: made for made in found.checklists}
+    if query_id not in by_id:
+        raise ChecklistError(
+            f"{found.source} has no checklist for the query {query_id!r}.",
+            hint=did_you_mean(query_id, list(by_id)),
+        )
+    return by_id[query_id]
+
+
+def _write(found: FoundChecklists, path: Path) -> None:
+    from rocketeval.checklists.export import without_about, write_checklists
+
+    by_id = {made.query_id: made for made in found.checklists}
+    if len(by_id) < len(found.checklists):
+        raise ChecklistError(f"{found.source} has several checklists for one query.")
+    write_checklists(by_id, found.queries, path)
+    lost = without_about(path, found.checklists)
     if lost:
         click.echo(printable(lost), err=True)
-    for words in unknown_in_words(facts):
-        click.echo(words, err=True)
-    failed = facts.composition.failed_steps if facts.composition else {}
-    for step, reason in failed.items():
-        click.echo(printable(f"went on without {step}: {reason}"), err=True)
-    return INCOMPLETE if facts.failures or failed else 0
 
 
-def _show(facts: ChecklistFacts, path: Path, export: Path | None) -> None:
-    composition, refusals = facts.composition, facts.refusals
-    if composition is not None:
-        show_composition(composition)
-    for line in told_refusals(refusals, steps=composition is not None) if refusals else ():
-        click.echo(line)
-    click.echo(f"{facts.checklists} checklists with {facts.items} items: {shown_path(path)}")
-    provenance = shown_path(path.with_name("checklist_provenance.json"))
-    if composition is not None:
-        click.echo(f"Where each question is from: {provenance}")
-    elif refusals is not None:
-        click.echo(f"How each list came about: {provenance}")
-    if export is not None:
-        click.echo(f"To be edited: {shown_path(export)}")
+def _show(found: FoundChecklists, shown: tuple[Checklist, ...], top: int, out: Path | None) -> None:
+    from rocketeval.checklists.base import is_shared
+
+    lists = count_of(len(found.checklists), "checklist", "checklists")
+    items = sum(len(made.items) for made in found.checklists)
+    click.echo(f"{shown_path(Path(found.source))}: {lists} with {count_of(items, 'item', 'items')}")
+    if len(shown) > 1 and is_shared(found.checklists):
+        _show_one(shown[0], f"{len(shown):,} queries share this checklist")
+    else:
+        for made in shown[:top]:
+            query = found.queries.get(made.query_id)
+            text = "" if query is None else " ".join(query.text.split())
+            _show_one(made, f"{made.query_id}: {text}" if text else made.query_id)
+        if len(shown) > top:
+            more = count_of(len(shown) - top, "more checklist", "more checklists")
+            click.echo(f"\n{more}: --top, --query, --json or --out.")
+    if out is not None:
+        click.echo(f"To be edited: {shown_path(out)}")
+
+
+def _show_one(made: Checklist, title: str) -> None:
+    from rich.text import Text
+
+    console = make_console()
+    console.print()
+    heading = Text(printable(title), style="bold", no_wrap=True, overflow="ellipsis")
+    console.print(heading)
+    if made.about is not None:
+        console.print(printable(f"about: {made.about}"), style="dim", highlight=False)
+    before = None
+    for number, item in enumerate(made.items, 1):
+        group = made.groups[number - 1] if made.groups else None
+        if group is not None and group != before:
+            console.print(printable(group), style="italic", highlight=False)
+        before = group
+        console.print(printable(f"{number:>3}. {item}"), highlight=False)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from rocketeval.cli.help import codes, option, verb
 from rocketeval.cli.options import LEVEL, with_run
 from rocketeval.cli.output import Output, with_output
 from rocketeval.cli.text import chance, printable, show_pairs
@@ -24,22 +25,32 @@ GATE_FAILED = 7
 COLORS = {"better": "green", "worse": "red"}
 
 
-@click.command()
+@verb(
+    examples=[
+        ("rocketeval compare NEW OLD", "fail if NEW is significantly worse"),
+        ("rocketeval compare NEW OLD --fail-if not-better", "fail unless NEW is better"),
+        (
+            "rocketeval compare NEW OLD --fail-if maybe-worse --min-effect 0.2",
+            "fail unless NEW is at most 0.2 worse",
+        ),
+    ],
+    exit_codes={**codes(2, 5), 7: "the comparison is what --fail-if names"},
+)
 @click.argument("first")
 @click.argument("second")
 @with_run
-@click.option(
+@option(
     "--min-effect",
     type=click.FloatRange(min=0, min_open=True),
     metavar="X",
-    help="The smallest mean difference that matters: less, for sure, is `equal enough`.",
+    help="Smallest mean difference that matters; below it, the verdict is `equal enough`.",
 )
-@click.option(
+@option(
     "--fail-if",
     type=click.Choice(["worse", "maybe-worse", "not-better", "never"]),
     default="worse",
     show_default=True,
-    help="When to end with exit code 7.",
+    help="Verdict that ends with exit code 7.",
 )
 @LEVEL
 @with_output
@@ -52,22 +63,12 @@ def command(
     level: float,
     output: Output,
 ) -> int:
-    """Say whether candidate FIRST is better than SECOND in CONFIG's scored run.
+    """Test whether candidate FIRST is better than SECOND.
 
-    Both are compared query by query. The verdict is better, worse, equal enough (with
-    --min-effect) or can't tell; better and worse need both an interval without zero and a small
-    p-value. When it can't tell, it says how many queries it would take.
-
-    As a gate in CI, with the new version first:
-
-    \b
-      rocketeval compare NEW OLD                       fails if NEW is worse
-      rocketeval compare NEW OLD --fail-if maybe-worse --min-effect 0.2
-                              fails unless NEW is at most 0.2 worse, for sure
-      rocketeval compare NEW OLD --fail-if not-better  fails unless NEW is better
-
-    Exit codes: 0 passed, 2 a mistake in the names or the config, 5 there are no scores yet, 7 the
-    gate failed.
+    Both are compared query by query in CONFIG's scored run. The verdict is better, worse, equal
+    enough (with --min-effect) or can't tell; better and worse need both an interval without zero
+    and a small p-value. When it can't tell, it estimates how many queries it would take. The exit
+    code makes it a gate in CI.
     """
     if fail_if == "maybe-worse" and min_effect is None:
         raise click.UsageError("--fail-if maybe-worse needs --min-effect: how much worse matters?")

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from rocketeval.cli.help import JUDGE, codes, option, verb
 from rocketeval.cli.options import DEFAULT_CONFIG
 from rocketeval.cli.output import Output, with_output
 from rocketeval.cli.progress_text import marks_for
@@ -100,13 +101,37 @@ PATIENCE = 20.0
 """Seconds to retry one request: a person is waiting."""
 
 
-@click.command()
+@verb(
+    examples=[
+        ("rocketeval doctor", "the judge of rocketeval.yaml"),
+        ("rocketeval doctor --judge MODEL --base-url http://127.0.0.1:8000/v1", "any judge"),
+    ],
+    exit_codes={**codes(2), 4: "do not use this judge", **codes(130)},
+)
 @click.argument("config", type=click.Path(path_type=Path, dir_okay=False), required=False)
-@click.option("--judge", help="Judge model; overrides the config's, needed without a config.")
-@click.option("--base-url", help="The judge's endpoint; overrides the config's.")
-@click.option("--engine", help="Engine that asks it, such as openai; overrides the config's.")
-@click.option("--transport", help="How an HTTP server is asked, such as chat; default auto.")
-@click.option("--quick", is_flag=True, help="Leave out repeatability and rate.")
+@option("--quick", is_flag=True, help="Leave out repeatability and rate.")
+@option(
+    "--judge",
+    metavar="MODEL",
+    section=JUDGE,
+    help="Judge model; overrides the config's, required without a config.",
+)
+@option(
+    "--base-url",
+    metavar="URL",
+    section=JUDGE,
+    help="The judge's endpoint; overrides the config's.",
+)
+@option(
+    "--engine",
+    section=JUDGE,
+    help="Engine that asks it, such as openai; overrides the config's.",
+)
+@option(
+    "--transport",
+    section=JUDGE,
+    help="How an HTTP server is asked, such as chat; default auto.",
+)
 @with_output
 def command(
     config: Path | None,
@@ -117,18 +142,13 @@ def command(
     quick: bool,
     output: Output,
 ) -> int:
-    """Examine a judge before it is paid for: will it do?
+    """Check that a judge works before you spend money on it.
 
-    Finds out what serves it, whether its log-probabilities can be trusted, how it is best asked,
-    whether it tells yes from no on 24 items with known answers, how far its answers move when
-    asked again, and how fast it is. About a hundred small requests; --quick asks a third of that.
+    Tests what serves the judge, whether its log-probabilities can be trusted, how to ask it best,
+    whether it tells yes from no on 24 items with known answers, how much its answers change when
+    asked again, and how fast it is. About a hundred small requests; --quick sends a third of them.
 
-    The judge is that of CONFIG (default rocketeval.yaml, where there is one), or:
-
-      rocketeval doctor --judge MODEL --base-url http://127.0.0.1:8000/v1
-
-    Exit codes: 0 ready or usable with care, 2 a mistake in the options or the config, 4 do not
-    use it.
+    The judge is that of CONFIG (default rocketeval.yaml, if it exists), or --judge and --base-url.
     """
     import asyncio
 

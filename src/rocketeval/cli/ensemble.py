@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from rocketeval.cli.help import codes, option, verb
 from rocketeval.cli.output import Output, with_output
 from rocketeval.cli.text import make_console, make_table, printable, shown_path
 from rocketeval.text import count_of, figure, join_words, share
@@ -18,31 +19,34 @@ if TYPE_CHECKING:
     from rocketeval.stats.correlation import Coefficient
 
 
-@click.command()
+@verb(
+    examples=[("rocketeval ensemble runs/a runs/b --out both", "two judges")],
+    exit_codes=codes(2, 5),
+)
 @click.argument(
     "runs", metavar="RUN RUN...", nargs=-1, required=True, type=click.Path(path_type=Path)
 )
-@click.option(
+@option(
     "--out",
     type=click.Path(path_type=Path, file_okay=False),
     required=True,
     metavar="FOLDER",
-    help="Where to write the rankings.",
+    help="Folder for the rankings.",
 )
-@click.option(
+@option(
     "--missing",
     type=click.Choice(["drop", "skip"]),
     default="drop",
     show_default=True,
-    help="A response that not every judge scored: drop it from the mean, or skip those judges.",
+    help="If not every judge scored a response: drop it from the mean, or skip those judges.",
 )
 @with_output
 def command(runs: tuple[Path, ...], out: Path, missing: Missing, output: Output) -> None:
-    """Combine several judges' runs of the same benchmark into one ranking, in two ways.
+    """Combine runs of the same benchmark by several judges into one ranking.
 
-    Each RUN is a run directory or its config file. The mean averages the judges' scores; pooled
-    matches rate candidates from every comparison by every judge. Settings of the ranking are those
-    of the first RUN. Nothing is asked of any judge.
+    Each RUN is a run directory or its config. There are two rankings: by the mean of the judges'
+    scores, and by a fit to the comparisons of all judges, pooled. The ranking settings are those of
+    the first RUN. No judge is asked.
     """
     from rocketeval.judges.ensemble import make_ensemble, save_ensemble
     from rocketeval.judges.runs import open_run
@@ -54,7 +58,7 @@ def command(runs: tuple[Path, ...], out: Path, missing: Missing, output: Output)
 
 
 def _show(found: Ensemble, opened: Sequence[JudgedRun], out: Path) -> None:
-    from rocketeval.cli.rank import show_ranking
+    from rocketeval.cli.ranking import show_ranking
 
     settings = opened[0].config.ranking
     show_ranking(found.mean, f"Mean of {len(opened)} judges")

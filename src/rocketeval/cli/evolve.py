@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from rocketeval.cli.help import codes, option, verb
 from rocketeval.cli.options import with_settings
 from rocketeval.cli.output import Output, with_output
 from rocketeval.cli.run_with_signals import INCOMPLETE, run_with_signals
@@ -351,32 +352,37 @@ TITLES = 11
 """Columns before a path."""
 
 
-@click.command()
+@verb(
+    examples=[
+        ("rocketeval evolve", "make an evaluator, or continue"),
+        ("rocketeval evolve --rounds 5 --out mine.npz", "up to five rounds in all"),
+        ("rocketeval run --evaluator mine.npz", "grade with it"),
+    ],
+    exit_codes=codes(2, 3, 4, 5, 6, 130),
+)
 @with_settings
-@click.option(
+@option(
     "--rounds",
     type=click.IntRange(min=0),
     metavar="N",
-    help="Rounds in all, those of earlier commands included; overrides the config's.",
+    help="Rounds in all, including those of earlier commands; overrides the config's.",
 )
-@click.option(
+@option(
     "--out",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
-    help="Where to write the evaluator (.npz); into the run when absent.",
+    help="File for the evaluator (.npz); default: in the run directory.",
 )
 @with_output
 def command(settings: RunConfig, rounds: int | None, out: Path | None, output: Output) -> int:
-    """Make an evaluator that learns from people's votes or labels, and from its mistakes.
+    """Train an evaluator on votes or labels, and let it learn from its mistakes.
 
-    The judge of CONFIG answers perspectives, which are questions about responses and queries. On
-    one part of the queries, the `evolve.optimizer` looks at what was judged wrongly and proposes
-    new ones; those worth keeping stay. The other part is held out: the figures rest on it.
+    The judge of CONFIG answers perspectives: questions about responses and queries. On one part of
+    the queries, the `evolve.optimizer` reads what was judged wrongly and proposes new perspectives;
+    those that help stay. The other part is held out for the figures.
 
-    Each round is kept as soon as it is finished. The same command goes on after the last, with
-    what people added to evolve/pool.yaml in the meantime, and pays for nothing twice.
-
-    Exit code 3: some answers are missing, run it again; 6: --max-cost is reached.
+    Each finished round is kept. The same command continues after the last one, with what people
+    added to evolve/pool.yaml in the meantime, and reuses every answer.
     """
     from rocketeval.cli.progress import make_observer
     from rocketeval.cli.run import Typed

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
+from rocketeval.cli.help import codes, option, verb
 from rocketeval.cli.options import with_run
 from rocketeval.cli.output import Output, with_output
 from rocketeval.cli.text import make_console, make_table, printable, screen_width
@@ -263,31 +264,39 @@ def _two_places(value: float | None) -> str:
 Record = TypeVar("Record", "CandidateExplanation", "QueryExplanation", "Explanation")
 
 
-@click.command()
+@verb(
+    examples=[
+        ("rocketeval explain", "largest losses of every candidate"),
+        ("rocketeval explain --candidate NEW --top 20", "one candidate, in detail"),
+        ("rocketeval explain --query q7", "one query, item by item"),
+    ],
+    exit_codes=codes(2, 5),
+    renamed={"--most": "--top"},
+)
 @with_run
-@click.option("--candidate", metavar="NAME", help="Where this candidate loses and gains.")
-@click.option("--query", metavar="ID", help="What each item of this query's checklist adds.")
-@click.option(
-    "--most",
+@option("--candidate", metavar="NAME", help="Explain where this candidate loses and gains.")
+@option("--query", metavar="ID", help="Explain what each item of this query's checklist adds.")
+@option(
+    "--top",
     type=click.IntRange(min=1),
     default=10,
     show_default=True,
-    help="Losses and strengths of a candidate to show.",
+    metavar="N",
+    help="With --candidate: number of losses and strengths to show.",
 )
 @with_output
-def command(run: Run, candidate: str | None, query: str | None, most: int, output: Output) -> None:
-    """Say why candidates of CONFIG's run stand where they stand.
+def command(run: Run, candidate: str | None, query: str | None, top: int, output: Output) -> None:
+    """Explain a ranking: which checklist items cost each candidate points.
 
-    A candidate is compared, item by item, with its nearest neighbours in the ranking: which items
-    cost it points that they get. A query shows what each of its items adds, and which tell nobody
-    apart. Without --candidate and --query, all candidates are explained in explain.json, which the
-    report shows; where checklists have groups, such as dimensions, with every candidate's mean in
-    each group.
+    A candidate is compared, item by item, with its nearest neighbors in the ranking of CONFIG's
+    run. A query shows what each of its items adds, and which items do not discriminate. Without
+    --candidate and --query, all candidates are explained, in explain.json too, which the report
+    shows; where checklists have groups, such as dimensions, with every candidate's mean per group.
     """
     if candidate is not None and query is not None:
         raise click.UsageError("Give --candidate or --query, not both.")
     if candidate is not None:
-        _show(run.explain_candidate(candidate, most), show_candidate, output)
+        _show(run.explain_candidate(candidate, top), show_candidate, output)
     elif query is not None:
         _show(run.explain_query(query), show_query, output)
     else:

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, BinaryIO, cast
 
 import click
 
+from rocketeval.cli.help import codes, option, verb
+from rocketeval.cli.options import DEFAULT_CONFIG, NAME
 from rocketeval.cli.output import Output, with_output
 from rocketeval.cli.text import printable
 from rocketeval.exports.formats import FORMATS, WHATS, ExportRequest, make_request
@@ -39,21 +41,29 @@ def _list_of_formats() -> str:
     return "\b\nFormats, with what each can hold (the first is the default):\n" + "\n".join(lines)
 
 
-@click.command(epilog=_list_of_formats())
-@click.argument("run", type=click.Path(path_type=Path), default=Path("rocketeval.yaml"))
-@click.option("--name", help="Name of the run; overrides the config's.")
-@click.option("--to", metavar="FORMAT", help="See below; or let the ending of --out say it.")
-@click.option("--what", metavar="WHAT", help=f"One of: {', '.join(WHATS)}.")
-@click.option(
+@verb(
+    examples=[
+        ("rocketeval export --to markdown", "print the ranking"),
+        ("rocketeval export --what scores -o scores.csv", "all scores, for a spreadsheet"),
+        ("rocketeval export runs/demo --to wildbench -o out", "score files, in a folder"),
+    ],
+    exit_codes=codes(2, 5),
+    epilog=_list_of_formats(),
+)
+@click.argument("run", type=click.Path(path_type=Path), default=DEFAULT_CONFIG)
+@NAME
+@option("--to", metavar="FORMAT", help="Format (see below); default: by the ending of --out.")
+@option("--what", metavar="WHAT", help=f"Table to write: {', '.join(WHATS)}.")
+@option(
     "-o",
     "--out",
     metavar="PATH",
-    help="The file, or for rocketeval and wildbench the folder. Without it, or with -, text is "
+    help="File to write; for rocketeval and wildbench, a folder. Without it, or with -, text is "
     "printed.",
 )
-@click.option("--force", is_flag=True, help="Replace what --out names, if it exists.")
-@click.option("--raw", is_flag=True, help="csv: leave text that a spreadsheet computes as it is.")
-@click.option("--bom", is_flag=True, help="csv: mark the file as UTF-8 for Excel.")
+@option("--force", is_flag=True, help="Replace an existing PATH.")
+@option("--raw", is_flag=True, help="csv: do not escape text that a spreadsheet would compute.")
+@option("--bom", is_flag=True, help="csv: mark the file as UTF-8 for Excel.")
 @with_output
 def command(
     run: Path,
@@ -66,10 +76,10 @@ def command(
     bom: bool,
     output: Output,
 ) -> None:
-    """Write what RUN found in another format.
+    """Write a run's tables as CSV, Markdown, LaTeX, Parquet and more.
 
-    RUN is a config file or a run directory. What was left out is counted. In csv, a text that
-    begins like a formula gets a leading apostrophe.
+    RUN is a config (default rocketeval.yaml) or a run directory. The number of rows left out is
+    printed. In csv, text that begins like a formula gets a leading apostrophe.
     """
     from rocketeval.exports.stage import export_run
 

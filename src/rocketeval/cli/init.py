@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 
+from rocketeval.cli.help import codes, option, verb
 from rocketeval.cli.text import as_argument, shown_path
 from rocketeval.errors import ConfigError
 
@@ -46,17 +47,23 @@ cache: runs/.cache       # judgments shared between runs, so that nothing is pai
 """
 
 
-@click.command()
+@verb(
+    examples=[("rocketeval init demo", "then: rocketeval run demo/rocketeval.yaml")],
+    exit_codes=codes(2),
+)
 @click.argument("folder", type=click.Path(path_type=Path, file_okay=False), default=Path())
-@click.option("--model", default=PLACEHOLDER, help="Judge model to put into the config.")
-@click.option(
-    "--base-url", default="http://127.0.0.1:8000/v1", help="Endpoint to put into the config."
+@option("--model", default=PLACEHOLDER, help="Judge model to put into the config.")
+@option(
+    "--base-url",
+    default="http://127.0.0.1:8000/v1",
+    metavar="URL",
+    help="Endpoint to put into the config.",
 )
 def command(folder: Path, model: str, base_url: str) -> None:
-    """Write a small benchmark and a config to start from into FOLDER.
+    """Write a small benchmark and a config to start from.
 
-    Twelve queries, five candidates of different quality, checklists and votes. Nothing that
-    exists is overwritten.
+    FOLDER (default: this one) gets 12 queries, 5 candidates of different quality, checklists and
+    votes. Existing files are never overwritten.
     """
     config = folder / "rocketeval.yaml"
     benchmark = folder / "benchmark"

@@ -1,15 +1,18 @@
-"""`rocketeval advise` and `rocketeval estimate`: which responses to label, and what labels say."""
+"""`rocketeval labels`: which responses to label next, and what the labels say."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import asdict
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from rocketeval.cli.options import LEVEL, describe_choice, same_choice, with_choice, with_run
+from rocketeval.cli.help import VerbCommand, codes, option
+from rocketeval.cli.options import LEVEL, Verb, with_run
 from rocketeval.cli.output import Output, with_output
 from rocketeval.cli.text import make_console, make_table, near, printable
 from rocketeval.errors import ConfigError
@@ -20,55 +23,141 @@ if TYPE_CHECKING:
     from rocketeval.compare.labeling import Advice, WantedLabel
     from rocketeval.compare.stage import Estimates, LabelScope
     from rocketeval.pipeline import Run
+    from rocketeval.stats.prediction_powered import LabelTarget
 
 
 STDOUT = "-"
-AFTERWARDS = "Once they are labelled: `rocketeval estimate`, with the same options."
+AFTERWARDS = "Once they are labelled: `rocketeval labels estimate`, with the same options."
 
 
-@click.command("advise")
+_CANDIDATE = "Candidate whose mean label is meant; repeatable, and labeled on the same queries."
+_TOP = "The K best candidates of the ranking, instead of names."
+
+
+def with_choice(strata: int) -> Callable[[Verb], Verb]:
+    """Give the verb a `choice`; `strata` is the number of groups when none is given."""
+
+    options = (
+        option("--candidate", "candidates", multiple=True, metavar="NAME", help=_CANDIDATE),
+        option("--against", metavar="NAME", help="Estimate the difference to this candidate."),
+        option("--top", type=click.IntRange(min=1), metavar="K", help=_TOP),
+        option(
+            "--strata",
+            type=click.IntRange(min=1),
+            default=strata,
+            show_default=True,
+            metavar="N",
+            help="Groups of queries by score; the same for next and estimate.",
+        ),
+        option("--by-category", is_flag=True, help="Group queries by category, too."),
+    )
+
+    def decorate(verb: Verb) -> Verb:
+        @wraps(verb)
+        def command(
+            run: Run,
+            candidates: tuple[str, ...],
+            against: str | None,
+            top: int | None,
+            strata: int,
+            by_category: bool,
+            **own: Any,
+        ) -> Any:
+            from rocketeval.compare.stage import LabelScope
+
+            return verb(run, LabelScope(candidates, top, against, strata, by_category), **own)
+
+        wrapped: Verb = command
+        for add in reversed(options):
+            wrapped = add(wrapped)
+        return wrapped
+
+    return decorate
+
+
+def describe_choice(candidate: str, against: str | None) -> str:
+    """Return who is meant, for a terminal."""
+    return printable(candidate if against is None else f"{candidate} - {against}")
+
+
+def same_choice(choice: LabelScope, target: LabelTarget) -> list[str]:
+    """Return the options with which another verb means the same target."""
+    words = [word for name in target.candidates for word in ("--candidate", name)]
+    if choice.against is not None:
+        words += ["--against", choice.against]
+    words += ["--strata", str(choice.strata)]
+    return words + ["--by-category"] * choice.by_category
+
+
+class InOrder(click.Group):
+    """Lists its commands in the order of the file."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names as they were added."""
+        return list(self.commands)
+
+
+@click.group(cls=InOrder, subcommand_metavar="VERB ...", options_metavar="")
+def command() -> None:
+    """Choose responses for people to label, and estimate mean labels from few of them.
+
+    Labels are right but few; the judge's scores are many but biased. Together they give the mean
+    label of each candidate without the bias, with a narrower interval than the labels alone.
+    """
+
+
+@command.command(
+    "next",
+    cls=VerbCommand,
+    examples=[
+        ("rocketeval labels next --top 3 --out wanted.jsonl", "the three best"),
+        ("rocketeval labels next --candidate NEW --against OLD", "for a difference"),
+    ],
+    exit_codes=codes(2, 5),
+    renamed={"--more": "--queries"},
+)
 @with_run
 @with_choice(strata=3)
-@click.option(
-    "--more",
+@option(
+    "--queries",
     type=click.IntRange(min=1),
     default=20,
     show_default=True,
     metavar="N",
-    help="Queries to choose.",
+    help="Number of queries to choose.",
 )
-@click.option("--out", metavar="FILE", help="Write the wanted labels there, as JSON lines; - here.")
-@click.option("--force", is_flag=True, help="Replace the file of --out.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the draw.")
+@option(
+    "--out", metavar="FILE", help="Write the labels to collect to FILE, as JSON lines; - prints."
+)
+@option("--force", is_flag=True, help="Replace an existing FILE.")
+@option(
+    "--seed", type=int, default=0, show_default=True, metavar="N", help="Seed of the random draw."
+)
 @LEVEL
 @with_output
-def advise(
+def choose_next(
     run: Run,
     choice: LabelScope,
-    more: int,
+    queries: int,
     out: str | None,
     force: bool,
     seed: int,
     level: float,
     output: Output,
 ) -> None:
-    """Choose which responses of CONFIG's run to label next, and say what that buys.
+    """Choose which responses to label next.
 
-    \b
-      rocketeval advise --candidate NEW --out wanted.jsonl
-      rocketeval advise --candidate NEW --against OLD --more 50 --out wanted.jsonl
-      rocketeval advise --top 3 --out wanted.jsonl
+    Queries of CONFIG's run are drawn at random within groups by score, more of them where scores
+    missed the labels most; the width of the interval after labeling is forecast.
 
-    Queries are drawn at random within groups by score, more of them where scores have missed the
-    labels by most. Label in the given order and stop where you like, add the labels to the
-    benchmark's labels, run it again (nothing is judged twice), then `rocketeval estimate` with the
-    same options.
+    Label them in the given order, stop where you like, add the labels to the benchmark, run it
+    again (finished judgments are reused), then `rocketeval labels estimate` with the same options.
     """
     from rocketeval.cli.run import Typed
 
     if out is not None and out != STDOUT:
         _refuse_to_overwrite(Path(out), force)
-    advice = run.advise(choice, more=more, seed=seed, level=level)
+    advice = run.advise(choice, more=queries, seed=seed, level=level)
     if out is not None and out != STDOUT:
         Path(out).write_bytes(_lines(advice.wanted))
     if out == STDOUT and not output.as_json:
@@ -113,31 +202,34 @@ def _show_advice(advice: Advice, choice: LabelScope, typed: Typed, out: str | No
         click.echo(f"Chosen: {chosen}; --out FILE writes which.")
     else:
         click.echo(f"Wrote {chosen}: {printable(near(Path(out)))}")
-        command = typed.of_run("estimate", *same_choice(choice, advice.target))
+        command = typed.of_run("labels estimate", *same_choice(choice, advice.target))
         # A name that a terminal cannot show would make it another command.
         click.echo("Once they are labelled:" if command.isprintable() else AFTERWARDS)
         if command.isprintable():
             click.echo(command)
 
 
-@click.command("estimate")
+@command.command(
+    "estimate",
+    cls=VerbCommand,
+    examples=[
+        ("rocketeval labels estimate", "all candidates with labels"),
+        ("rocketeval labels estimate --candidate NEW --against OLD", "a difference"),
+    ],
+    exit_codes=codes(2, 5),
+)
 @with_run
 @with_choice(strata=1)
 @LEVEL
 @with_output
 def estimate(run: Run, choice: LabelScope, level: float, output: Output) -> None:
-    """Estimate mean labels in CONFIG's run from a few labels and all scores.
+    """Estimate mean labels from a few labels and all scores.
 
-    Scores are biased, labels are few. Together they give the mean label over queries like these
-    without the bias, and often more sharply than the labels alone (prediction-powered inference);
-    both stand side by side, with the number of labels that would be as sharp alone.
+    The estimate for queries like those of CONFIG's run is free of the judge's bias
+    (prediction-powered inference). It is shown next to that from the labels alone, with the number
+    of labels that would be as precise alone.
 
-    \b
-      rocketeval estimate                      all candidates with labels
-      rocketeval estimate --candidate NEW --against OLD
-                                               a difference, on shared queries
-
-    The labelled queries must be like the rest: drawn at random, or by `rocketeval advise`; then
+    The labeled queries must be like the rest: drawn at random, or by `rocketeval labels next`; then
     give the same --candidate, --against, --top, --strata and --by-category as there.
     """
     found = run.estimate(choice, level=level)

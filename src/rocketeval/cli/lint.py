@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rocketeval.cli.options import DEFAULT_CONFIG
+from rocketeval.cli.help import codes, option, verb
+from rocketeval.cli.options import MAX_COST, NAME, WHAT, existing, own_config
 from rocketeval.cli.output import Output, with_output
 from rocketeval.cli.run_with_signals import INCOMPLETE, run_with_signals
 from rocketeval.cli.text import make_console, make_table, printable, printable_lines, shown_path
@@ -127,7 +128,7 @@ def _show_items(found: Lint, most: int) -> None:
             line.append(f": {printable(each.why)}")
             console.print(line, highlight=False)
     if len(by_item) > most:
-        _say(f"\n{count_of(len(by_item) - most, 'more item', 'more items')}: --most, or --json.")
+        _say(f"\n{count_of(len(by_item) - most, 'more item', 'more items')}: --top, or --json.")
 
 
 def in_queries(count: int) -> str:
@@ -157,7 +158,7 @@ def show_fixes(fixes: Fixes, file: str, method: str, most: int) -> None:
         _show_change(change)
     if len(fixes.changes) > most:
         more = count_of(len(fixes.changes) - most, "more item", "more items")
-        _say(f"\n{more}: --most, --json, or the file.")
+        _say(f"\n{more}: --top, --json, or the file.")
     if fixes.changes:
         _say("")
     for name, reason in fixes.failures.items():
@@ -229,10 +230,6 @@ def _show_next(fixes: Fixes, file: str, method: str) -> None:
     _say(f"and `rocketeval run`: {asked}")
 
 
-NO_CONFIG = (".jsonl", ".json", ".gz")
-"""Endings of files that hold checklists."""
-
-
 def fix(
     what: Path,
     settings: RunConfig | None,
@@ -289,17 +286,6 @@ def fixable_config(what: Path, name: str | None) -> RunConfig | None:
     return own_config(what, name)
 
 
-def own_config(what: Path, name: str | None) -> RunConfig | None:
-    """Return the config that WHAT is; None for a benchmark folder or a file of checklists."""
-    from rocketeval.checklists.checklist_file import is_checklist_file
-    from rocketeval.config import load_config
-
-    if what.is_dir() or what.suffix in NO_CONFIG or is_checklist_file(what):
-        return None
-    config = load_config(what)
-    return config.model_copy(update={"name": name}) if name else config
-
-
 def from_config(path: Path, config: Path) -> str:
     """Return a path as the config has to name it: from the config's own folder."""
     if config.is_dir():
@@ -314,65 +300,74 @@ def from_config(path: Path, config: Path) -> str:
 FOUND_ERRORS = 3
 
 
-@click.command()
-@click.argument("what", type=click.Path(path_type=Path), default=DEFAULT_CONFIG)
-@click.option("--name", help="Name of the run; overrides the config's.")
-@click.option("--query", metavar="ID", help="Only the items of this query.")
-@click.option(
+@verb(
+    examples=[
+        ("rocketeval lint", "the items of rocketeval.yaml's run"),
+        ("rocketeval lint mine.yaml --strict", "fail on errors in a file"),
+        ("rocketeval lint --fix better.yaml", "let the author LLM rewrite items"),
+    ],
+    exit_codes={
+        **codes(2, 4),
+        3: "with --strict: there are errors; with --fix: some items could not be rewritten",
+        **codes(6, 130),
+    },
+    renamed={"--most": "--top"},
+)
+@WHAT
+@NAME
+@option("--query", metavar="ID", help="Only the items of this query.")
+@option(
     "--kind",
     "kinds",
     multiple=True,
     type=click.Choice(list(KINDS)),
     metavar="KIND",
-    help="Only findings of this kind; may be given several times.",
+    help="Only findings of this kind; repeatable.",
 )
-@click.option(
-    "--most",
+@option(
+    "--top",
     type=click.IntRange(min=0),
     default=20,
     show_default=True,
-    help="Items to show; --json has all.",
+    metavar="N",
+    help="Number of items to show; --json has all.",
 )
-@click.option("--strict", is_flag=True, help="Exit with code 3 if any finding is an error.")
-@click.option(
+@option("--strict", is_flag=True, help="Exit with code 3 if any finding is an error.")
+@option(
     "--fix",
     "proposal",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
     help="Let the author LLM rewrite flagged items; write all checklists to FILE (.yaml or .csv).",
 )
-@click.option("--force", is_flag=True, help="With --fix: replace an existing FILE.")
-@click.option(
-    "--max-cost",
-    type=click.FloatRange(min=0, min_open=True),
-    metavar="MONEY",
-    help="With --fix: stop before the author costs more; needs its price.",
-)
+@option("--force", is_flag=True, help="With --fix: replace an existing FILE.")
+@MAX_COST
 @with_output
 def command(
     what: Path,
     name: str | None,
     query: str | None,
     kinds: tuple[str, ...],
-    most: int,
+    top: int,
     strict: bool,
     proposal: Path | None,
     force: bool,
     max_cost: float | None,
     output: Output,
 ) -> int:
-    """Say what is wrong with the checklist items of WHAT.
+    """Find bad checklist items.
 
-    WHAT is a config, a run directory, a benchmark folder or a file of checklists (JSON lines, or
-    what --fix or `checklist --export` wrote). Words show items
-    that are no yes/no question, ask two things, repeat another, speak of what the judge cannot see,
-    or whose yes is the worse answer. Where a run has judgments, its answers show items that tell no
-    two responses apart, say it twice, leave the judge unsure, or go against the others. Nothing is
-    changed.
+    WHAT is a config (default rocketeval.yaml), a run directory, a benchmark folder or a file of
+    checklists. Static checks find items that are not yes/no questions, ask two things, duplicate
+    another item, refer to what the judge cannot see, or for which yes is the worse answer. In a
+    graded run, the judge's answers show items that do not discriminate, are redundant, leave the
+    judge unsure, or contradict the others. Nothing is changed.
 
-    With --fix, the config's `author.engine` proposes other items for those that are flagged: a file
-    to look at, and to grade with by `author: {kind: file, options: {file: FILE}}`. The run itself
-    is never changed. Exit code 3: some items stay as they were, each with the reason.
+    With --fix, the config's `author.engine` proposes a replacement for each flagged item. To grade
+    with the file, set this in the config:
+
+    \b
+      author: {kind: file, options: {file: FILE}}
     """
     from rocketeval.lint.lint import narrow
 
@@ -381,30 +376,21 @@ def command(
             raise click.UsageError("--strict and --fix do not go together.")
         return fix(
             what,
-            fixable_config(_existing(what), name),
+            fixable_config(existing(what), name),
             proposal,
             kinds=kinds,
             query_id=query,
             force=force,
             max_cost=max_cost,
-            most=most,
+            most=top,
             output=output,
         )
     if force or max_cost is not None:
         raise click.UsageError("--force and --max-cost belong to --fix.")
-    found = _look(_existing(what), name)
+    found = _look(existing(what), name)
     shown = narrow(found, query, kinds)
-    output.give(shown, lambda: show_lint(shown, most))
+    output.give(shown, lambda: show_lint(shown, top))
     return FOUND_ERRORS if strict and shown.errors else 0
-
-
-def _existing(what: Path) -> Path:
-    if not what.exists() and what != DEFAULT_CONFIG:
-        raise ConfigError(
-            f"There is no {what}.",
-            hint="Give a config, a run directory, a benchmark folder or a file of checklists.",
-        )
-    return what
 
 
 def _look(what: Path, name: str | None) -> Lint:

@@ -13,69 +13,84 @@ import click
 from rocketeval._version import __version__
 from rocketeval.cli.output import asks_for_json, error_as_json
 from rocketeval.cli.text import printable_lines
-from rocketeval.errors import RocketEvalError, Stopped
+from rocketeval.errors import ConfigError, RocketEvalError, Stopped
 
-VERBS = {
-    "init": "Write a small benchmark and a config to start from.",
-    "doctor": "Examine a judge before it is paid for: will it do?",
-    "plan": "Say what a run would ask, cost and take, before it is started.",
-    "run": "Do everything: load, checklist, grade, score, rank, audit, explain, report.",
-    "checklist": "Load the benchmark and give every query its checklist.",
-    "lint": "Say what is wrong with checklist items: their words, and how the judge takes them.",
-    "grade": "Let the judge answer every checklist item that is still unanswered.",
-    "score": "Turn judgments into scores.",
-    "rank": "Turn scores into ratings and ranks with intervals.",
-    "audit": "Compare the scores with votes, labels and reference ratings.",
-    "explain": "Say where a candidate loses against its neighbours, and what each item adds.",
-    "report": "Write report.html.",
-    "view": "Show runs in a browser, while they go and when they are finished.",
-    "export": "Write what a run found as CSV, Markdown, LaTeX, Parquet, matches and more.",
-    "scorers": "Compare kinds of scorers on the run's labels or votes.",
-    "compare": "Say whether one candidate is better than another, and how sure that is.",
-    "estimate": "Estimate mean labels from a few labels and all scores.",
-    "advise": "Choose which responses to label next, and say what that buys.",
-    "criteria": "List the criteria that texts can be graded by.",
-    "evolve": "Make an evaluator that learns from votes or labels, and from its own mistakes.",
-    "ensemble": "Combine runs of several judges into one ranking.",
+GROUPS = {
+    "Start": {
+        "init": "Write a small benchmark and a config to start from.",
+        "doctor": "Check that a judge works before you spend money on it.",
+        "plan": "Estimate the requests, cost and time of a run.",
+    },
+    "Run": {
+        "run": "Grade, score and rank a benchmark, and write a report.",
+    },
+    "Understand": {
+        "compare": "Test whether one candidate is better than another.",
+        "audit": "Measure how far to trust the judge.",
+        "explain": "Show which checklist items cost each candidate points.",
+        "view": "Show runs in a browser, finished ones and running ones.",
+        "export": "Write a run's tables as CSV, Markdown, LaTeX, Parquet and more.",
+    },
+    "Improve": {
+        "checklist": "Show checklists, or write them to a file to edit.",
+        "lint": "Find bad checklist items, and let the author fix them.",
+        "labels": "Choose responses to label, and estimate mean labels.",
+        "evolve": "Train an evaluator on votes or labels.",
+        "ensemble": "Combine runs of several judges into one ranking.",
+    },
 }
-
-SHARED = {"advise": "labels", "estimate": "labels"}
-"""Verbs that share a file, in which each is a function of its own name."""
+"""Every verb under its heading, in the order of the help page."""
+VERBS = {verb: does for verbs in GROUPS.values() for verb, does in verbs.items()}
+RENAMED = {
+    **{stage: f"run --only {stage}" for stage in ("grade", "score", "rank", "report")},
+    "advise": "labels next",
+    "estimate": "labels estimate",
+    "scorers": "audit --scorers all",
+    "criteria": "audit --criteria",
+}
+"""Verbs of earlier versions, and what to type instead."""
 
 
 class LazyGroup(click.Group):
     """Knows its verbs' names and help without importing them."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the verbs in the order of the walk."""
+        """Return the verbs in the order of the help page."""
         return list(VERBS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import the verb's file and return its command."""
+        """Import the verb's file and return its command; an old verb is answered with the new."""
+        if cmd_name in RENAMED:
+            raise ConfigError(f"`rocketeval {cmd_name}` is now `rocketeval {RENAMED[cmd_name]}`.")
         if cmd_name not in VERBS:
             return None
-        module = import_module(f"rocketeval.cli.{SHARED.get(cmd_name, cmd_name)}")
-        command: click.Command = getattr(module, cmd_name if cmd_name in SHARED else "command")
+        command: click.Command = import_module(f"rocketeval.cli.{cmd_name}").command
         return command
 
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the list of verbs."""
-        with formatter.section("Verbs"):
-            formatter.write_dl(list(VERBS.items()))
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the verbs under their headings, then the options."""
+        width = max(map(len, VERBS))
+        for heading, verbs in GROUPS.items():
+            with formatter.section(heading):
+                formatter.write_dl([(verb.ljust(width), does) for verb, does in verbs.items()])
+        click.Command.format_options(self, ctx, formatter)
 
 
 @click.group(
     cls=LazyGroup,
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="Start with: rocketeval init demo",
+    subcommand_metavar="VERB ...",
+    options_metavar="",
+    epilog="`rocketeval VERB --help` explains a verb. Start with: rocketeval init demo",
 )
 @click.version_option(__version__, prog_name="rocketeval")
 @click.pass_context
 def group(ctx: click.Context) -> None:
-    """Evaluate LLM outputs with yes/no checklists answered by a lightweight judge.
+    """Rank LLM outputs with checklists and a small judge model.
 
-    A strong LLM (the author) writes a checklist for each query once; a small, cheap LLM (the
-    judge) answers every item; the probabilities become scores, ranks and intervals.
+    A strong LLM, the author, writes a yes/no checklist for each query, once. A small LLM, the
+    judge, answers every item for every response. You get scores, a ranking with confidence
+    intervals, and an audit against human votes or labels if you have any.
     """
     ctx.color = _colour()
 

@@ -1,8 +1,4 @@
-"""Options that several verbs share; the verb gets a config or a run made from them.
-
-Options that say whose mean label is meant, shared by `estimate` and `advise`.
-`--evaluator FILE`, and what is said of a run that is judged with one.
-"""
+"""Options that several verbs share; the verb gets a config or a run made from them."""
 
 from __future__ import annotations
 
@@ -14,15 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rocketeval.cli.text import printable
-from rocketeval.text import count_of
+from rocketeval.cli.help import COST, JUDGE, RUN, option
+from rocketeval.errors import ConfigError
 
 if TYPE_CHECKING:
-    from rocketeval.compare.stage import LabelScope
     from rocketeval.config import RunConfig
-    from rocketeval.pipeline import Run
-    from rocketeval.stats.prediction_powered import LabelTarget
-    from rocketeval.store.manifest import ChecklistFacts, GradeFacts, ScoreFacts
 
 
 Verb = Callable[..., Any]
@@ -45,37 +37,51 @@ DEFAULT_CONFIG = Path("rocketeval.yaml")
 _CONFIG = click.argument(
     "config", type=click.Path(path_type=Path, dir_okay=False), default=DEFAULT_CONFIG
 )
-_NAME = click.option("--name", help="Name of the run; overrides the config's.")
-LEVEL = click.option(
+WHAT = click.argument("what", type=click.Path(path_type=Path), default=DEFAULT_CONFIG)
+"""For verbs about checklists, which people keep in several places."""
+NO_CONFIG = (".jsonl", ".json", ".gz")
+"""Endings of files that hold checklists."""
+NAME = option(
+    "--name", metavar="NAME", section=RUN, help="Name of the run; overrides the config's."
+)
+LEVEL = option(
     "--level",
     type=click.FloatRange(0.5, 0.999),
     default=0.95,
     show_default=True,
+    metavar="LEVEL",
     help="Confidence level of the intervals.",
 )
 """For verbs that say how sure something is."""
 _OVERRIDES = (
-    click.option(
+    option(
         "--limit",
         type=click.IntRange(min=1),
+        metavar="N",
+        section=RUN,
         help="Use only the first N queries, in a run named NAME-first-N.",
     ),
-    click.option("--judge", help="Judge model; overrides the config's."),
-    click.option("--base-url", help="The judge's endpoint; overrides the config's."),
+    option("--judge", metavar="MODEL", section=JUDGE, help="Judge model; overrides the config's."),
+    option(
+        "--base-url",
+        metavar="URL",
+        section=JUDGE,
+        help="The judge's endpoint; overrides the config's.",
+    ),
 )
-_ON = click.option(
+_ON = option(
     "--on",
     metavar="PLACE",
-    help="Where to judge: local, ray (started here, or at $RAY_ADDRESS), ray://head:10001, "
-    "head:6379; overrides the config's.",
+    section=JUDGE,
+    help="Where to grade: local, ray (started here, or at $RAY_ADDRESS), head:6379 or "
+    "ray://head:10001; overrides the config's.",
 )
-_SPENDING = (
-    click.option(
-        "--max-cost",
-        type=FiniteRange(min=0, min_open=True),
-        metavar="MONEY",
-        help="Stop before judge and author or optimizer together cost more; needs their prices.",
-    ),
+MAX_COST = option(
+    "--max-cost",
+    type=FiniteRange(min=0, min_open=True),
+    metavar="MONEY",
+    section=COST,
+    help="Stop before all LLM calls together cost more; needs prices in the config.",
 )
 
 
@@ -90,7 +96,7 @@ def with_run(verb: Verb) -> Verb:
 
         return verb(Run(as_graded(_override(load_config(config), name=name))), **own)
 
-    return _CONFIG(_NAME(command))
+    return _CONFIG(NAME(command))
 
 
 def with_settings(verb: Verb) -> Verb:
@@ -101,10 +107,7 @@ def with_settings(verb: Verb) -> Verb:
         given = {} if max_cost is None else {"max_cost": max_cost}
         return verb(settings.model_copy(update=given), **own)
 
-    wrapped: Verb = command
-    for option in reversed(_SPENDING):
-        wrapped = option(wrapped)
-    return with_config(wrapped)
+    return with_config(MAX_COST(command))
 
 
 def with_place(verb: Verb) -> Verb:
@@ -141,8 +144,8 @@ def with_config(verb: Verb) -> Verb:
         return verb(settings, **own)
 
     wrapped: Verb = command
-    for option in reversed((_CONFIG, _NAME, *_OVERRIDES)):
-        wrapped = option(wrapped)
+    for add in reversed((_CONFIG, NAME, *_OVERRIDES)):
+        wrapped = add(wrapped)
     return wrapped
 
 
@@ -170,68 +173,12 @@ def _override(
     return with_prices(changed)
 
 
-def with_choice(strata: int) -> Callable[[Verb], Verb]:
-    """Give the verb a `choice`; `strata` is the number of groups when none is given."""
-
-    options = (
-        click.option("--candidate", "candidates", multiple=True, metavar="NAME", help=_CANDIDATE),
-        click.option("--against", metavar="NAME", help="The difference to this candidate."),
-        click.option("--top", type=click.IntRange(min=1), metavar="K", help=_TOP),
-        click.option(
-            "--strata",
-            type=click.IntRange(min=1),
-            default=strata,
-            show_default=True,
-            help="Groups of queries by score; the same number for advise and estimate.",
-        ),
-        click.option("--by-category", is_flag=True, help="Keep categories apart in these groups."),
-    )
-
-    def decorate(verb: Verb) -> Verb:
-        @wraps(verb)
-        def command(
-            run: Run,
-            candidates: tuple[str, ...],
-            against: str | None,
-            top: int | None,
-            strata: int,
-            by_category: bool,
-            **own: Any,
-        ) -> Any:
-            from rocketeval.compare.stage import LabelScope
-
-            return verb(run, LabelScope(candidates, top, against, strata, by_category), **own)
-
-        wrapped: Verb = command
-        for option in reversed(options):
-            wrapped = option(wrapped)
-        return wrapped
-
-    return decorate
-
-
-def describe_choice(candidate: str, against: str | None) -> str:
-    """Return who is meant, for a terminal."""
-    return printable(candidate if against is None else f"{candidate} - {against}")
-
-
-def same_choice(choice: LabelScope, target: LabelTarget) -> list[str]:
-    """Return the options with which another verb means the same target."""
-    words = [word for name in target.candidates for word in ("--candidate", name)]
-    if choice.against is not None:
-        words += ["--against", choice.against]
-    words += ["--strata", str(choice.strata)]
-    return words + ["--by-category"] * choice.by_category
-
-
-_CANDIDATE = "Whose mean label; several are labelled on the same queries."
-_TOP = "The K best of the ranking, instead of names."
-
-_OPTION = click.option(
+_EVALUATOR = option(
     "--evaluator",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
-    help="Judge with an evaluator that `rocketeval evolve` made; overrides the config's.",
+    section=JUDGE,
+    help="Grade with an evaluator that `rocketeval evolve` made; overrides the config's.",
 )
 
 
@@ -244,49 +191,25 @@ def with_evaluator(verb: Verb) -> Verb:
             settings = settings.model_copy(update={"evaluator": evaluator.absolute()})
         return verb(settings, **own)
 
-    return _OPTION(command)
+    return _EVALUATOR(command)
 
 
-def tell_unused(checklist: ChecklistFacts) -> None:
-    """Say which sections of the config an evaluator has no use for, if there are any."""
-    if checklist.not_used:
-        named = ", ".join(f"`{name}`" for name in checklist.not_used)
-        click.echo(f"The evaluator takes the place of {named}, which is not used.", err=True)
-
-
-def tell_decided(score: ScoreFacts) -> None:
-    """Say what a person should look at in an evaluator's decisions, if there is anything."""
-    told = score.evaluator
-    if told is None:
-        return
-    if not told.learned_from_known:
-        click.echo(
-            "The evaluator does not say what it learned from: no score is held against gold.",
-            err=True,
+def existing(what: Path) -> Path:
+    """Return WHAT; ConfigError if there is no such file or folder."""
+    if not what.exists() and what != DEFAULT_CONFIG:
+        raise ConfigError(
+            f"There is no {what}.",
+            hint="Give a config, a run directory, a benchmark folder or a file of checklists.",
         )
-    one = "pair" if told.task == "pairs" else "response"
-    if told.to_person:
-        some = count_of(told.to_person, one, f"{one}s")
-        click.echo(
-            f"{some} of {told.decided:,} with a confidence below {told.threshold:g}: let a "
-            "person decide.",
-            err=True,
-        )
-    if told.clipped:
-        some = count_of(told.clipped, "value", "values")
-        click.echo(
-            f"{some} of the evaluator outside of `scorer.scale`: the scores are at its ends.",
-            err=True,
-        )
+    return what
 
 
-def show_asked(grade: GradeFacts) -> None:
-    """Print what each decision takes, of a run that was graded with an evaluator."""
-    asked, told = grade.questions, grade.evaluator
-    if asked is None or told is None:
-        return
-    one = "pair" if told.task == "pairs" else "response"
-    click.echo(
-        f"{count_of(asked.all, 'question', 'questions')} about "
-        f"{count_of(asked.decided, one, one + 's')}: {asked.per_decision:.1f} each"
-    )
+def own_config(what: Path, name: str | None) -> RunConfig | None:
+    """Return the config that WHAT is; None for a benchmark folder or a file of checklists."""
+    from rocketeval.checklists.checklist_file import is_checklist_file
+    from rocketeval.config import load_config
+
+    if what.is_dir() or what.suffix in NO_CONFIG or is_checklist_file(what):
+        return None
+    config = load_config(what)
+    return config.model_copy(update={"name": name}) if name else config

@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from rocketeval.cli.help import OUTPUT, option
 from rocketeval.errors import RocketEvalError
 
 Verb = Callable[..., Any]
@@ -45,8 +46,12 @@ def with_output(verb: Verb) -> Verb:
     def command(*args: Any, quiet: bool, as_json: bool, **own: Any) -> Any:
         return verb(*args, output=Output(quiet, as_json), **own)
 
-    quietly = click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors.")
-    json = click.option(JSON, "as_json", is_flag=True, help="Print one JSON document instead.")
+    quietly = option(
+        "-q", "--quiet", is_flag=True, section=OUTPUT, help="Print nothing but errors."
+    )
+    json = option(
+        JSON, "as_json", is_flag=True, section=OUTPUT, help="Print one JSON document instead."
+    )
     return quietly(json(command))
 
 

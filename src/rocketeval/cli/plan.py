@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from rocketeval.cli.help import codes, option, verb
 from rocketeval.cli.options import FiniteRange, with_config, with_evaluator
 from rocketeval.cli.output import Output, with_output
 from rocketeval.cli.plan_cluster import ClusterPlan, show_cluster, with_cluster
@@ -25,20 +26,25 @@ TITLES = 11
 """Columns of the words at the left."""
 
 
-@click.command()
+@verb(
+    examples=[
+        ("rocketeval plan", "requests, tokens, money and time"),
+        ("rocketeval plan --probe", "measure the judge's rate first"),
+        ("rocketeval plan --cluster --hours 6", "replicas for a deadline"),
+    ],
+    exit_codes=codes(2, 4, 5),
+)
 @with_config
 @with_evaluator
-@click.option("--offline", is_flag=True, help="Contact and write nothing; estimate tokens.")
-@click.option("--exact", is_flag=True, help="Tokenize every prompt, however many there are.")
-@click.option(
+@option("--offline", is_flag=True, help="Contact nobody and write nothing; estimate tokens.")
+@option("--exact", is_flag=True, help="Tokenize every prompt, however many there are.")
+@option(
     "--rate",
     type=FiniteRange(min=0, min_open=True),
     metavar="ITEMS",
-    help="Items per second the judge answers, to tell the time; with --cluster, of one replica.",
+    help="Items per second that the judge answers; with --cluster, per replica.",
 )
-@click.option(
-    "--probe", is_flag=True, help="Measure that rate: asks the judge up to 16 real responses."
-)
+@option("--probe", is_flag=True, help="Measure that rate: sends the judge up to 16 real responses.")
 @with_cluster
 @with_output
 def command(
@@ -50,22 +56,17 @@ def command(
     cluster: CapacityOptions | None,
     output: Output,
 ) -> None:
-    """Say what `rocketeval run CONFIG` would ask, cost and take, before it is started.
+    """Estimate the requests, cost and time of a run without starting it.
 
-    What the run or the cache already holds is not counted. The judge is contacted to find out how
-    it can be asked and how it counts tokens; it is asked none of the items (but see --probe).
-    Tokens are `exact` where the judge's own tokenizer counted them, `sampled` where it counted
-    whole queries, evenly spaced, and `estimated` from the bytes where it cannot be asked.
+    What the run of CONFIG or the cache already holds is not counted. The judge is contacted to find
+    out how it can be asked and how it counts tokens; no item is asked, except with --probe. Tokens
+    are `exact` where the judge's own tokenizer counts them, `sampled` where it counts some of the
+    queries, and `estimated` from bytes where it cannot be asked.
 
-    The plan is kept in the run; after the run, the bill is shown beside it.
+    The plan is kept in the run directory and shown next to the bill after the run.
 
-    \b
-      rocketeval plan --cluster                a day's GPUs, money and bytes
-      rocketeval plan --cluster --hours 6      replicas for a deadline
-      rocketeval plan --cluster --replicas 32  hours with a fleet
-
-    --cluster adds the run on many replicas, and 1e6 to 1e10 answers of its kind, with every number
-    that this rests on and where it comes from.
+    --cluster adds what the run takes on many replicas, and 1e6 to 1e10 answers like these, with
+    every number that this rests on.
     """
     import asyncio
 

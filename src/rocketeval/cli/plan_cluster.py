@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import wraps
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from rocketeval.cli.help import CLUSTER, option
 from rocketeval.cli.options import FiniteRange, Verb
 from rocketeval.cli.text import make_console, make_table, printable
 from rocketeval.text import count_of
@@ -32,34 +33,65 @@ class ClusterPlan:
     cluster: Capacity
 
 
+FLAG = "--cluster"
+
+
+def _cluster_option(*names: str, **attributes: Any) -> Callable[[Verb], Verb]:
+    """Return an option that help shows only beside `--cluster`."""
+    return option(*names, section=CLUSTER, shown_with=FLAG, **attributes)
+
+
 _OPTIONS = (
-    click.option(
-        "--cluster", is_flag=True, help="Add replicas, hours, money and bytes on a cluster."
+    option(
+        FLAG,
+        is_flag=True,
+        section=CLUSTER,
+        help="Add replicas, hours, money and bytes on a cluster; with --help, list its options.",
     ),
-    click.option("--hours", type=_MORE_THAN_ZERO, help="Deadline; 24 without --replicas."),
-    click.option("--replicas", type=click.IntRange(min=1), help="Replicas there are."),
-    click.option("--gpu-hour", type=_ZERO_OR_MORE, metavar="MONEY", help="Price."),
-    click.option("--gpus", type=click.IntRange(min=1), help="GPUs of one replica."),
-    click.option(
+    _cluster_option(
+        "--hours",
+        type=_MORE_THAN_ZERO,
+        metavar="HOURS",
+        help="Deadline; 24 unless --replicas is given.",
+    ),
+    _cluster_option(
+        "--replicas",
+        type=click.IntRange(min=1),
+        metavar="N",
+        help="Number of replicas, instead of a deadline.",
+    ),
+    _cluster_option(
+        "--gpu-hour", type=_ZERO_OR_MORE, metavar="MONEY", help="Price of one GPU per hour."
+    ),
+    _cluster_option("--gpus", type=click.IntRange(min=1), metavar="N", help="GPUs per replica."),
+    _cluster_option(
         "--routing",
         type=click.Choice(("together", "random", "round-robin")),
-        help="Where the items of a response go; together, if a call or a header keeps them so.",
+        help="How the items of one response are spread over replicas; together if one call or a "
+        "header keeps them so.",
     ),
-    click.option("--losses", type=_ZERO_OR_MORE, help="Losses of one replica per hour (spot)."),
-    click.option(
+    _cluster_option(
+        "--losses",
+        type=_ZERO_OR_MORE,
+        metavar="N",
+        help="Losses per replica and hour, as of spot machines.",
+    ),
+    _cluster_option(
         "--restart-minutes",
         type=_ZERO_OR_MORE,
         metavar="MINUTES",
-        help="From a loss to a replica that works in its place.",
+        help="Time from a loss to a working replacement.",
     ),
-    click.option("--batch", type=click.IntRange(min=1), help="Responses sent together."),
-    click.option(
+    _cluster_option(
+        "--batch", type=click.IntRange(min=1), metavar="N", help="Responses sent together."
+    ),
+    _cluster_option(
         "--checkpoint-seconds",
         type=_MORE_THAN_ZERO,
         metavar="SECONDS",
-        help="From finished to durable, at most.",
+        help="Longest time until a finished response is durable.",
     ),
-    click.option("--seed", type=int, help="Of the simulated losses."),
+    _cluster_option("--seed", type=int, metavar="N", help="Seed of the simulated losses."),
 )
 
 
@@ -75,14 +107,14 @@ def with_cluster(verb: Verb) -> Verb:
         given = {name: value for name, value in told.items() if value is not None}
         if given and not cluster:
             shown = ", ".join(f"--{name.replace('_', '-')}" for name in given)
-            raise click.UsageError(f"What is said of a cluster is for --cluster: {shown}")
+            raise click.UsageError(f"Only with --cluster: {shown}")
         if "hours" in given and "replicas" in given:
             raise click.UsageError("--hours finds the replicas, --replicas the hours: give one.")
         return verb(*args, cluster=CapacityOptions(**given) if cluster else None, **own)
 
     wrapped: Verb = command
-    for option in reversed(_OPTIONS):
-        wrapped = option(wrapped)
+    for add in reversed(_OPTIONS):
+        wrapped = add(wrapped)
     return wrapped
 
 

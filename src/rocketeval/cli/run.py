@@ -12,18 +12,20 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from rocketeval.cli.help import COST, codes, option, verb
 from rocketeval.cli.missing import Missing, find_missing, missing_in_words
-from rocketeval.cli.options import (
-    DEFAULT_CONFIG,
-    tell_decided,
-    tell_unused,
-    with_evaluator,
-    with_place,
-    with_settings,
-)
+from rocketeval.cli.options import DEFAULT_CONFIG, with_evaluator, with_place, with_settings
 from rocketeval.cli.output import Output, with_output
 from rocketeval.cli.plan import show_dry_run
 from rocketeval.cli.run_with_signals import INCOMPLETE, run_with_signals
+from rocketeval.cli.stages import (
+    StageName,
+    refuse_unused,
+    run_stage,
+    show_learned,
+    tell_decided,
+    tell_unused,
+)
 from rocketeval.cli.text import as_argument, near, show_pairs, show_whole
 from rocketeval.text import count_of
 
@@ -88,18 +90,18 @@ class Typed:
 
     def of_judge(self, verb: str) -> str:
         """Return a command about the same judge."""
-        return shlex.join([PROGRAM, verb, *self.judge, *self._place])
+        return shlex.join([PROGRAM, *verb.split(), *self.judge, *self._place])
 
     def of_work(self, verb: str, *own: str) -> str:
         """Return a command that goes on judging in the same run, with the same judge."""
-        return shlex.join([PROGRAM, verb, *own, *self.run, *self.judge, *self._place])
+        return shlex.join([PROGRAM, *verb.split(), *own, *self.run, *self.judge, *self._place])
 
     def of_run(self, verb: str, *own: str, names: Sequence[str] = ()) -> str:
         """Return a command about the same run; `names` are words that may look like options."""
         options = [*own, *([] if self.name is None else ["--name", self.name])]
         places = [*names, *([] if self.config is None else [self.config])]
         dashes = ["--"] if any(place.startswith("-") for place in places) else []
-        return shlex.join([PROGRAM, verb, *options, *dashes, *places])
+        return shlex.join([PROGRAM, *verb.split(), *options, *dashes, *places])
 
     @property
     def _place(self) -> list[str]:
@@ -122,7 +124,7 @@ def next_step(outcome: Outcome, missing: Missing, typed: Typed) -> NextStep:
     if not outcome.audit.has_gold and rows:
         top = str(min(2, len(rows)))
         return NextStep(
-            typed.of_run("advise", "--top", top, "--out", WANTED),
+            typed.of_run("labels next", "--top", top, "--out", WANTED),
             "chooses which responses to label, so that the judge can be checked",
         )
     best = [row.candidate for row in rows[:2]]
@@ -184,8 +186,7 @@ def summarise(outcome: Outcome, typed: Typed) -> Summary:
 
 def show_summary(summary: Summary) -> None:
     """Print the ranking, and a line or two about everything else."""
-    from rocketeval.cli.rank import show_ranking
-    from rocketeval.cli.score import show_learned
+    from rocketeval.cli.ranking import show_ranking
 
     show_learned(summary.stages.score.learned)
     show_ranking(summary.ranking, brief=True)
@@ -258,28 +259,52 @@ def _time(stages: Stages) -> str:
     return f"{duration(whole)}, of which {longest} {duration(seconds[longest])}"
 
 
-@click.command()
+@verb(
+    examples=[
+        ("rocketeval run", "all of rocketeval.yaml"),
+        ("rocketeval run my.yaml --limit 20", "a trial on 20 queries"),
+        ("rocketeval run --only grade --on ray", "grade on a Ray cluster, and stop"),
+        ("rocketeval run --only rank --json", "rank again, for a program"),
+    ],
+    exit_codes=codes(2, 3, 4, 5, 6, 130),
+)
 @with_settings
 @with_place
 @with_evaluator
-@click.option("--dry-run", is_flag=True, help="Say what would be done; contact and write nothing.")
+@option(
+    "--only",
+    type=StageName(),
+    metavar="STAGE",
+    help="Run one stage: load, checklist, grade, score, rank or report. (audit and explain are "
+    "verbs.)",
+)
+@option(
+    "--dry-run",
+    is_flag=True,
+    section=COST,
+    help="Show what would be done; contact nobody and write nothing.",
+)
 @with_output
-def command(settings: RunConfig, dry_run: bool, output: Output) -> int:
-    """Do everything CONFIG (default rocketeval.yaml) asks for, and show the ranking.
+def command(settings: RunConfig, only: str | None, dry_run: bool, output: Output) -> int:
+    """Grade, score and rank the benchmark of CONFIG, and write a report.
 
-    What earlier runs finished is never paid for again. Ctrl-C stops cleanly; the same command
-    goes on from there.
+    CONFIG is rocketeval.yaml unless you name another file. The stages are load, checklist, grade,
+    score, rank, audit, explain and report. Finished judgments are reused: after Ctrl-C or a crash
+    the same command continues from there.
 
-    Exit codes: 0 all done, 2 a mistake in the config or the files, 3 done but something is
-    missing, 4 the judge or author cannot be used, 5 the run directory cannot be used, 6
-    --max-cost is reached, 130 interrupted.
+    --only grade also loads the benchmark and writes missing checklists; score, rank and report
+    read what the run already holds.
     """
     from rocketeval.cli.progress import make_observer
     from rocketeval.pipeline import Run
 
+    if only is not None:
+        refuse_unused(only)
     if dry_run:
         show_dry_run(settings, output)
         return 0
+    if only is not None:
+        return run_stage(only, settings, output)
     run = Run(settings, observer=make_observer(settings, quiet=output.quiet))
     summary = summarise(run_with_signals(run, run.all), Typed.now(settings))
     output.give(summary, lambda: show_summary(summary))

@@ -8,23 +8,35 @@ from pathlib import Path
 
 import click
 
+from rocketeval.cli.help import codes, option, verb
 from rocketeval.cli.text import printable
 from rocketeval.errors import ConfigError
 
 
-@click.command()
+@verb(
+    examples=[
+        ("rocketeval view --open", "the run of rocketeval.yaml, in a browser"),
+        ("rocketeval view runs", "all runs of a folder"),
+    ],
+    exit_codes=codes(2),
+)
 @click.argument("target", type=click.Path(path_type=Path), required=False)
-@click.option("--port", type=click.IntRange(0, 65535), help="Port; the first free one from 8700.")
-@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
-@click.option("--allow-remote", is_flag=True, help="Let other machines read; no password.")
-@click.option(
+@option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    metavar="PORT",
+    help="Port; default: the first free one from 8700.",
+)
+@option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@option("--allow-remote", is_flag=True, help="Let other machines read, without a password.")
+@option(
     "--host-name",
     "host_names",
     multiple=True,
     metavar="NAME",
-    help="With --allow-remote, a name that others open the page by; repeatable.",
+    help="With --allow-remote: a name that others open the page by; repeatable.",
 )
-@click.option("--open", "open_it", is_flag=True, help="Open the page in a browser.")
+@option("--open", "open_it", is_flag=True, help="Open the page in a browser.")
 def command(
     target: Path | None,
     port: int | None,
@@ -33,10 +45,11 @@ def command(
     host_names: tuple[str, ...],
     open_it: bool,
 ) -> None:
-    """Show runs in a browser, read-only; a run that is going is shown as it goes.
+    """Show runs in a browser, finished ones and running ones.
 
-    TARGET is a config file, a run's folder or a folder of runs. Without one it is the run of
-    rocketeval.yaml, or else the folder runs. Only this machine can open the page.
+    TARGET is a config, a run directory or a folder of runs; by default the run of rocketeval.yaml,
+    or else the folder `runs`. The pages are read-only, and only this machine can open them unless
+    you give --allow-remote.
     """
     import asyncio
     import webbrowser

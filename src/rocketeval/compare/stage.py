@@ -154,7 +154,7 @@ def _labelled(grid: ScoreGrid, labels: Floats, choice: LabelScope) -> tuple[str,
     if not named:
         raise BenchmarkError(
             "No candidate has two labelled responses with a score.",
-            hint="Label some first: `rocketeval advise` chooses which.",
+            hint="Label some first: `rocketeval labels next` chooses which.",
         )
     return named
 

@@ -87,7 +87,8 @@ def _check_graded(store: RunStore, given: GivenEvaluator) -> None:
     if graded is None or graded.hash != given.hash:
         raise StageMissing(
             f"{store.path} has not been graded with the evaluator {given.path} as it is now.",
-            hint="Run `rocketeval grade` first; what was asked before is not asked again.",
+            hint="Run `rocketeval run --only grade` first; what was asked before is not asked "
+            "again.",
         )
 
 

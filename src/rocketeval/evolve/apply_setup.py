@@ -79,7 +79,7 @@ def open_evaluator(config: RunConfig) -> GivenEvaluator:
 def as_graded(config: RunConfig) -> RunConfig:
     """Return the config with the evaluator that its run was graded with, if it names none.
 
-    So `grade --evaluator FILE` is told once, and the stages after it know.
+    So `run --only grade --evaluator FILE` is told once, and the stages after it know.
     """
     if config.evaluator is not None:
         return config

@@ -345,7 +345,7 @@ class EvaluatorInRun(Described):
     """The evaluator that judged a run, and what it did there."""
 
     FILE: ClassVar[str] = "evaluator"
-    STAGE: ClassVar[str] = "score"
+    COMMAND: ClassVar[str] = "run --only score"
     SCHEMA: ClassVar[int] = 1
 
     run: DescribedRun | None = None
@@ -378,7 +378,7 @@ class Evolution:
     """What an evolution found."""
 
     FILE: ClassVar[str] = "evolve/evolution"
-    STAGE: ClassVar[str] = "evolve"
+    COMMAND: ClassVar[str] = "evolve"
     SCHEMA: ClassVar[int] = 1
 
     created: str

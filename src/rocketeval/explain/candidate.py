@@ -106,7 +106,7 @@ class GradedRun:
                 raise StoreError(
                     f"item_weights.json has {len(weights)} weights for query {query_id!r}, whose "
                     f"checklist has {len(checklist.items)} items.",
-                    hint="Run `rocketeval score` again.",
+                    hint="Run `rocketeval run --only score` again.",
                 )
 
     def weights_of(self, query_id: str, items: int) -> Floats:

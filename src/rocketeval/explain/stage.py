@@ -48,7 +48,7 @@ class Explanation:
     """Why every candidate stands where it stands."""
 
     FILE: ClassVar[str] = "explain"
-    STAGE: ClassVar[str] = "explain"
+    COMMAND: ClassVar[str] = "explain"
     SCHEMA: ClassVar[int] = 1
 
     candidates: tuple[CandidateExplanation, ...]

@@ -152,7 +152,8 @@ def _refuse_other_scale(config: RunConfig, name: str) -> None:
     if (low, high) != SCALE:
         raise ExportError(
             f"Scores of {name} files are from 1 to 10, those of this run from {low:g} to {high:g}.",
-            hint="Set `scorer.scale: [1, 10]`, then run `rocketeval score` and export again.",
+            hint="Set `scorer.scale: [1, 10]`, then run `rocketeval run --only score` and export "
+            "again.",
         )
 
 
@@ -233,7 +234,7 @@ def _graded(store: RunStore) -> Iterator[_GradedResponse]:
         if (response.query_id, response.candidate) != (query_id, candidate):
             raise StoreError(
                 f"The scores of {store.path} are not those of its responses.",
-                hint="Run `rocketeval score` again.",
+                hint="Run `rocketeval run --only score` again.",
             )
         own = answers.p_yes[answers.offsets[row] : answers.offsets[row + 1]].tolist()
         p_yes = [None if math.isnan(p) else p for p in own]

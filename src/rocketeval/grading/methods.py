@@ -68,7 +68,7 @@ class CriterionOptions(Section):
     """Settings of methods that grade one criterion."""
 
     criterion: str | CriterionConfig
-    """A known criterion's name (`rocketeval criteria` lists them), or one of your own."""
+    """A known criterion's name (`rocketeval audit --criteria` lists them), or one of your own."""
 
 
 Items = Callable[[Any], Sequence[str]]

@@ -39,7 +39,7 @@ class Ensemble:
     """Several judges, combined."""
 
     FILE: ClassVar[str] = "ensemble"
-    STAGE: ClassVar[str] = "ensemble"
+    COMMAND: ClassVar[str] = "ensemble"
     SCHEMA: ClassVar[int] = 1
 
     judges: tuple[str, ...]

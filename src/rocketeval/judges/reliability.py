@@ -159,7 +159,7 @@ class JudgeReliability:
     """How far judges agree with each other; says nothing about whether they are right."""
 
     FILE: ClassVar[str] = "reliability"
-    STAGE: ClassVar[str] = "audit --beside"
+    COMMAND: ClassVar[str] = "audit --against"
     SCHEMA: ClassVar[int] = 1
 
     judges: tuple[str, ...]

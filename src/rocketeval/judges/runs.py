@@ -145,7 +145,8 @@ def refuse_other_scales(runs: Sequence[JudgedRun]) -> None:
             raise ConfigError(
                 f"{run.store.path} scores from {_span(run)}, {runs[0].store.path} from "
                 f"{_span(runs[0])}: a mean of the two means nothing.",
-                hint="Score them on one scale: set `scorer.scale`, then `rocketeval score`.",
+                hint="Score them on one scale: set `scorer.scale`, then `rocketeval run --only "
+                "score`.",
             )
 
 

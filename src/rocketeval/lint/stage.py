@@ -9,13 +9,14 @@ from pathlib import Path
 import numpy as np
 
 from rocketeval.arrays import Floats
-from rocketeval.benchmarks.base import open_benchmark
-from rocketeval.benchmarks.load import imported_checklists
-from rocketeval.benchmarks.reading import Row, find, read_rows
 from rocketeval.checklists.base import is_shared
-from rocketeval.checklists.checklist_file import read_checklist_file
-from rocketeval.config import BenchmarkConfig, RunConfig
-from rocketeval.errors import BenchmarkError, ChecklistError, RocketEvalError, StageMissing
+from rocketeval.checklists.sources import (
+    FoundChecklists,
+    checklists_of_benchmark,
+    checklists_of_path,
+)
+from rocketeval.config import RunConfig
+from rocketeval.errors import StageMissing
 from rocketeval.lint.answer_checks import (
     JudgedAnswers,
     item_behaviors,
@@ -31,10 +32,6 @@ from rocketeval.scoring.learning import mean_by_response
 from rocketeval.scoring.read_answers import answers_yes_or_no, read_answers
 from rocketeval.store.run import RunStore
 
-CHECKLIST_FILES = (".yaml", ".yml", ".csv")
-"""Endings of files that `checklists.sheet` reads."""
-FOR_ALL = "for_all"
-"""What the checklist of all queries is called in such a file."""
 NOT_GRADED = "nothing has been graded yet"
 NO_RUN = "there is no run to look at"
 NOT_YES_NO = "this run's judge gives grades, not yes or no"
@@ -59,7 +56,8 @@ def lint_run(store: RunStore, config: RunConfig) -> Lint:
     try:
         return look_at_run(store, config).lint
     except StageMissing:
-        return _lint_benchmark(config.benchmark, str(config.benchmark.path))
+        benchmark = config.benchmark
+        return _static_only(checklists_of_benchmark(benchmark, str(benchmark.path)))
 
 
 def look_at_run(store: RunStore, config: RunConfig) -> LintedRun:
@@ -84,20 +82,7 @@ def look_at_run(store: RunStore, config: RunConfig) -> LintedRun:
 
 def lint_path(path: Path) -> Lint:
     """Return what is wrong with the checklists of a benchmark folder, a sheet or JSON lines."""
-    if path.suffix in CHECKLIST_FILES and not path.is_dir():
-        return _lint_file(path)
-    if not path.is_dir():
-        checklists = list(map(_row_checklist, read_rows(path)))
-        return _static_only(str(path), checklists, {})
-    ours = find(path, "checklists.jsonl")
-    kind = "rocketeval" if ours is None else "jsonl"
-    if ours is None and not (path / "checklist").is_dir():
-        raise ChecklistError(
-            f"There are no checklists in {path}.",
-            hint="Give a run directory, a config, a file of checklists, or a benchmark folder with "
-            "checklists.jsonl in it.",
-        )
-    return _lint_benchmark(BenchmarkConfig(kind=kind, path=path), str(path))
+    return _static_only(checklists_of_path(path))
 
 
 def read_judged(store: RunStore) -> JudgedAnswers:
@@ -141,46 +126,6 @@ def _behaviour(
     )
 
 
-def _lint_benchmark(config: BenchmarkConfig, source: str) -> Lint:
-    benchmark = open_benchmark(config)
-    checklists = imported_checklists(benchmark)
-    try:
-        queries = {query.id: query for query in benchmark.queries()}
-    except RocketEvalError:
-        # Checklists can be looked at without their queries.
-        queries = {}
-    return _static_only(source, list(checklists.values()), queries)
-
-
-def _lint_file(path: Path) -> Lint:
-    file = read_checklist_file(path)
-    entries = {**({FOR_ALL: file.for_all} if file.for_all else {}), **file.queries}
-    queries = {
-        query_id: Query(query_id, entry.query)
-        for query_id, entry in entries.items()
-        if entry.query is not None
-    }
-    made = [entry.checklist(query_id) for query_id, entry in entries.items()]
-    return _static_only(str(path), made, queries)
-
-
-def _static_only(source: str, checklists: list[Checklist], queries: dict[str, Query]) -> Lint:
-    if not checklists:
-        raise ChecklistError(
-            f"There are no checklists in {source}.",
-            hint="Run `rocketeval checklist` to have them written, or name a file that holds some.",
-        )
-    static = check_checklists(checklists, queries)
-    return make_lint(source, checklists, static, no_behaviour=NO_RUN)
-
-
-def _row_checklist(row: Row) -> Checklist:
-    """Return a row's checklist, in our words for its fields or in RocketEval's own."""
-    query = "query_id" if "query_id" in row.values else "session_id"
-    items = "items" if "items" in row.values else "checklist"
-    if query not in row.values or items not in row.values:
-        raise BenchmarkError(
-            f"{row.where} is no checklist.",
-            hint="Each line needs `query_id` and `items`, a list of questions.",
-        )
-    return Checklist(row.name(query), row.texts(items), row.text("author", "imported"))
+def _static_only(found: FoundChecklists) -> Lint:
+    static = check_checklists(found.checklists, found.queries)
+    return make_lint(found.source, list(found.checklists), static, no_behaviour=NO_RUN)

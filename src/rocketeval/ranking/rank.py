@@ -271,7 +271,7 @@ class Ranking:
     """All candidates, best first, and how the ranking was made."""
 
     FILE: ClassVar[str] = "ranking"
-    STAGE: ClassVar[str] = "rank"
+    COMMAND: ClassVar[str] = "run --only rank"
     SCHEMA: ClassVar[int] = 1
 
     rows: tuple[RankedCandidate, ...]

@@ -58,7 +58,7 @@ class ItemWeights:
     """What a learned scorer gave each item of a query."""
 
     FILE: ClassVar[str] = "item_weights"
-    STAGE: ClassVar[str] = "score"
+    COMMAND: ClassVar[str] = "run --only score"
     SCHEMA: ClassVar[int] = 1
     ROOT: ClassVar[str] = "by_query"
 

@@ -88,7 +88,7 @@ class LabelTarget:
     against: str | None = None
     """Given, the target is the difference of the one candidate to this one."""
     strata: int = 1
-    """Groups of like size by score; labels that `advise` chose need the number it had."""
+    """Groups of like size by score; labels that `labels next` chose need the number it had."""
     categories: Mapping[str, str] | None = None
     """Category by query id, where strata are to keep categories apart."""
 
@@ -329,7 +329,7 @@ def estimate(
     if labelled < 2:
         raise BenchmarkError(
             f"{_name(sample.candidate, against)} has {labelled} labelled queries with a score.",
-            hint="Label some first: `rocketeval advise` chooses which.",
+            hint="Label some first: `rocketeval labels next` chooses which.",
         )
     strata = merge_thin(sample.strata, sample.labelled)
     alone = fit_mean(sample, strata, use_scores=False)

@@ -36,8 +36,8 @@ class Finding(Protocol):
     """
 
     FILE: ClassVar[str]
-    STAGE: ClassVar[str]
-    """The verb that makes it again."""
+    COMMAND: ClassVar[str]
+    """What to type after `rocketeval` to make it again."""
     SCHEMA: ClassVar[int]
     """Raised whenever older files can no longer be read as they are."""
     __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
@@ -97,7 +97,7 @@ def decode_finding(kind: type[FindingT], found: object, path: Path) -> FindingT:
 def _unreadable(kind: type[Finding], path: Path, why: str) -> StoreError:
     return StoreError(
         f"{path} was written by another version of RocketEval, or is damaged ({why}).",
-        hint=f"Run `rocketeval {kind.STAGE}` again.",
+        hint=f"Run `rocketeval {kind.COMMAND}` again.",
     )
 
 

@@ -230,7 +230,7 @@ class Inputs:
         if not path.exists():
             raise StageMissing(
                 f"{self.folder.parent} has no checklists yet.",
-                hint="Run `rocketeval checklist` first.",
+                hint="Run `rocketeval run --only checklist` first.",
             )
         rows = read_jsonl(path)
         return {row["query_id"]: _checklist(row) for row in rows}

@@ -27,7 +27,7 @@ class Plan:
     """The size of a run before it starts."""
 
     FILE: ClassVar[str] = "plan"
-    STAGE: ClassVar[str] = "plan"
+    COMMAND: ClassVar[str] = "plan"
     SCHEMA: ClassVar[int] = 1
 
     created: str = field(default="", metadata=OPTIONAL)
@@ -127,7 +127,7 @@ class InputSummary:
     """How much the inputs hold, and content hashes of all of it."""
 
     FILE: ClassVar[str] = "summary"
-    STAGE: ClassVar[str] = "run"
+    COMMAND: ClassVar[str] = "run"
     SCHEMA: ClassVar[int] = 1
 
     queries: int = 0
@@ -382,7 +382,7 @@ class Manifest:
     """Who made a run from what, and how."""
 
     FILE: ClassVar[str] = "manifest"
-    STAGE: ClassVar[str] = "run"
+    COMMAND: ClassVar[str] = "run"
     SCHEMA: ClassVar[int] = 1
 
     run_id: str = field(default="", metadata=OPTIONAL)

@@ -202,7 +202,8 @@ class RunStore:
         found = self.manifest().judge
         if found is None:
             raise StageMissing(
-                f"{self.path} has not been graded yet.", hint="Run `rocketeval grade` first."
+                f"{self.path} has not been graded yet.",
+                hint="Run `rocketeval run --only grade` first.",
             )
         return found
 
@@ -374,7 +375,7 @@ class RunStore:
 
     def scores(self, columns: list[str] | None = None) -> pa.Table:
         """Return the scores, or some of their columns; StageMissing before the score stage."""
-        path = self._stage_file("scores.parquet", "score")
+        path = self._stage_file("scores.parquet", "run --only score")
         try:
             return pq.read_table(path, columns=columns)
         except pa.ArrowInvalid:
@@ -382,7 +383,7 @@ class RunStore:
 
     def score_batches(self, columns: list[str]) -> Iterator[pa.RecordBatch]:
         """Yield columns of the scores, some rows at a time; StageMissing before the score stage."""
-        path = self._stage_file("scores.parquet", "score")
+        path = self._stage_file("scores.parquet", "run --only score")
         try:
             with pq.ParquetFile(path) as scores:
                 yield from scores.iter_batches(SCORE_ROWS, columns=columns)
@@ -424,7 +425,7 @@ class RunStore:
 
     def read(self, kind: type[FindingT]) -> FindingT:
         """Return a finding of the run; StageMissing before the stage that makes it."""
-        path = self._stage_file(f"{kind.FILE}.json", kind.STAGE)
+        path = self._stage_file(f"{kind.FILE}.json", kind.COMMAND)
         return decode_finding(kind, read_json(path), path)
 
     def read_if_made(self, kind: type[FindingT]) -> FindingT | None:
@@ -440,9 +441,9 @@ class RunStore:
         """Write `<name>.jsonl`, one row a line."""
         write_jsonl(self.path / f"{name}.jsonl", rows)
 
-    def load_json(self, name: str, stage: str) -> Any:
-        """Return `<name>.json`; StageMissing before `stage`."""
-        return read_json(self._stage_file(f"{name}.json", stage))
+    def load_json(self, name: str, command: str) -> Any:
+        """Return `<name>.json`; StageMissing, with the `command` that makes it, before that."""
+        return read_json(self._stage_file(f"{name}.json", command))
 
     def json_if_made(self, name: str) -> Any | None:
         """Return `<name>.json`; None when no stage made it."""
@@ -454,18 +455,18 @@ class RunStore:
         write_bytes(self.path / name, content.encode())
         return self.path / name
 
-    def _stage_file(self, name: str, stage: str) -> Path:
+    def _stage_file(self, name: str, command: str) -> Path:
         path = self.path / name
         if not path.exists():
             raise StageMissing(
-                f"{self.path} has no {name} yet.", hint=f"Run `rocketeval {stage}` first."
+                f"{self.path} has no {name} yet.", hint=f"Run `rocketeval {command}` first."
             )
         return path
 
 
 def _damaged(path: Path) -> StoreError:
     return StoreError(
-        f"{path} cannot be read: it is damaged.", hint="Run `rocketeval score` again."
+        f"{path} cannot be read: it is damaged.", hint="Run `rocketeval run --only score` again."
     )
 
 

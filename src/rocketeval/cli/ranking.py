@@ -1,7 +1,4 @@
-"""`rocketeval rank`
-
-A leaderboard: figures with their intervals, and brackets around what is not told apart.
-"""
+"""A leaderboard: figures with their intervals, and brackets around what is not told apart."""
 
 from __future__ import annotations
 
@@ -10,16 +7,11 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby, pairwise
 from typing import TYPE_CHECKING
 
-import click
-
-from rocketeval.cli.options import with_run
-from rocketeval.cli.output import Output, with_output
 from rocketeval.cli.progress_text import Marks, marks_for, shortened
 from rocketeval.cli.text import make_console, printable, screen_width
 from rocketeval.text import count_of, figure, join_words
 
 if TYPE_CHECKING:
-    from rocketeval.pipeline import Run
     from rocketeval.ranking.rank import RankedCandidate, Ranking
     from rocketeval.records import Interval
 
@@ -190,12 +182,3 @@ def _made_how(ranking: Ranking) -> str:
 
 def _is_bounded(found: Interval) -> bool:
     return math.isfinite(found.low) and math.isfinite(found.high) and found.low < found.high
-
-
-@click.command()
-@with_run
-@with_output
-def command(run: Run, output: Output) -> None:
-    """Turn the scores of CONFIG's run into ratings and ranks, with intervals."""
-    ranking = run.rank()
-    output.give(ranking, lambda: show_ranking(ranking))

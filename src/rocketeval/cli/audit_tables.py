@@ -1,7 +1,7 @@
-"""Grading methods side by side, as the command line prints them: at most 80 columns wide.
+"""What `rocketeval audit` prints beyond the audit itself, made for 80 columns.
 
-How far judges agree with each other, as the command line prints it: made for 80 columns.
-The judge's answers beside gold answers to the same items, as the command line prints them.
+Grading methods and scorers side by side, how far judges agree with each other, the judge's answers
+next to reference answers to the same items, and the criteria that texts can be graded by.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from rocketeval.cli.output import Output
 from rocketeval.cli.text import make_console, make_table, printable, show_advice
 from rocketeval.text import count_of, figure, share
 
@@ -18,9 +19,11 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from rocketeval.audit.calibration import Calibration
+    from rocketeval.audit.compare_scorers import ScorerComparison
     from rocketeval.audit.item_gold import ItemGold
     from rocketeval.audit.labels import LabelCorrelation
     from rocketeval.audit.methods import MethodComparison, MethodFigures
+    from rocketeval.criteria import Criterion
     from rocketeval.judges.reliability import JudgeReliability
     from rocketeval.records import Interval
     from rocketeval.stats.agreement import Reliability, Statistic
@@ -320,3 +323,68 @@ def _show_missing(console: Console, found: ItemGold) -> None:
     for number, one, many, what in notes:
         if number:
             console.print(f"{count_of(number, one, many)} {what}.", style="dim", highlight=False)
+
+
+def show_scorers(found: ScorerComparison) -> None:
+    """Print how each kind of scorer does on reference data it has not seen, and which to take."""
+    from rocketeval.audit.compare_scorers import LabelFigures
+
+    one = found.learn_from.removesuffix("s")
+    about = count_of(found.queries, "query", "queries")
+    table = make_table(f"Scorers on {count_of(found.gold, one, found.learn_from)}, {about}")
+    table.add_column("kind")
+    headings = ("Pearson", "Spearman", "RMSE")
+    for heading in headings if one == "label" else ("with ties", "without ties"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("chosen", justify="right")
+    for row in found.rows:
+        figures = (
+            [figure(row.pearson, ".2f"), figure(row.spearman, ".2f"), figure(row.rmse, ".2f")]
+            if isinstance(row, LabelFigures)
+            else [share(row.with_ties), share(row.without_ties)]
+        )
+        times = "-" if row.chosen is None else f"{row.chosen} of {found.folds}"
+        table.add_row(row.kind, *figures, times)
+    console = make_console()
+    console.print(table)
+    console.print(_scorer_advice(found), highlight=False)
+    console.print(
+        f"{found.folds}-fold cross-validation; 95% intervals from resamples of the queries.",
+        style="dim",
+        highlight=False,
+    )
+
+
+def _scorer_advice(found: ScorerComparison) -> str:
+    first = found.rows[0].kind
+    if found.take == first:
+        return f"Take {first}: no other is better by more than one standard error."
+    return (
+        f"Take {found.take}: the simplest of those within one standard error of the best, "
+        f"and better than {first} by more."
+    )
+
+
+def list_criteria(grades: bool, output: Output) -> None:
+    """Print the criteria that texts can be graded by, in four groups."""
+    from rocketeval.criteria import criteria
+
+    known = list(criteria().values())
+    output.give({"criteria": known}, lambda: _show_criteria(known, grades))
+
+
+def _show_criteria(known: list[Criterion], grades: bool) -> None:
+    for group in dict.fromkeys(each.group for each in known):
+        _show_group(group, [each for each in known if each.group == group], grades)
+
+
+def _show_group(group: str, members: list[Criterion], grades: bool) -> None:
+    table = make_table(group)
+    table.add_column("criterion", no_wrap=True)
+    table.add_column("what is graded")
+    for member in members:
+        table.add_row(member.name, member.definition)
+        if grades:
+            for grade, meaning in enumerate(member.grades, 1):
+                table.add_row("", f"{grade}: {meaning}")
+    make_console().print(table)
