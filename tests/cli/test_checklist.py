@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from support.in_process import cli
-from support.make import QUERIES, write_benchmark
+from support.make import QUERIES, write_benchmark, write_jsonl
 
 CONFIG = """\
 name: demo
@@ -163,6 +163,10 @@ def test_checklists_come_from_wherever_people_keep_them(tmp_path: Path) -> None:
     (tmp_path / "rocketeval.yaml").write_text(
         "benchmark: {path: benchmark}\njudge: {engine: scripted, model: m}\n"
     )
+    rows = [
+        {"query_id": query, "items": [f"Is {query} in it?", "Is it kind?"]} for query in QUERIES
+    ]
+    write_jsonl(tmp_path / "benchmark" / "checklists.jsonl", rows)
     for what in ("benchmark", "rocketeval.yaml"):
         assert f"benchmark: {len(QUERIES)} checklists" in cli(tmp_path, "checklist", what).stdout
     assert "2 more checklists" in cli(tmp_path, "checklist", "--top", "1").stdout

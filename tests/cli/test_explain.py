@@ -55,7 +55,7 @@ def test_everybody_is_explained_without_a_name(folder: Path) -> None:
 
 def test_untrusted_names_are_printed_harmlessly(folder: Path) -> None:
     """A name cannot colour or redraw the terminal, and is not read as markup."""
-    for call in (("explain", "first.yaml"), ("rank", "second.yaml")):
+    for call in (("explain", "first.yaml"), ("run", "--only", "rank", "second.yaml")):
         shown = cli(folder, *call).stdout
         assert "\x1b" not in shown
         assert "[red]\ufffd[31mleft" in shown

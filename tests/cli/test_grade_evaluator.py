@@ -62,8 +62,8 @@ def test_grade_says_what_a_decision_takes(folder: Path) -> None:
     assert "66 questions about 18 pairs: 3.7 each" in shown
     found = json.loads(cli(folder, "run", "--only", "score", "--json").stdout)
     assert found["scorer"] == "evaluator"
-    for verb in ("rank", "audit", "explain", "report"):
-        cli(folder, verb)
+    for words in ("run --only rank", "audit", "explain", "run --only report"):
+        cli(folder, *words.split())
     exported = cli(folder, "export", "runs/demo", "--to", "csv", "--what", "judgments").stdout
     assert "Is it right?" in exported
 

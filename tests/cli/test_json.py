@@ -126,5 +126,5 @@ def test_a_broken_name_does_not_spoil_an_error() -> None:
 
 def test_json_is_asked_for_before_the_dashes() -> None:
     """A candidate may be called --json."""
-    assert asks_for_json(["rank", "--json"])
+    assert asks_for_json(["run", "--json"])
     assert not asks_for_json(["compare", "--", "--json", "x"])

@@ -226,7 +226,7 @@ def test_offline_leaves_no_trace(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        (("--hours", "3"), "for --cluster: --hours"),
+        (("--hours", "3"), "Only with --cluster: --hours"),
         (("--cluster", "--hours", "3", "--replicas", "2"), "give one"),
         (("--cluster", "--losses", "1000", "--restart-minutes", "60"), "lost so often"),
         (("--rate", "nan"), "--rate"),

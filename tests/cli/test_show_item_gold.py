@@ -10,7 +10,7 @@ from rich.console import Console
 
 from rocketeval.audit.calibration import calibration
 from rocketeval.audit.item_gold import ItemGold, on_items
-from rocketeval.cli import audit_compare as module
+from rocketeval.cli import audit_tables as module
 from rocketeval.cli.audit_tables import show_item_gold
 from support.in_process import cli, run_scripted
 from support.make import CANDIDATES, QUERIES, write_benchmark, write_jsonl

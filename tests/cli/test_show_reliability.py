@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 from rocketeval.audit.repeatability import disagreement
-from rocketeval.cli import audit_compare as module
+from rocketeval.cli import audit_tables as module
 from rocketeval.cli.audit_tables import show_reliability
 from rocketeval.judges.reliability import JudgePair, JudgeReliability
 from rocketeval.stats.agreement import reliability

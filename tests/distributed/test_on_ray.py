@@ -181,17 +181,8 @@ def test_a_killed_command_goes_on_where_it_was(
         "distributed": {"actors": 2, "batch": 4},
     }
     (folder / "killed.yaml").write_text(yaml.safe_dump(given))
-    command = [
-        sys.executable,
-        "-m",
-        "rocketeval.cli.main",
-        "run",
-        "--only",
-        "grade",
-        "killed.yaml",
-        "--on",
-        "ray",
-    ]
+    command = [sys.executable, "-m", "rocketeval.cli.main", "run", "killed.yaml"]
+    command += ["--only", "grade", "--on", "ray"]
     environment = {**os.environ, "RAY_ADDRESS": cluster.address}
     store = RunStore(folder / "runs" / "killed")
     staging = open_staging(None, store.path, "")

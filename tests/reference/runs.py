@@ -14,6 +14,7 @@ from typing import Any
 from reference.made_data import read_rows, write_gold, write_grid, write_item_gold, write_rows
 from reference.old_files import keep_old, restore_old
 from reference.session import Session, run_command
+from rocketeval.cli.stages import STAGES
 
 METHODS = (
     "checklist,checklist+hard,fixed,sequential,all_yes,all_no,multi_item,direct,reference,cot,"
@@ -26,7 +27,6 @@ GRID_METHODS = "checklist,checklist+hard,checklist+extra_trees:trees=5"
 def quickstart(session: Session) -> None:
     """The packaged example: every verb, and every way to ask."""
     session.say("init", "demo")
-    session.say("--help")
     config = session.home / "demo" / "rocketeval.yaml"
     lines = config.read_text(encoding="utf-8").splitlines()
     kept = [line for line in lines if "base_url:" not in line and "api_key_env:" not in line]
@@ -39,19 +39,19 @@ def quickstart(session: Session) -> None:
     session.say("run", path)
     session.keep("demo/runs/quickstart")
     session.say("run", path, "--json")
-    for verb in ("score", "rank", "audit", "explain", "lint", "report", "estimate"):
-        session.both(verb, path)
+    for words in ("score", "rank", "audit", "explain", "lint", "report", "labels estimate"):
+        session.both(*_verb(words), path)
     session.both("compare", "careful", "broken", path, "--fail-if", "never")
     session.both("explain", path, "--candidate", "careful")
     session.both("explain", path, "--query", "why-seasons")
-    session.both("advise", path, "--candidate", "careful", "--more", "5")
+    session.both("labels", "next", path, "--candidate", "careful", "--queries", "5")
     session.export_all("demo/runs/quickstart")
     session.say("audit", path, "--methods", METHODS)
     # The paper's own files, as they were exported, are a benchmark too.
     exported = {"kind": "rocketeval", "path": "exports/quickstart/rocketeval"}
     session.say("run", _config(session, "paper", benchmark=exported))
     session.keep("runs/paper")
-    session.say("report", path)
+    session.say(*_verb("report"), path)
     session.keep("demo/runs/quickstart")
 
 
@@ -66,36 +66,38 @@ def grid(session: Session) -> None:
     session.both("plan", config, "--rate", "100")
     session.both("plan", config, "--rate", "100", "--cluster", "--hours", "6", "--seed", "1")
     session.say("run", config, "--dry-run", "--json")
-    session.say("checklist", config)
-    session.say("checklist", config, "--json", "--export", "sheet.csv")
-    session.say("grade", config, "--json")
+    session.say(*_verb("checklist"), config)
+    session.say(*_verb("checklist"), config, "--json")
+    run_command(session.home, ("checklist", config, "--out", "sheet.csv"))
+    session.say(*_verb("grade"), config, "--json")
     session.both("run", config)
     session.keep("runs/grid")
     session.say("run", "other.yaml", "--quiet")
-    for verb in ("score", "rank", "audit", "explain", "lint", "report"):
-        session.both(verb, config)
+    for words in ("score", "rank", "audit", "explain", "lint", "report"):
+        session.both(*_verb(words), config)
     session.both("compare", "birch", "dune", config, "--min-effect", "0.5", "--fail-if", "never")
     session.both("compare", "elm", "birch", config)
-    session.both("estimate", config)
-    session.both("estimate", config, "--candidate", "birch", "--against", "dune")
-    session.both("advise", config, "--top", "2", "--more", "7", "--by-category")
-    session.both("advise", config, "--candidate", "birch", "--out", "wanted.jsonl", "--force")
+    session.both("labels", "estimate", config)
+    session.both("labels", "estimate", config, "--candidate", "birch", "--against", "dune")
+    session.both("labels", "next", config, "--top", "2", "--queries", "7", "--by-category")
+    wanted = ("--candidate", "birch", "--out", "wanted.jsonl", "--force")
+    session.both("labels", "next", config, *wanted)
     for candidate in ("birch", "=cedar"):
         session.both("explain", config, "--candidate", candidate)
     for query in ("q03", "q05"):
         session.both("explain", config, "--query", query)
     session.say("lint", config, "--query", "q04", "--strict")
-    session.both("audit", config, "--beside", "runs/other")
+    session.both("audit", config, "--against", "runs/other")
     write_item_gold(session.home / "item_gold.jsonl", _answers(session.home, "grid"))
     session.both("audit", config, "--item-gold", "item_gold.jsonl")
     session.both("audit", config, "--methods", GRID_METHODS)
-    session.both("scorers", config, "--among", "mean,isotonic")
-    session.say("report", config)
+    session.both("audit", config, "--scorers", "mean,isotonic")
+    session.say(*_verb("report"), config)
     session.export_all("runs/grid", whole=False)
     session.keep("runs/grid")
     for name in ("sheet.csv", "wanted.jsonl"):
         session.keep_file(name)
-    session.both("criteria", "--grades")
+    session.both("audit", "--criteria", "--grades")
     session.both("doctor", config, "--quick")
 
 
@@ -115,11 +117,11 @@ def learned(session: Session) -> None:
         config = _config(session, name, scorer=scorer)
         session.say("run", config)
         session.keep(f"runs/{name}")
-    session.say("score", "trees.yaml", "--json")
+    session.say(*_verb("score"), "trees.yaml", "--json")
     session.both("audit", "trees.yaml")
     session.both("explain", "trees.yaml", "--query", "q03")
-    session.say("scorers", "trees.yaml", "--among", "mean,isotonic,pooled_ridge", "--json")
-    session.say("scorers", "logistic.yaml", "--among", "mean,pooled_logistic")
+    session.say("audit", "trees.yaml", "--scorers", "mean,isotonic,pooled_ridge", "--json")
+    session.say("audit", "logistic.yaml", "--scorers", "mean,pooled_logistic")
     session.export_all("runs/trees", whole=False)
     # A scorer that was fitted in one run scores another.
     fitted = {"kind": "pooled_ridge", "fitted": "runs/ridge/scorer.npz"}
@@ -133,7 +135,7 @@ def dimension(session: Session) -> None:
     options = {"file": "summarization", "dimensions": ["coherence", "fluency"], "steps": []}
     seeds = _config(session, "seeds", author={"kind": "dimension", "options": options})
     session.both("plan", seeds, "--rate", "10")
-    session.both("checklist", seeds)
+    session.both(*_verb("checklist"), seeds)
     session.say("run", seeds)
     session.both("explain", seeds)
     session.both("explain", seeds, "--candidate", "birch")
@@ -155,13 +157,14 @@ def _author_writes(session: Session) -> None:
     price = {"prompt": 1, "completion": 2, "currency": "EUR"}
     options = {"file": "dialogue", "dimensions": ["coherence"], "steps": ["diversify", "elaborate"]}
     author = {"kind": "dimension", "engine": engine, "price": price, "options": options}
-    session.both("checklist", _config(session, "steps", author=author))
+    session.both(*_verb("checklist"), _config(session, "steps", author=author))
     session.keep("runs/steps")
     each = _config(session, "instance", author={"kind": "instance", "engine": engine})
     session.say("run", each)
     session.keep("runs/instance")
     # Exported, perhaps edited, and taken for a run.
-    session.say("checklist", each, "--export", "sheet.yaml", "--json")
+    session.say(*_verb("checklist"), each, "--json")
+    run_command(session.home, ("checklist", each, "--out", "sheet.yaml"))
     session.keep_file("sheet.yaml")
     edited = {"kind": "file", "options": {"file": "sheet.yaml"}}
     session.say("run", _config(session, "edited", author=edited), "--json")
@@ -180,7 +183,7 @@ def ensemble(session: Session) -> None:
     short = ("runs/first", "runs/third-first-12")
     session.both("ensemble", *short, "--out", "short", "--missing", "skip")
     session.keep("short")
-    session.both("audit", "first.yaml", "--beside", "runs/second", "--beside", "runs/third")
+    session.both("audit", "first.yaml", "--against", "runs/second", "--against", "runs/third")
     session.keep("runs/first")
 
 
@@ -200,8 +203,8 @@ def gaps(session: Session) -> None:
     session.both("plan", config, "--rate", "10")
     session.say("run", config)
     session.keep("runs/failing")
-    for verb in ("grade", "score", "rank", "audit", "explain", "lint", "report"):
-        session.both(verb, config)
+    for words in ("grade", "score", "rank", "audit", "explain", "lint", "report"):
+        session.both(*_verb(words), config)
     session.both("explain", config, "--query", "q05")
     session.both("explain", config, "--candidate", "dune")
     session.both("compare", "birch", "dune", config, "--fail-if", "never")
@@ -289,8 +292,8 @@ def old(session: Session) -> None:
     session.both("compare", "birch", "dune", "old.yaml", "--fail-if", "never")
     session.both("explain", "old.yaml", "--query", "q03")
     session.both("explain", "old.yaml", "--candidate", "birch")
-    for verb in ("lint", "estimate", "rank", "audit", "explain", "report", "score"):
-        session.both(verb, "old.yaml")
+    for words in ("lint", "labels estimate", "rank", "audit", "explain", "report", "score"):
+        session.both(*_verb(words), "old.yaml")
     session.both("ensemble", "runs/old", "runs/again", "--out", "both")
     # A scorer that was fitted then scores now.
     fitted = {"kind": "pooled_ridge", "fitted": "runs/old/scorer.npz"}
@@ -381,9 +384,14 @@ def _grid(session: Session, candidates: int, queries: int, *, share: float = 0.3
     """Write a benchmark, and gold that has to do with what a judge answers."""
     benchmark = session.home / "benchmark"
     write_grid(benchmark, candidates, queries)
-    run_command(session.home, ("grade", _config(session, "probe", cache=None), "--quiet"))
-    run_command(session.home, ("score", "probe.yaml", "--quiet"))
+    run_command(session.home, (*_verb("grade"), _config(session, "probe", cache=None), "--quiet"))
+    run_command(session.home, (*_verb("score"), "probe.yaml", "--quiet"))
     write_gold(benchmark, _answers(session.home, "probe"), share=share)
+
+
+def _verb(words: str) -> tuple[str, ...]:
+    """Return the words of a verb; a stage is `run --only STAGE`."""
+    return ("run", "--only", words) if words in STAGES else tuple(words.split())
 
 
 def _answers(home: Path, run: str) -> list[dict[str, Any]]:

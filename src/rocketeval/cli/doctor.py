@@ -106,7 +106,12 @@ PATIENCE = 20.0
         ("rocketeval doctor", "the judge of rocketeval.yaml"),
         ("rocketeval doctor --judge MODEL --base-url http://127.0.0.1:8000/v1", "any judge"),
     ],
-    exit_codes={**codes(2), 4: "do not use this judge", **codes(130)},
+    exit_codes={
+        0: "ready, or usable with care",
+        **codes(2),
+        4: "do not use this judge",
+        **codes(130),
+    },
 )
 @click.argument("config", type=click.Path(path_type=Path, dir_okay=False), required=False)
 @option("--quick", is_flag=True, help="Leave out repeatability and rate.")

@@ -1,0 +1,174 @@
+"""Every verb explains itself, and every command that is named anywhere can be typed."""
+
+from __future__ import annotations
+
+import ast
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+
+from rocketeval.cli.help import VerbCommand
+from rocketeval.cli.main import GROUPS, RENAMED, VERBS, group
+from rocketeval.cli.stages import STAGES
+from rocketeval.errors import RocketEvalError
+from support.in_process import cli
+
+ROOT = Path(__file__).parents[2]
+PROGRAM = click.Context(group, info_name="rocketeval")
+
+
+def commands() -> Iterator[tuple[str, click.Command]]:
+    """Yield every command with the words that call it."""
+    for verb in VERBS:
+        command = group.get_command(PROGRAM, verb)
+        assert command is not None
+        if isinstance(command, click.Group):
+            for name, inner in command.commands.items():
+                yield f"{verb} {name}", inner
+        else:
+            yield verb, command
+
+
+COMMANDS = dict(commands())
+
+
+def test_help_groups_every_verb() -> None:
+    """Headings stand in order, each above its verbs; the page fits a small terminal."""
+    shown = cli(Path.cwd(), "--help").stdout
+    marks = [f"\n{heading}:\n" for heading in GROUPS]
+    assert [shown.index(mark) for mark in marks] == sorted(shown.index(mark) for mark in marks)
+    assert re.findall(r"^  ([a-z]+)  +[A-Z]", shown, re.MULTILINE) == list(VERBS)
+    assert len(shown.splitlines()) <= 45
+
+
+@pytest.mark.parametrize("words", COMMANDS)
+def test_a_verb_explains_itself(words: str) -> None:
+    """Help fits 80 columns and starts with what the verb does; options say what they are for."""
+    command = COMMANDS[words]
+    assert isinstance(command, VerbCommand)
+    shown = cli(Path.cwd(), *words.split(), "--help").stdout
+    assert max(map(len, shown.splitlines())) <= 80
+    assert (command.help or "").splitlines()[0].endswith(".")
+    assert command.examples
+    for option in command.params:
+        if isinstance(option, click.Option):
+            assert option.help, option.name
+
+
+def test_options_for_a_cluster_are_shown_when_wanted() -> None:
+    """`plan --help` names the flag, and with it everything that belongs to it."""
+    brief = cli(Path.cwd(), "plan", "--help").stdout
+    assert "--cluster" in brief
+    assert "--restart-minutes" not in brief
+    assert "--restart-minutes" in cli(Path.cwd(), "plan", "--cluster", "--help").stdout
+
+
+@pytest.mark.parametrize("old", RENAMED)
+def test_an_old_verb_is_answered_with_the_new_one(old: str) -> None:
+    """One line, exit code 2, and what it names can be typed."""
+    said = cli(Path.cwd(), old, "rocketeval.yaml", code=2).stderr
+    assert len(said.splitlines()) == 1
+    assert f"`rocketeval {RENAMED[old]}`" in said
+    check(RENAMED[old].split())
+
+
+def test_an_old_option_is_answered_with_the_new_one() -> None:
+    """As with verbs."""
+    for words, command in COMMANDS.items():
+        if isinstance(command, VerbCommand):
+            for old, new in command.renamed.items():
+                said = cli(Path.cwd(), *words.split(), old, "x", code=2).stderr
+                assert said == f"Error: {old} is now {new}.\n"
+
+
+def check(words: list[str]) -> None:
+    """Raise unless the words after `rocketeval` are a verb with options it has."""
+    if words[0] in ("--help", "--version"):
+        return
+    command = group.get_command(PROGRAM, words[0])
+    assert command is not None, f"no verb {words[0]}"
+    rest = words[1:]
+    if isinstance(command, click.Group) and rest and not rest[0].startswith("-"):
+        inner = command.get_command(PROGRAM, rest[0])
+        assert inner is not None, f"no verb {words[0]} {rest[0]}"
+        command, rest = inner, rest[1:]
+    context = click.Context(command, parent=PROGRAM, info_name=words[0])
+    try:
+        command.make_parser(context).parse_args(list(rest))
+    except click.BadOptionUsage as error:
+        # `audit --against`, of which the value is left out in words.
+        if not error.message.endswith("requires an argument."):
+            raise
+    given = rest[rest.index("--only") + 1] if "--only" in rest else None
+    assert given in (None, "STAGE", *STAGES), f"no stage {given}"
+
+
+@pytest.mark.parametrize(
+    "words", ["nope", "run --onyl rank", "run --only audit", "labels advise", "lint --most 3"]
+)
+def test_a_wrong_command_is_seen(words: str) -> None:
+    """A verb, an option or a stage that is not there."""
+    with pytest.raises((AssertionError, click.UsageError)):
+        check(words.split())
+
+
+_INLINE = re.compile(r"`(?:\$ )?rocketeval ([^`]+)`")
+_LINE = re.compile(r"^\s*(?:\$ )?rocketeval ((?:[a-z-]|VERB)[^\n]*)", re.MULTILINE)
+
+_MAKES = re.compile(r'COMMAND: ClassVar\[str\] = "([^"]+)"')
+
+
+def named_in(text: str) -> Iterator[str]:
+    """Yield what stands after `rocketeval` in code and in lines of its own."""
+    for pattern in (_INLINE, _LINE):
+        yield from (" ".join(found.split()) for found in pattern.findall(text))
+
+
+def literals(source: str) -> Iterator[str]:
+    """Yield every text of a module; what is filled in is called X."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.JoinedStr):
+            yield "".join(
+                str(part.value) if isinstance(part, ast.Constant) else "X" for part in node.values
+            )
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.value
+
+
+def named_commands() -> Iterator[tuple[str, str]]:
+    """Yield every command that documents, messages and pages name, with the file."""
+    pages = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("studies/**/*.md")]
+    for path in pages:
+        for named in named_in(path.read_text()):
+            yield str(path.relative_to(ROOT)), named
+    for folder in ("src", "studies", "perf", "docs"):
+        for path in (ROOT / folder).rglob("*.py"):
+            source, where = path.read_text(), str(path.relative_to(ROOT))
+            for text in literals(source):
+                yield from ((where, named) for named in named_in(text))
+            # The command that makes a file of the run again.
+            yield from ((where, named) for named in _MAKES.findall(source))
+    for path in (ROOT / "web" / "src").rglob("*.tsx"):
+        for named in re.findall(r"<code>rocketeval ([^<]+)</code>", path.read_text()):
+            yield str(path.relative_to(ROOT)), re.sub(r"\{.*?\}", "X", named)
+
+
+def test_every_command_that_is_named_can_be_typed() -> None:
+    """In documents, messages, help, studies and the report's pages: the verb and its options."""
+    found = set(named_commands())
+    assert len(found) > 150
+    wrong = []
+    for where, named in sorted(found):
+        # A comment, another program behind a pipe, an alternative: not ours.
+        words = shlex.split(re.split(r" #| \\?\| |\s{3,}| > ", named)[0].replace("'", "\\'"))
+        if words[0] in ("VERB", "X") or words[0].startswith("X"):
+            continue
+        try:
+            check(words)
+        except (AssertionError, click.UsageError, RocketEvalError) as error:
+            wrong.append(f"{where}: rocketeval {named}: {error}")
+    assert wrong == []
