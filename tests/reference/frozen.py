@@ -115,7 +115,7 @@ def moved(found: dict[str, Any]) -> dict[str, Any]:
         said.pop("export", None)
         if command.startswith("$ audit ") and "--scorers" in command:
             told["stdout"] = {**dict.fromkeys(AUDITS), "scorers": said}
-        elif command.startswith("$ audit ") and "--criteria" not in command:
+        elif set(said) == set(AUDITS):
             said["scorers"] = None
     return kept
 

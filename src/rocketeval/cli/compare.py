@@ -27,11 +27,11 @@ COLORS = {"better": "green", "worse": "red"}
 
 @verb(
     examples=[
-        ("rocketeval compare NEW OLD", "fail if NEW is significantly worse"),
+        ("rocketeval compare NEW OLD", "fail if NEW is worse"),
         ("rocketeval compare NEW OLD --fail-if not-better", "fail unless NEW is better"),
         (
             "rocketeval compare NEW OLD --fail-if maybe-worse --min-effect 0.2",
-            "fail unless NEW is at most 0.2 worse",
+            "fail if it may be 0.2 worse",
         ),
     ],
     exit_codes={**codes(2, 5), 7: "the comparison is what --fail-if names"},
@@ -50,7 +50,9 @@ COLORS = {"better": "green", "worse": "red"}
     type=click.Choice(["worse", "maybe-worse", "not-better", "never"]),
     default="worse",
     show_default=True,
-    help="Verdict that ends with exit code 7.",
+    metavar="VERDICT",
+    help="End with exit code 7 if FIRST is worse, maybe-worse (needs --min-effect) or not-better; "
+    "or never.",
 )
 @LEVEL
 @with_output

@@ -110,7 +110,7 @@ PATIENCE = 20.0
         0: "ready, or usable with care",
         **codes(2),
         4: "do not use this judge",
-        **codes(130),
+        130: "interrupted; nothing is known yet",
     },
 )
 @click.argument("config", type=click.Path(path_type=Path, dir_okay=False), required=False)

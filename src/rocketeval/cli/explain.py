@@ -266,7 +266,7 @@ Record = TypeVar("Record", "CandidateExplanation", "QueryExplanation", "Explanat
 
 @verb(
     examples=[
-        ("rocketeval explain", "largest losses of every candidate"),
+        ("rocketeval explain", "every candidate's losses"),
         ("rocketeval explain --candidate NEW --top 20", "one candidate, in detail"),
         ("rocketeval explain --query q7", "one query, item by item"),
     ],
@@ -289,9 +289,11 @@ def command(run: Run, candidate: str | None, query: str | None, top: int, output
     """Explain a ranking: which checklist items cost each candidate points.
 
     A candidate is compared, item by item, with its nearest neighbors in the ranking of CONFIG's
-    run. A query shows what each of its items adds, and which items do not discriminate. Without
-    --candidate and --query, all candidates are explained, in explain.json too, which the report
-    shows; where checklists have groups, such as dimensions, with every candidate's mean per group.
+    run. A query shows what each of its items adds, and which items do not discriminate.
+
+    Without --candidate and --query, all candidates are explained, and explain.json is written for
+    the report. Where checklists have groups, such as dimensions, it has each candidate's mean per
+    group.
     """
     if candidate is not None and query is not None:
         raise click.UsageError("Give --candidate or --query, not both.")

@@ -106,6 +106,9 @@ class VerbCommand(click.Command):
             if record is not None:
                 # `--help` is click's own.
                 listed[getattr(parameter, "section", OUTPUT)].append(record)
+        if len(listed[OUTPUT]) == 1:
+            # Nothing but --help: no heading of its own.
+            listed[OWN] += listed.pop(OUTPUT)
         for name, records in listed.items():
             if records:
                 with formatter.section(name):

@@ -30,7 +30,7 @@ STDOUT = "-"
 AFTERWARDS = "Once they are labelled: `rocketeval labels estimate`, with the same options."
 
 
-_CANDIDATE = "Candidate whose mean label is meant; repeatable, and labeled on the same queries."
+_CANDIDATE = "Candidate to estimate; repeatable, then all are labeled on the same queries."
 _TOP = "The K best candidates of the ranking, instead of names."
 
 
@@ -127,7 +127,9 @@ def command() -> None:
     help="Number of queries to choose.",
 )
 @option(
-    "--out", metavar="FILE", help="Write the labels to collect to FILE, as JSON lines; - prints."
+    "--out",
+    metavar="FILE",
+    help="Write the labels to collect to FILE, as JSON lines; `-` prints them.",
 )
 @option("--force", is_flag=True, help="Replace an existing FILE.")
 @option(

@@ -67,6 +67,16 @@ class LazyGroup(click.Group):
         command: click.Command = import_module(f"rocketeval.cli.{cmd_name}").command
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the command that the first word names; the nearest is named if there is none."""
+        if args and args[0] not in VERBS and args[0] not in RENAMED:
+            from rocketeval.text import did_you_mean
+
+            ctx.fail(f"There is no verb {args[0]!r}. {did_you_mean(args[0], list(VERBS))}")
+        return super().resolve_command(ctx, args)
+
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the verbs under their headings, then the options."""
         width = max(map(len, VERBS))
@@ -81,7 +91,8 @@ class LazyGroup(click.Group):
     context_settings={"help_option_names": ["-h", "--help"]},
     subcommand_metavar="VERB ...",
     options_metavar="",
-    epilog="`rocketeval VERB --help` explains a verb. Start with: rocketeval init demo",
+    epilog="`rocketeval VERB --help` explains a verb. Where a verb takes a CONFIG, the default is "
+    "rocketeval.yaml. Start with: rocketeval init demo",
 )
 @click.version_option(__version__, prog_name="rocketeval")
 @click.pass_context

@@ -67,8 +67,9 @@ _OPTIONS = (
     _cluster_option(
         "--routing",
         type=click.Choice(("together", "random", "round-robin")),
-        help="How the items of one response are spread over replicas; together if one call or a "
-        "header keeps them so.",
+        metavar="HOW",
+        help="Where the items of one response go: together (one call, or a header, keeps them on "
+        "one replica), random or round-robin.",
     ),
     _cluster_option(
         "--losses",
