@@ -296,6 +296,8 @@ class GradeFacts(StageFacts):
     """Of an evaluator that decides pairs."""
     usage: PricedUsage = field(default=PricedUsage())
     """Of the last call."""
+    retries: Mapping[str, int] | None = field(default=None, metadata=OPTIONAL)
+    """Requests sent again by the last call, by what happened to them; None without any."""
     usage_of_ledger: PricedUsage | None = field(default=None, metadata=OPTIONAL)
     """Of all judgments in the run."""
     bill: Bill | None = None
