@@ -6,6 +6,7 @@ Also one BLAS thread for small matrices.
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable
@@ -18,6 +19,8 @@ GRACE_SECONDS = 4.0
 """After a stop, what is in flight has so long to finish; then it is dropped."""
 SHRINK_SECONDS = 1.0
 """One burst of push-back halves only once."""
+MOST_OVERTAKEN = 8
+"""Answers beyond two for each request ahead of it that a late request waits for."""
 
 T = TypeVar("T")
 
@@ -36,6 +39,11 @@ class AdaptiveLimiter:
         self.in_flight = 0
         self.shrunk = False
         """Whether there was any push-back so far."""
+        self.answers = 0
+        """Requests that were answered so far."""
+        self.answered_at = -math.inf
+        """When the last one was."""
+        self._silent_since = math.inf
         self._resume_at = 0.0
         self._shrunk_at = -SHRINK_SECONDS
         self._waiting: deque[asyncio.Future[None]] = deque()
@@ -49,14 +57,27 @@ class AdaptiveLimiter:
             self._wake()
             raise
         self.in_flight += 1
+        self._silent_since = min(self._silent_since, time.monotonic())
 
     async def __aexit__(self, *_: object) -> None:
         self.in_flight -= 1
         self._wake()
 
+    @property
+    def silence(self) -> float:
+        """Seconds that someone has waited without a sign of life."""
+        return max(0.0, time.monotonic() - self._silent_since)
+
+    def heard(self, *, answer: bool = False) -> None:
+        """Note a sign of life, or an `answer`; or that nobody waits for one any more."""
+        self._silent_since = math.inf
+        if answer:
+            self.answers += 1
+            self.answered_at = time.monotonic()
+
     def succeeded(self) -> None:
-        """Let a little more through after an answer, if all that is allowed was made use of."""
-        if self.allowed < self.ceiling and self.in_flight + 1 >= int(self.allowed):
+        """Let a little more through after an answer, if anyone waits for it."""
+        if self.allowed < self.ceiling and self._waiting:
             more = 1.0 / self.allowed if self.shrunk else 1.0
             self.allowed = min(self.ceiling, self.allowed + more)
             self._wake()
@@ -94,6 +115,46 @@ class AdaptiveLimiter:
             if not turn.done():
                 turn.set_result(None)
                 free -= 1
+
+
+class Overdue:
+    """Ends a request that the server has forgotten; one that is only late makes room instead.
+
+    A request is late after `seconds`. In a server's queue it is answered after those ahead of it;
+    the server has forgotten it if nobody is answered for so long, or many more than were ahead.
+    """
+
+    def __init__(self, limiter: AdaptiveLimiter, seconds: float) -> None:
+        self.seconds = seconds
+        self.ended = False
+        self.overtaken = False
+        """Whether others were answered in its place."""
+        self._limiter = limiter
+        self._sent = time.monotonic()
+        self._expected = limiter.answers + 2 * limiter.in_flight + MOST_OVERTAKEN
+        self._limit = asyncio.timeout(None)
+        self._timer: asyncio.TimerHandle | None = None
+
+    async def __aenter__(self) -> None:
+        await self._limit.__aenter__()
+        if self.seconds < math.inf:
+            self._timer = asyncio.get_running_loop().call_later(self.seconds, self._look)
+
+    async def __aexit__(self, *error: Any) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        await self._limit.__aexit__(*error)
+
+    def _look(self) -> None:
+        loop, limiter = asyncio.get_running_loop(), self._limiter
+        limiter.pushed_back(0.0, self._sent)
+        left = max(self._sent, limiter.answered_at) + self.seconds - time.monotonic()
+        self.overtaken = limiter.answers > self._expected
+        if left > 0 and not self.overtaken:
+            self._timer = loop.call_later(left, self._look)
+            return
+        self.ended = True
+        self._limit.reschedule(loop.time())
 
 
 async def run_workers(

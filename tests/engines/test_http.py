@@ -252,10 +252,14 @@ async def test_concurrency_is_bounded(server: FakeOpenAI) -> None:
 @pytest.mark.usefixtures("hasty")
 async def test_push_back_lowers_the_concurrency(server: FakeOpenAI) -> None:
     """After a 429 fewer requests are in flight, and all are answered in the end."""
-    server.fail(status(429))
     server.latency = 0.05
     async with connected(server, concurrency=8) as client:
+        await asyncio.gather(*(ask(client) for _ in range(24)))
+        assert server.most_in_flight == 8
+        assert client.at_once is None
+        server.fail(status(429))
         await ask(client)
+        assert client.at_once == 4
         server.most_in_flight = 0
         await asyncio.gather(*(ask(client) for _ in range(4)))
         assert server.most_in_flight == 4

@@ -38,6 +38,27 @@ class AuthoredChecklists:
     reused: int = 0
     """Checklists an earlier run had paid for."""
 
+    def take_known(
+        self,
+        author: Author,
+        queries: Iterable[Query],
+        known: Mapping[bytes, PaidWork],
+        advance: Callable[[], None],
+    ) -> list[tuple[Query, bytes]]:
+        """Take over what was paid for earlier; return the other queries with their identities."""
+        unwritten: list[tuple[Query, bytes]] = []
+        for query in queries:
+            key = authoring_key(author, query)
+            if key not in known:
+                unwritten.append((query, key))
+                continue
+            paid = known[key]
+            self.checklists[query.id] = Checklist(query.id, paid.items, paid.author)
+            self.traces[query.id] = AuthoringTrace.of(len(paid.items), paid.effort, paid.run)
+            self.reused += 1
+            advance()
+        return unwritten
+
 
 def authoring_key(author: Author, query: Query) -> bytes:
     """Identity of a checklist: who writes it, and all the author sees of the query."""
@@ -66,26 +87,16 @@ async def write_checklists(
     for. Raises EngineRefused when the author's lists cannot be read, again and again.
     """
     authoring = AuthoredChecklists()
-    wanted = [(query, authoring_key(author, query)) for query in queries]
-    there = sum(key in known for _, key in wanted)
-    remaining = iter(wanted)
+    unwritten = authoring.take_known(author, queries, known, advance)
+    remaining = iter(unwritten)
     trial = None
     if author.costly:
         attempts = getattr(author, "attempts", 1)
-        trial = AuthorTrial(attempts, proven=there > 0, gated=not author.durable)
+        trial = AuthorTrial(attempts, proven=authoring.reused > 0, gated=not author.durable)
 
     async def work() -> None:
         for query, key in remaining:
-            if stop.is_set():
-                return
-            if key in known:
-                paid = known[key]
-                authoring.checklists[query.id] = Checklist(query.id, paid.items, paid.author)
-                authoring.traces[query.id] = AuthoringTrace.of(
-                    len(paid.items), paid.effort, paid.run
-                )
-                authoring.reused += 1
-            elif not await pay(query, key):
+            if stop.is_set() or not await pay(query, key):
                 return
             advance()
 
@@ -111,7 +122,7 @@ async def write_checklists(
             failed(query.id, authoring.failures[query.id])
         return True
 
-    if there < len(wanted) or not author.costly:
+    if unwritten:
         await unless_stopped(author.prepare(), stop)
         if before_paying is not None and author.costly:
             await unless_stopped(before_paying(), stop)

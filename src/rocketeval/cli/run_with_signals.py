@@ -55,13 +55,16 @@ def log_shown(observer: Observer) -> Iterator[None]:
 INCOMPLETE = 3
 """Exit code: finished, but some tasks failed or were left out."""
 TICK_SECONDS = 1.0
-STOPPING = "Stopping: waiting for answers in flight (Ctrl-C again to drop them)."
+STOPPING = "Stopping: answers in flight have {seconds:.0f} s (Ctrl-C again ends it at once)."
 
 T = TypeVar("T")
 
 
 def run_with_signals(run: Run, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-    """Return `await work()`, holding the run; one Ctrl-C lets tasks in flight finish, two don't."""
+    """Return `await work()`, holding the run.
+
+    One Ctrl-C, or SIGTERM, gives answers in flight a few seconds; the second ends it at once.
+    """
     import asyncio
 
     with _signals(run), run.store.locked(), log_shown(run.observer):
@@ -99,14 +102,16 @@ def _signals(run: Run) -> Iterator[None]:
     import asyncio
 
     from rocketeval.cli.progress import StageObserver
+    from rocketeval.workers import GRACE_SECONDS
 
     def stop() -> None:
         run.stop.set()
+        text = STOPPING.format(seconds=GRACE_SECONDS)
         if isinstance(run.observer, StageObserver):
             run.observer.stopping()
-            run.observer.say(STOPPING)
+            run.observer.say(text)
         else:
-            click.echo(STOPPING, err=True)
+            click.echo(text, err=True)
 
     def interrupted(number: int, frame: FrameType | None) -> None:
         if not run.stoppable or run.stop.is_set():

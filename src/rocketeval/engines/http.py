@@ -22,7 +22,7 @@ import orjson
 
 from rocketeval.errors import EngineRefused, EngineUnavailable, RequestRejected
 from rocketeval.records import Usage
-from rocketeval.workers import AdaptiveLimiter
+from rocketeval.workers import AdaptiveLimiter, Overdue
 
 
 def mapping_or_empty(value: Any) -> Mapping[str, Any]:
@@ -85,8 +85,6 @@ LOOK_SECONDS = 10.0
 SHOWN_ERROR = 300
 SLOW_START = 4
 """Requests at once until answers tell how fast the server is; every quick one lets another go."""
-MOST_OVERTAKEN = 8
-"""Answers beyond two for each request ahead of it that a request waits for, once overdue."""
 MOST_FORGIVEN = 10
 """A request that a busy server turns away for so many times the patience is given up anyway."""
 TIMEOUT = "timeout"
@@ -123,9 +121,6 @@ class HttpClient:
         self._limiter = AdaptiveLimiter(concurrency, start=SLOW_START)
         self._proxy = environment_proxy(base_url)
         self._session: aiohttp.ClientSession | None = None
-        self._answers = 0
-        """Requests that the server answered so far, also those it rejected."""
-        self._answered_at = -math.inf
         self._drop_at: float | None = None
         self._waits: set[asyncio.Timeout] = set()
 
@@ -182,6 +177,8 @@ class HttpClient:
                     return await self._retrying(send)
                 finally:
                     self._waits.discard(wait)
+                    if not self._waits:
+                        self._limiter.heard()
         except TimeoutError:
             raise EngineUnavailable("it was stopped before an answer came.") from None
 
@@ -191,6 +188,9 @@ class HttpClient:
         while True:
             longest = min(self._timeout * 2.0**timeouts, max(self._timeout, self._patience - spent))
             async with self._limiter:
+                if self._limiter.silence > self._patience:
+                    # Those before this one have spent everybody's patience.
+                    raise self._lost("it answers nobody", max(1, attempt), self._limiter.silence)
                 started = time.monotonic()
                 outcome = await send(longest)
                 now = time.monotonic()
@@ -204,9 +204,9 @@ class HttpClient:
             total += now - started + wait
             spent += now - started
             if outcome.alive and total <= MOST_FORGIVEN * self._patience:
-                spent = min(spent, now - self._answered_at)
+                spent = min(spent, now - self._limiter.answered_at)
             if spent + wait > self._patience or self._drop_at is not None:
-                raise self._lost(outcome, attempt, total - wait)
+                raise self._lost(outcome.reason, attempt, total - wait, outcome.kind)
             if outcome.busy:
                 self._limiter.pushed_back(wait, started)
             self.retry_reasons[outcome.kind] += 1
@@ -269,7 +269,7 @@ class HttpClient:
     ) -> dict[str, Any] | RetryableError:
         """Send one request; wait `seconds` for a silent server, or as `timeout` says."""
         session = self._open()
-        overdue = _Overdue(self, math.inf if timeout else seconds)
+        overdue = Overdue(self._limiter, math.inf if timeout else seconds)
         try:
             async with (
                 overdue,
@@ -287,7 +287,8 @@ class HttpClient:
             raise self._untrusted(error) from None
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             if overdue.ended:
-                return overdue.setback()
+                reason = f"no answer within {overdue.seconds:.0f} s"
+                return RetryableError(reason, kind=TIMEOUT, alive=not overdue.overtaken)
             unsent = isinstance(
                 error, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError
             )
@@ -297,9 +298,7 @@ class HttpClient:
     def _understood(
         self, reply: aiohttp.ClientResponse, body: bytes
     ) -> dict[str, Any] | RetryableError:
-        if reply.status not in RETRIED:
-            self._answers += 1
-            self._answered_at = time.monotonic()
+        self._limiter.heard(answer=reply.status not in RETRIED)
         if reply.status == 200:
             strange = RetryableError("the answer was not JSON", kind="not JSON")
             return strange if (found := _json_reply(body)) is None else found
@@ -341,11 +340,13 @@ class HttpClient:
             )
         return self._session
 
-    def _lost(self, setback: RetryableError, attempts: int, spent: float) -> EngineUnavailable:
+    def _lost(
+        self, reason: str, attempts: int, spent: float, kind: str = TIMEOUT
+    ) -> EngineUnavailable:
         times = "1 attempt" if attempts == 1 else f"{attempts} attempts"
-        slower = ", or slower than `timeout`" if setback.kind == TIMEOUT else ""
+        slower = ", or slower than `timeout`" if kind == TIMEOUT else ""
         return EngineUnavailable(
-            f"{self.base_url} gave no answer in {times} over {spent:.1f} s: {setback.reason}.",
+            f"{self.base_url} gave no answer in {times} over {spent:.1f} s: {reason}.",
             hint=f"Is the server up{slower}? Finished judgments are safe: run the same command "
             "again to go on. `patience` says how long one request is retried.",
         )
@@ -386,49 +387,6 @@ class RetryableError:
     """What happened, in a word or two, to be counted by."""
     alive: bool = False
     """Whether it may only have waited behind others: their answers give it patience again."""
-
-
-class _Overdue:
-    """Ends a request that the server has forgotten, and notices one that has waited too long.
-
-    An overdue request in the server's queue is answered after those ahead of it. The server has
-    forgotten it if it answers nobody, or many more than were ahead.
-    """
-
-    def __init__(self, client: HttpClient, seconds: float) -> None:
-        self.ended = self._overtaken = False
-        self._client = client
-        self._seconds = seconds
-        self._sent = time.monotonic()
-        self._expected = client._answers + 2 * client._limiter.in_flight + MOST_OVERTAKEN
-        self._limit = asyncio.timeout(None)
-        self._timer: asyncio.TimerHandle | None = None
-
-    async def __aenter__(self) -> None:
-        await self._limit.__aenter__()
-        if self._seconds < math.inf:
-            self._timer = asyncio.get_running_loop().call_later(self._seconds, self._look)
-
-    async def __aexit__(self, *error: Any) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-        await self._limit.__aexit__(*error)
-
-    def setback(self) -> RetryableError:
-        """Return what became of the request, once `ended`."""
-        reason = f"no answer within {time.monotonic() - self._sent:.0f} s"
-        return RetryableError(reason, kind=TIMEOUT, alive=not self._overtaken)
-
-    def _look(self) -> None:
-        loop, heard = asyncio.get_running_loop(), max(self._sent, self._client._answered_at)
-        self._client._limiter.pushed_back(0.0, self._sent)
-        left = heard + self._seconds - time.monotonic()
-        self._overtaken = self._client._answers > self._expected
-        if left > 0 and not self._overtaken:
-            self._timer = loop.call_later(left, self._look)
-            return
-        self.ended = True
-        self._limit.reschedule(loop.time())
 
 
 def environment_proxy(url: str) -> str | None:
