@@ -176,10 +176,10 @@ def stop_once(kind: str, folder: Path, rng: random.Random) -> Stop:
 
 def kept(folder: Path) -> tuple[int, int]:
     """Return how many checklists and answers the run has on disk."""
-    journal = folder / "cache" / "authored.jsonl"
-    journals = [journal, *folder.rglob("authored.jsonl")]
-    there = next((each for each in journals if each.exists()), None)
-    checklists = 0 if there is None else sum(1 for line in there.open() if line.strip())
+    journal = folder / "runs" / ".cache" / "authored.jsonl"
+    checklists = (
+        len(list(filter(None, journal.read_text().splitlines()))) if journal.exists() else 0
+    )
     store = RunStore(folder / "runs" / "stopped")
     half = sum(map(len, store.half_answered().values())) if store.path.exists() else 0
     return checklists, len(store.finished()) * ITEMS + half

@@ -202,6 +202,8 @@ class StageProgress:
         self._refused = 0
         self._answers = 0
         """Answers of the responses that are finished, or failed."""
+        self._squares = 0
+        """Sum of the squares of how many each of the finished has."""
         self._begun: deque[tuple[float, float]] = deque()
         """When so many responses were in the making, over the time that counts as recent."""
 
@@ -221,6 +223,7 @@ class StageProgress:
     def add(self, judgment: Judgment) -> None:
         """Count a finished judgment."""
         self._answers += len(judgment.answers)
+        self._squares += len(judgment.answers) ** 2
         self.step()
         self.spent += judgment.usage
         self.missing.update(answer.status for answer in judgment.answers if answer.p_yes is None)
@@ -274,7 +277,8 @@ class StageProgress:
     def _in_the_making(self, window: float) -> tuple[float, float]:
         """Return how many responses are done in parts, taken together, now and a window ago."""
         answered, now = self.ask_pulse().answered, self.tried.elapsed
-        each = self._answers / max(1, self.tried.steps)
+        # Those in the making have more items than others, in the mean: they take longer.
+        each = self._squares / max(1, self._answers)
         begun = max(0.0, answered - self._answers) / each if each else 0.0
         begun = min(begun, float(self.left))
         if not self._begun or now - self._begun[-1][0] >= 1.0:

@@ -17,6 +17,8 @@ import click
 from rocketeval.cli.text import printable
 
 if TYPE_CHECKING:
+    import asyncio
+
     from rocketeval.observer import Observer
     from rocketeval.pipeline import Run
 
@@ -67,9 +69,17 @@ def run_with_signals(run: Run, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
     """
     import asyncio
 
-    with _signals(run), run.store.locked(), log_shown(run.observer):
+    working: list[asyncio.Task[Any]] = []
+
+    async def begin() -> T:
+        working.extend(task for task in [asyncio.current_task()] if task)
+        return await _ticking(run.observer, work)
+
+    with _signals(run, working), run.store.locked(), log_shown(run.observer):
         try:
-            return asyncio.run(_ticking(run.observer, work))
+            return asyncio.run(begin())
+        except asyncio.CancelledError:
+            raise KeyboardInterrupt from None
         finally:
             run.observer.closed()
 
@@ -98,7 +108,8 @@ async def _ticking(observer: Observer, work: Callable[[], Coroutine[Any, Any, T]
 
 
 @contextmanager
-def _signals(run: Run) -> Iterator[None]:
+def _signals(run: Run, working: list[asyncio.Task[Any]]) -> Iterator[None]:
+    """Stop at the first signal, cancel the task at work at the second."""
     import asyncio
 
     from rocketeval.cli.progress import StageObserver
@@ -114,6 +125,10 @@ def _signals(run: Run) -> Iterator[None]:
             click.echo(text, err=True)
 
     def interrupted(number: int, frame: FrameType | None) -> None:
+        if run.stoppable and run.stop.is_set() and working:
+            # Raised inside a worker, KeyboardInterrupt would end in tracebacks of its siblings.
+            asyncio.get_running_loop().call_soon_threadsafe(working.pop().cancel)
+            return
         if not run.stoppable or run.stop.is_set():
             raise KeyboardInterrupt
         run.stop.set()
