@@ -188,7 +188,7 @@ class HttpClient:
         while True:
             longest = min(self._timeout * 2.0**timeouts, max(self._timeout, self._patience - spent))
             async with self._limiter:
-                if self._limiter.silence > self._patience:
+                if self._limiter.silence > max(self._patience, self._timeout):
                     # Those before this one have spent everybody's patience.
                     raise self._lost("it answers nobody", max(1, attempt), self._limiter.silence)
                 started = time.monotonic()
