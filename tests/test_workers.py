@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from rocketeval.errors import EngineRefused
-from rocketeval.workers import run_workers
+from rocketeval.errors import EngineRefused, Stopped
+from rocketeval.workers import run_workers, unless_stopped
 
 
 async def test_every_piece_is_done_once() -> None:
@@ -33,7 +33,7 @@ async def test_our_error_surfaces_as_itself(droppable: bool) -> None:
         raise EngineRefused("no")
 
     with pytest.raises(EngineRefused):
-        await run_workers(work, 2, drop_at=asyncio.Event() if droppable else None)
+        await run_workers(work, 2, stop=asyncio.Event() if droppable else None)
     await asyncio.sleep(0)
     assert asyncio.all_tasks() == before
 
@@ -50,7 +50,7 @@ async def test_waiting_workers_are_dropped() -> None:
         await asyncio.sleep(0.01)
         drop.set()
 
-    await asyncio.wait_for(asyncio.gather(run_workers(work, 2, drop_at=drop), soon()), 5)
+    await asyncio.wait_for(asyncio.gather(run_workers(work, 2, stop=drop, grace=0.0), soon()), 5)
     assert len(reached) == 2
 
 
@@ -60,4 +60,42 @@ async def test_finished_workers_do_not_wait_for_the_event() -> None:
     async def work() -> None:
         await asyncio.sleep(0)
 
-    await asyncio.wait_for(run_workers(work, 2, drop_at=asyncio.Event()), 5)
+    await asyncio.wait_for(run_workers(work, 2, stop=asyncio.Event()), 5)
+
+
+async def test_workers_are_told_before_they_are_dropped() -> None:
+    """Those that can end by themselves have their time to do it, and are not cancelled."""
+    stop, told, ended = asyncio.Event(), asyncio.Event(), list[str]()
+    stop.set()
+
+    async def work() -> None:
+        await told.wait()
+        ended.append("by itself")
+
+    await run_workers(work, 2, stop=stop, grace=60.0, stopping=lambda _: told.set())
+    assert ended == ["by itself", "by itself"]
+
+
+async def test_a_stop_ends_whatever_is_awaited() -> None:
+    """Work that would never end is cancelled; work that ends is returned, or its error raised."""
+    stop, ended = asyncio.Event(), list[bool]()
+
+    async def for_ever() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.append(True)
+
+    async def soon() -> int:
+        return 7
+
+    async def refused() -> None:
+        raise EngineRefused("no")
+
+    assert await unless_stopped(soon(), stop) == 7
+    with pytest.raises(EngineRefused):
+        await unless_stopped(refused(), stop)
+    asyncio.get_running_loop().call_later(0.01, stop.set)
+    with pytest.raises(Stopped):
+        await unless_stopped(for_ever(), stop)
+    assert ended == [True]

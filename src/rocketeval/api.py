@@ -39,13 +39,20 @@ def run(
         asyncio.get_running_loop()
     except RuntimeError:
         return asyncio.run(opened.all())
+    loops: list[asyncio.AbstractEventLoop] = []
+
+    async def work() -> Outcome:
+        loops.append(asyncio.get_running_loop())
+        return await opened.all()
+
     with ThreadPoolExecutor(1, thread_name_prefix="rocketeval") as pool:
-        outcome = pool.submit(asyncio.run, opened.all())
+        outcome = pool.submit(asyncio.run, work())
         try:
             return outcome.result()
         except KeyboardInterrupt:
-            # The thread must not go on paying for what nobody waits for.
-            opened.stop.set()
+            # The thread must not go on paying for what nobody waits for. Its loop may be asleep.
+            for loop in loops:
+                loop.call_soon_threadsafe(opened.stop.set)
             raise
 
 

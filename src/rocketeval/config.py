@@ -130,9 +130,9 @@ class EngineConfig(Section):
     concurrency: Annotated[int, Field(gt=0)] | None = None
     """Responses in flight at most; what suits the engine when absent (16 or 32 over HTTP)."""
     timeout: Annotated[float, Field(gt=0)] = 120.0
-    """Seconds to wait for one request."""
+    """Seconds to wait for one request, or longer while the server answers others."""
     patience: Annotated[float, Field(ge=0)] = 300.0
-    """Seconds to keep retrying one request before it counts as failed; a server can restart."""
+    """Seconds to keep retrying while nobody is answered; a server can restart."""
     top_logprobs: Annotated[int, Field(ge=1)] = 20
     """Tokens to ask log-probabilities for; 20 is what most servers allow."""
     min_mass: Annotated[float, Field(ge=0, le=1)] = 0.1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from rocketeval.records import Failure, Judgment, Status, Usage
@@ -35,6 +35,14 @@ class EngineStatus:
     """Requests it sent again."""
     waiting: str = ""
     """What it waits for, in words, where that may take hours; empty otherwise."""
+    retry_reasons: Mapping[str, int] = field(default_factory=dict)
+    """The same retries by what happened to the request, such as `timeout` or `HTTP 503`; empty
+    where only their number is known."""
+    at_once: int | None = None
+    """Requests it sends at once, where push-back made it send fewer than `usually_at_once`."""
+    usually_at_once: int | None = None
+    answered: int = 0
+    """Items answered so far, also of responses that are not finished; 0 where nobody counts."""
 
 
 class StageEnd(Protocol):

@@ -43,6 +43,7 @@ from rocketeval.store.manifest import (
 )
 from rocketeval.store.run import RunStore
 from rocketeval.strategy import RunContext, Strategy, choose_strategy, effective_config
+from rocketeval.workers import GO_ON
 
 if TYPE_CHECKING:
     from rocketeval.audit.audit import Audit
@@ -100,10 +101,11 @@ class Run:
         self.store = RunStore(config.run_path)
         self.observer = observer or Observer()
         self.stop = asyncio.Event()
-        """Set it to finish the tasks in flight and start no more."""
+        """Set it to start nothing more, and end what is in flight within seconds."""
         self.stoppable = False
         """Whether a stage is running that heeds `stop`."""
         self._judge = judge
+        self._contacted: list[Engine] = []
         self._author = given.author
         self._within: Run | None = None
 
@@ -125,8 +127,8 @@ class Run:
 
     async def to_judgments(self) -> GradeFacts:
         """Run the stages up to grading; return what the last of them did."""
-        await self.to_checklists()
-        return await self.grade()
+        self.load()
+        return await self._judge_loaded()
 
     async def plan(
         self,
@@ -176,11 +178,10 @@ class Run:
             self.store.freeze(self._as_given())
         return done.facts
 
-    async def checklist(self) -> ChecklistFacts:
-        """Give every query its checklist."""
-
+    async def checklist(self, *, to_judge: bool = False) -> ChecklistFacts:
+        """Give every query its checklist; `to_judge`: after a look at the judge, who is next."""
         with self._stage("checklist", ChecklistFacts()) as done, self._heeding_stop():
-            done.facts = await self._strategy.make_checklists()
+            done.facts = await self._strategy.make_checklists(to_judge=to_judge)
         self._raise_if_stopped(f"{done.facts.unwritten} checklists are not written")
         return done.facts
 
@@ -258,7 +259,6 @@ class Run:
 
     async def grade(self) -> GradeFacts:
         """Let the judge answer every item that is still unanswered."""
-
         with self._stage("grade", GradeFacts()) as done, self._heeding_stop():
             done.facts = await self._strategy.grade()
         left, tasks = done.facts.unfinished, done.facts.tasks
@@ -267,7 +267,6 @@ class Run:
 
     def score(self) -> ScoreFacts:
         """Turn judgments into scores."""
-
         with self._stage("score", ScoreFacts()) as done:
             done.facts = self._strategy.score()
         return done.facts
@@ -415,19 +414,21 @@ class Run:
         """Find a mistake in any section before anything is written or paid for."""
         self._strategy.check_config()
 
+    async def _judge_loaded(self) -> GradeFacts:
+        try:
+            await self.checklist(to_judge=True)
+            return await self.grade()
+        finally:
+            while self._contacted:
+                await self._contacted.pop().aclose()
+
     @property
     def _strategy(self) -> Strategy:
-        return choose_strategy(
-            RunContext(
-                self.store,
-                self.config,
-                self.observer,
-                self.stop,
-                self.budget,
-                self._judge,
-                self._author,
-            )
+        engines = (self._judge, self._contacted)
+        context = RunContext(
+            self.store, self.config, self.observer, self.stop, self.budget, *engines, self._author
         )
+        return choose_strategy(context)
 
     def _as_given(self) -> RunConfig:
         """Return the config with its own author, also where the method asks something else.
@@ -461,8 +462,7 @@ class Run:
             named = ":".join([method.kind, *(f"{k}={v}" for k, v in method.options.items())])
             self.observer.part_began(named, number, len(runs))
             try:
-                await run.checklist()
-                await run.grade()
+                await run._judge_loaded()
             except (BenchmarkError, ChecklistError, EngineRefused) as error:
                 refused[path] = error
         if len(refused) == len(runs):
@@ -480,9 +480,7 @@ class Run:
 
     def _raise_if_stopped(self, left: str, currency: str | None = None) -> None:
         if self.stop.is_set():
-            raise Stopped(
-                "Stopped before the end.", hint="Run the same command again to go on from here."
-            )
+            raise Stopped("Stopped before the end.", hint=GO_ON)
         if self.budget and self.budget.refused:
             raise self.budget.spent_out(left, currency)
 

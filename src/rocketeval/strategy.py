@@ -33,6 +33,8 @@ class RunContext:
     budget: Budget | None
     engine: Engine | None
     """The judge made in Python; None where the config describes it."""
+    contacted: list[Engine]
+    """The judge, once it was contacted before the checklists are paid for; grading takes it."""
     author: AuthorConfig
     """The author as the config names it, also where the strategy or the method needs none."""
 
@@ -60,8 +62,11 @@ class Strategy(Protocol):
     async def plan_offline(self, *, rate: float | None) -> Plan:
         """Return the same as far as it is known without contacting or writing anything."""
 
-    async def make_checklists(self) -> ChecklistFacts:
-        """Give every query its checklist."""
+    async def make_checklists(self, *, to_judge: bool) -> ChecklistFacts:
+        """Give every query its checklist.
+
+        `to_judge`: the judge is asked next, so it must answer before an author is paid.
+        """
 
     async def grade(self) -> GradeFacts:
         """Let the judge answer whatever is unanswered."""
@@ -144,12 +149,21 @@ class ChecklistStrategy:
 
         return await make_plan(self._run.store, self._run.config, None, rate=rate)
 
-    async def make_checklists(self) -> ChecklistFacts:
+    async def make_checklists(self, *, to_judge: bool) -> ChecklistFacts:
         """Let the author write what is missing."""
         from rocketeval.checklists.stage import make_checklists
 
         run = self._run
-        return await make_checklists(run.store, run.config, run.observer, run.stop, run.budget)
+        # On a cluster the judge may be out of reach from here; its workers identify it.
+        here = to_judge and run.config.distributed.cluster is None
+        return await make_checklists(
+            run.store,
+            run.config,
+            run.observer,
+            run.stop,
+            run.budget,
+            before_paying=self._contact_judge if here else None,
+        )
 
     async def grade(self) -> GradeFacts:
         """Judge on this machine, or on the cluster that the config names."""
@@ -160,7 +174,7 @@ class ChecklistStrategy:
             return await grade_on_ray(run.store, run.config, run.observer, run.stop)
         from rocketeval.grading.stage import grade_responses
 
-        engine = self._make_engine()
+        engine = run.contacted.pop() if run.contacted else self._make_engine()
         try:
             return await grade_responses(
                 run.store,
@@ -179,6 +193,13 @@ class ChecklistStrategy:
         from rocketeval.scoring.stage import score_responses
 
         return score_responses(self._run.store, self._run.config)
+
+    async def _contact_judge(self) -> None:
+        from rocketeval.grading.stage import contact_judge
+
+        run = self._run
+        run.contacted.append(self._make_engine())
+        await contact_judge(run.store, run.config, run.contacted[-1], run.observer)
 
     def _make_engine(self) -> Engine:
         from rocketeval.engines.base import create_engine
@@ -239,8 +260,8 @@ class EvaluatorStrategy:
         run, given = self._run, open_evaluator(self._run.config)
         return await plan_with_evaluator(run.store, run.config, given, None, rate=rate)
 
-    async def make_checklists(self) -> ChecklistFacts:
-        """Write the evaluator's perspectives as every query's checklist."""
+    async def make_checklists(self, *, to_judge: bool) -> ChecklistFacts:
+        """Write the evaluator's perspectives as every query's checklist; nobody is paid."""
         from rocketeval.evolve.apply_setup import give_checklists, not_used, open_evaluator
 
         run = self._run

@@ -12,7 +12,7 @@ import pytest
 
 from fakes.openai_server import MODEL, FakeOpenAI, serving, status
 from rocketeval.config import RunConfig
-from rocketeval.errors import BudgetSpent, ChecklistError, EngineUnavailable
+from rocketeval.errors import BudgetSpent, ChecklistError, EngineRefused, EngineUnavailable
 from rocketeval.pipeline import Run
 from rocketeval.store.codec import encode
 from support.dimension_author import AUGMENTING, FILTERING, TWO_PARTS, AuthorServer
@@ -119,6 +119,17 @@ async def test_skip_tells_what_it_went_on_without(tmp_path: Path, server: Author
         "filter warmth",
     }
     assert all("refused 3 times" in why for why in facts.composition.failed_steps.values())
+
+
+@pytest.mark.parametrize("options", [{}, {"on_failure": "skip"}], ids=["stop", "skip"])
+async def test_an_author_of_no_use_is_given_up(
+    tmp_path: Path, server: AuthorServer, options: dict[str, str]
+) -> None:
+    """Where no step can be read, twelve calls are enough to be sure."""
+    server.unreadable = "greeting"
+    with pytest.raises(EngineRefused, match="in 12 calls"):
+        await Run(settings(tmp_path, server, options=options)).to_checklists()
+    assert sum(server.kinds.values()) == 12
 
 
 async def test_a_server_that_dies_between_steps_loses_nothing(

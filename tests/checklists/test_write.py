@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from rocketeval.checklists.base import count_refusals
-from rocketeval.checklists.instance import InstanceAuthor
+from rocketeval.checklists.instance import USELESS_CALLS, USELESS_IN_A_ROW, InstanceAuthor
 from rocketeval.checklists.write import AuthoredChecklists, authoring_key, write_checklists
 from rocketeval.config import AuthorConfig
 from rocketeval.engines.scripted import ScriptedEngine
-from rocketeval.errors import EngineUnavailable
+from rocketeval.errors import EngineRefused, EngineUnavailable
 from rocketeval.records import Checklist, Query, Turn, Usage
 from rocketeval.store.journal import AuthoredJournal, AuthoringEffort, PaidWork, RefusedList
 from rocketeval.store.manifest import RefusalCounts
@@ -137,6 +137,57 @@ async def test_an_author_that_cannot_be_reached_is_told_before_any_query() -> No
     asked.author._engine = Gone()
     with pytest.raises(EngineUnavailable, match="nobody there"):
         await write(asked)
+
+
+MANY = [Query(f"q{number}", f"Question {number}?") for number in range(300)]
+
+
+@pytest.mark.parametrize("attempts", [1, 2, 3, 5])
+async def test_an_author_that_never_writes_a_list_is_given_up(attempts: int) -> None:
+    """Twelve calls at most, whatever the number of queries; its last words are shown."""
+    asked = Asked(bad_on="Question")
+    asked.author.attempts = attempts
+    asked.author.config = AuthorConfig(attempts=attempts)
+    with pytest.raises(EngineRefused) as caught:
+        await write(asked, queries=MANY, concurrency=32)
+    assert 8 <= len(asked.prompts) <= USELESS_CALLS == 12
+    assert "Sorry." in caught.value.message
+    assert f"in {len(asked.prompts)} calls" in caught.value.message
+    assert "kept" in caught.value.hint
+
+
+async def test_an_author_that_rejects_every_request_is_given_up() -> None:
+    """A request that is not answered is one call, and as many of them are enough."""
+    asked = Asked(fail_on="Question")
+    with pytest.raises(EngineRefused, match="scripted to fail"):
+        await write(asked, queries=MANY, concurrency=32)
+
+
+async def test_an_author_that_mends_its_lists_is_not_given_up() -> None:
+    """One that needs to be told its mistake every time is asked for every list."""
+    asked = Asked(mends=True)
+    authoring = await write(asked, queries=MANY[:40], concurrency=32)
+    assert len(authoring.checklists) == 40
+    assert len(asked.prompts) == 80
+
+
+async def test_an_author_that_has_written_lists_gets_more_patience(
+    journal: AuthoredJournal,
+) -> None:
+    """Many queries in a row end it too, later; what it wrote is kept, also for the next run."""
+    asked = Asked()
+    await write(asked, journal, MANY[:20])
+    asked.bad_on = "Question"
+    with pytest.raises(EngineRefused, match="in a row") as caught:
+        await write(asked, journal, MANY, concurrency=4)
+    assert "20 lists" in caught.value.hint
+    failed = (len(asked.prompts) - 20) / 3
+    assert USELESS_IN_A_ROW <= failed <= USELESS_IN_A_ROW + 4
+    # A few queries that no author can serve are no reason to give one up.
+    asked.bad_on = "Question 5"
+    authoring = await write(asked, journal, MANY, concurrency=4)
+    assert len(authoring.checklists) + len(authoring.failures) == len(MANY)
+    assert len(authoring.failures) == 10
 
 
 @pytest.mark.parametrize(

@@ -108,13 +108,14 @@ def test_help_names_the_exit_code_of_the_limit(folder: Path) -> None:
 
 
 def test_what_waits_for_checklists_is_not_said_to_be_nothing(folder: Path) -> None:
-    """Before the author has written, nobody knows what the judge will be asked."""
+    """Before the author has written, what the judge will be asked is an estimate, and says so."""
     author = "author: {kind: instance, engine: {engine: scripted, model: scripted}}\n"
     config = (folder / "rocketeval.yaml").read_text()
     (folder / "rocketeval.yaml").write_text(config + author)
     shown = cli(folder, "plan", "--offline").stdout
     assert "what to ask is not known before the checklists are written" in shown
-    assert "6 responses wait for a checklist: in no figure below, and not in the money" in shown
+    assert "6 responses wait for a checklist: in no figure but the estimate" in shown
+    assert "Estimated  about 48 items of 6 responses, as in typical checklists" in shown
     assert "nothing is left to ask" not in shown
 
 

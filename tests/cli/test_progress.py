@@ -197,6 +197,55 @@ def test_a_judge_that_hangs_is_told() -> None:
     assert "5 retries" in shown
 
 
+def test_why_requests_are_sent_again_is_told() -> None:
+    """While it goes and at the end: how many, the most frequent reason first, how many at once."""
+    clock = Clock()
+    tally = StageProgress("grade", 100, clock=clock)
+    status = EngineStatus(
+        retries=12,
+        retry_reasons={"HTTP 503": 3, "timeout": 9},
+        at_once=4,
+        usually_at_once=16,
+    )
+    tally.ask_pulse = lambda: status
+    told = "12 retries (timeout 9, HTTP 503 3), 4 at once instead of 16"
+    assert told in sentence(tally, None)
+    assert told in ", ".join(ending(tally, None, 1.0))
+    assert told in " ".join(" ".join(frame(tally, None, 120, PLAIN)).split())
+
+
+def test_the_time_left_waits_until_enough_is_known() -> None:
+    """Five responses, or a tenth of a small run; lists that were there already do not count."""
+    clock = Clock()
+    tally = StageProgress("checklist", 1000, clock=clock)
+    tally.earlier = 400
+    for _ in range(400):
+        tally.step()
+    assert (tally.done, tally.seconds_left) == (400, None)
+    for _ in range(4):
+        clock.now += 10.0
+        tally.step()
+    assert tally.seconds_left is None
+    clock.now += 10.0
+    tally.step()
+    assert tally.seconds_left == pytest.approx(595 * 10.0)
+
+
+def test_responses_in_the_making_count_in_part() -> None:
+    """Where many are asked at once, the first finish late: their answers tell the pace before."""
+    clock, answered = Clock(), 0
+    tally = StageProgress("grade", 100, clock=clock)
+    tally.ask_pulse = lambda: EngineStatus(answered=answered)
+    # Twenty at once, two answers each: all first answers come before the second ones.
+    for _ in range(25):
+        clock.now += 1.0
+        answered += 1
+        if answered > 20:
+            tally.add(judged(Status.LOW_MASS))
+    assert tally.done == 5
+    assert tally.seconds_left == pytest.approx(200 - 25, rel=0.05)
+
+
 def test_a_batch_is_waited_for_without_a_guess() -> None:
     """What may take a day says so, and no time is invented."""
     clock = Clock()

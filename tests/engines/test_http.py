@@ -99,6 +99,16 @@ async def test_a_rejected_request_is_not_repeated(server: FakeOpenAI, code: int)
     assert len(server.chats) == 1
 
 
+async def test_without_patience_everything_is_tried_once(server: FakeOpenAI) -> None:
+    """A patience of zero means no retries, not no requests."""
+    async with connected(server, patience=0.0) as client:
+        assert (await ask(client))[1] == 1
+        server.fail(status(503))
+        with pytest.raises(EngineUnavailable):
+            await ask(client)
+    assert len(server.chats) == 2
+
+
 async def test_a_redirect_is_not_followed(server: FakeOpenAI) -> None:
     """Private texts do not travel to an address nobody configured; the user is told where to."""
     server.fail(status(307, headers={"Location": f"{server.base_url}/elsewhere"}))
@@ -252,15 +262,35 @@ async def test_concurrency_is_bounded(server: FakeOpenAI) -> None:
 @pytest.mark.usefixtures("hasty")
 async def test_push_back_lowers_the_concurrency(server: FakeOpenAI) -> None:
     """After a 429 fewer requests are in flight, and all are answered in the end."""
-    server.fail(status(429))
     server.latency = 0.05
     async with connected(server, concurrency=8) as client:
+        await asyncio.gather(*(ask(client) for _ in range(24)))
+        assert server.most_in_flight == 8
+        assert client.at_once is None
+        server.fail(status(429))
         await ask(client)
+        assert client.at_once == 4
         server.most_in_flight = 0
         await asyncio.gather(*(ask(client) for _ in range(4)))
         assert server.most_in_flight == 4
         await asyncio.gather(*(ask(client) for _ in range(60)))
         assert 4 < server.most_in_flight <= 8
+
+
+async def test_what_is_in_flight_can_be_dropped(server: FakeOpenAI) -> None:
+    """Those that wait for an answer, a place or a retry end; nothing is asked again after that."""
+    server.fail(hang, times=2)
+    async with connected(server, concurrency=2) as client:
+        asked = [asyncio.create_task(ask(client)) for _ in range(4)]
+        while len(server.chats) < 2:
+            await asyncio.sleep(0.005)
+        client.drop_after(0.01)
+        ended = await asyncio.wait_for(asyncio.gather(*asked, return_exceptions=True), timeout=60)
+        assert [type(error) for error in ended] == [EngineUnavailable] * 4
+        server.fail(status(503), times=2)
+        with pytest.raises(EngineUnavailable):
+            await ask(client)
+    assert len(server.chats) <= 3
 
 
 async def test_a_cancelled_request_frees_its_place(server: FakeOpenAI) -> None:

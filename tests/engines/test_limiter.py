@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import pytest
 
-from rocketeval.engines import http as module
-from rocketeval.engines.http import AdaptiveLimiter
+from rocketeval import workers as module
+from rocketeval.workers import AdaptiveLimiter
 
 
 async def use(limiter: AdaptiveLimiter, peak: list[int], seconds: float = 0.001) -> None:
@@ -22,6 +24,17 @@ async def settle() -> None:
     """Let every task run as far as it can without time passing."""
     for _ in range(10):
         await asyncio.sleep(0)
+
+
+@asynccontextmanager
+async def crowded(limiter: AdaptiveLimiter) -> AsyncIterator[None]:
+    """All places are taken meanwhile, and one more is waited for."""
+    limiter.in_flight += limiter.ceiling
+    waiting = asyncio.create_task(use(limiter, []))
+    await settle()
+    yield
+    limiter.in_flight -= limiter.ceiling
+    waiting.cancel()
 
 
 async def test_the_ceiling_holds() -> None:
@@ -48,16 +61,50 @@ async def test_push_back_halves_once_a_burst(monkeypatch: pytest.MonkeyPatch) ->
 
 
 async def test_answers_let_more_through_again() -> None:
-    """About `allowed` answers earn one place more, up to the ceiling."""
+    """About `allowed` answers earn one place more, up to the ceiling, if anyone waits for it."""
     limiter = AdaptiveLimiter(8)
     limiter.pushed_back(0.0)
+    limiter.succeeded()
     assert limiter.allowed == 4
-    for _ in range(5):
+    async with crowded(limiter):
+        for _ in range(5):
+            limiter.succeeded()
+        assert 5 <= limiter.allowed < 6
+        for _ in range(100):
+            limiter.succeeded()
+        assert limiter.allowed == 8
+
+
+async def test_a_slow_start_doubles_until_the_first_push_back() -> None:
+    """Every answer lets another one go, up to the ceiling; after push-back they are earned."""
+    limiter, peak = AdaptiveLimiter(16, start=2), list[int]()
+    await asyncio.gather(*(use(limiter, peak) for _ in range(2)))
+    assert max(peak) == 2
+    await asyncio.gather(*(use(limiter, peak) for _ in range(100)))
+    assert max(peak) <= 16
+    async with crowded(limiter):
+        for _ in range(16):
+            limiter.succeeded()
+        assert (limiter.allowed, limiter.shrunk) == (16, False)
+        limiter.pushed_back(0.0)
         limiter.succeeded()
-    assert 5 <= limiter.allowed < 6
-    for _ in range(100):
-        limiter.succeeded()
+    assert 8 < limiter.allowed < 9
+    assert limiter.shrunk
+
+
+async def test_what_was_sent_before_the_last_push_back_tells_nothing_new(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Requests of one overload that are overdue at different moments halve once together."""
+    clock = [100.0]
+    monkeypatch.setattr(module.time, "monotonic", lambda: clock[0])
+    limiter = AdaptiveLimiter(16)
+    for clock[0] in (220.0, 225.0, 230.0):
+        limiter.pushed_back(0.0, sent=clock[0] - 120.0)
     assert limiter.allowed == 8
+    clock[0] = 350.0
+    limiter.pushed_back(0.0, sent=229.0)
+    assert limiter.allowed == 4
 
 
 async def test_fewer_in_flight_after_push_back() -> None:

@@ -31,7 +31,9 @@ async def test_retries_are_told_as_they_happen(server: FakeOpenAI) -> None:
         assert status_of(engine) == EngineStatus()
         server.fail(status(503), times=3)
         await engine.grade(TASK, {})
-        assert status_of(engine) == EngineStatus(retries=3)
+        told = status_of(engine)
+        assert (told.retries, told.retry_reasons) == (3, {"HTTP 503": 3})
+        assert (told.at_once, told.usually_at_once, told.answered) == (2, 32, 2)
     finally:
         await engine.aclose()
 

@@ -11,7 +11,7 @@ import pytest
 from rocketeval.engines.base import EngineAnswers
 from rocketeval.engines.scripted import ScriptedEngine
 from rocketeval.errors import ConfigError, RunMismatch
-from rocketeval.grading.plan import choose_evenly
+from rocketeval.grading.plan import TYPICAL_BYTES, choose_evenly
 from rocketeval.pipeline import Run
 from rocketeval.records import Answer, GradingTask, Usage
 from rocketeval.store.manifest import Plan
@@ -149,7 +149,39 @@ async def test_calls_are_counted_as_the_engine_makes_them(tmp_path: Path) -> Non
         assert (await plan_of(tmp_path, engine)).requests == requests
 
 
-async def test_checklists_still_to_be_written_are_not_guessed(tmp_path: Path) -> None:
+async def test_checklists_still_to_be_written_are_estimated_apart(tmp_path: Path) -> None:
+    """What judging them takes is in no figure but the estimate, first by typical checklists."""
+    engine = {"engine": "scripted", "model": "big"}
+    author = {"kind": "instance", "engine": engine, "price": PRICE, "max_items": 6}
+    judge = {"engine": "scripted", "model": "scripted", "price": PRICE}
+    plan = await plan_of(tmp_path, Recording(), author=author, judge=judge)
+    assert (plan.items, plan.prompt_tokens, plan.cost) == (0, 0, 0.0)
+    guess = plan.estimated
+    assert guess is not None
+    assert (guess.checklists, guess.responses, guess.items) == (3, 6, 6 * 6)
+    assert (guess.items_per_checklist, guess.bytes_per_item) == (6, TYPICAL_BYTES)
+    assert "typical" in guess.based_on
+    assert guess.prompt_tokens > guess.computed_tokens > 0
+    assert guess.cost is not None
+    assert guess.cost > 0
+    assert guess.seconds is None
+    # Then by the run's own, as soon as there are any.
+    limited = {"path": str(tmp_path / "benchmark"), "limit": 1}
+    first = make_config(tmp_path, author=author, judge=judge, benchmark=limited)
+    await Run(first, judge=Recording()).to_checklists()
+    plan = await plan_of(tmp_path, Recording(), author=author, judge=judge)
+    own = plan.estimated
+    assert own is not None
+    assert (own.checklists, own.items_per_checklist, own.items) == (2, 3, 4 * 3)
+    assert own.based_on == "as in 1 checklist of this run"
+    assert plan.items == 2 * 3
+    await Run(make_config(tmp_path, author=author, judge=judge), judge=Recording()).to_checklists()
+    plan = await plan_of(tmp_path, Recording(), author=author, judge=judge)
+    assert plan.estimated is None
+    assert (plan.items, plan.tokens_known) == (18, "exact")
+
+
+async def test_checklists_still_to_be_written_are_counted(tmp_path: Path) -> None:
     """Their number and the most they cost are known; what judging them takes is not."""
     author = {"kind": "instance", "engine": {"engine": "scripted", "model": "big"}, "price": PRICE}
     plan = await plan_of(tmp_path, Recording(), author=author)

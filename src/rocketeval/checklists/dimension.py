@@ -39,7 +39,7 @@ from rocketeval.checklists.dimension_steps import (
     do_steps,
     verdicts_in,
 )
-from rocketeval.checklists.instance import MAX_TOKENS, Writer
+from rocketeval.checklists.instance import MAX_TOKENS, AuthorTrial, Writer
 from rocketeval.config import AuthorConfig, Section, parse_options
 from rocketeval.engines.base import Engine, create_engine, status_of
 from rocketeval.errors import ChecklistError, ConfigError
@@ -234,10 +234,12 @@ class DimensionAuthor:
 
     async def compose(self, context: AuthorContext) -> bool:
         """Do the steps that are not paid for, then choose; False when not all could be begun."""
-        if not await self._do(self._augmenting, context):
+        proven = any(step.paid_for(context.known) for step in self._augmenting)
+        trial = AuthorTrial(self._config.attempts, proven=proven, gated=not self.durable)
+        if not await self._do(self._augmenting, context, trial):
             return False
         self._stop_at_failures()
-        if not await self._do(self._steps.filtering(self._pools(self._done)[0]), context):
+        if not await self._do(self._steps.filtering(self._pools(self._done)[0]), context, trial):
             return False
         self._stop_at_failures()
         self._finish(self._done)
@@ -296,7 +298,9 @@ class DimensionAuthor:
         assert self._engine is not None, "an author with steps has an engine"
         return Writer(self._engine, self._config.attempts, self._extra_body)
 
-    async def _do(self, steps: list[DimensionStep], context: AuthorContext) -> bool:
+    async def _do(
+        self, steps: list[DimensionStep], context: AuthorContext, trial: AuthorTrial
+    ) -> bool:
         return await do_steps(
             steps,
             context,
@@ -306,6 +310,7 @@ class DimensionAuthor:
             in_flight=self.in_flight,
             durable=self.durable,
             skip=self._skips,
+            trial=trial,
         )
 
     def _stop_at_failures(self) -> None:

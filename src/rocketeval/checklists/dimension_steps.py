@@ -12,14 +12,14 @@ import orjson
 
 from rocketeval.checklists.base import AuthorContext, AuthoringTrace
 from rocketeval.checklists.dimension_file import Dimension, DimensionFile, Question
-from rocketeval.checklists.instance import MAX_TOKENS, Writer, pay_for
+from rocketeval.checklists.instance import MAX_TOKENS, AuthorTrial, Writer, pay_for
 from rocketeval.errors import ChecklistError
 from rocketeval.hashing import content_hash
 from rocketeval.prompts.parse import QuestionVerdict, parse_checklist, read_verdicts
 from rocketeval.prompts.render import Template, neutralize
 from rocketeval.records import Checklist, Usage
 from rocketeval.store.journal import PaidWork
-from rocketeval.workers import run_workers
+from rocketeval.workers import GRACE_SECONDS, run_workers
 
 FAILED_EARLIER = "it failed in an earlier run, which went on without it."
 
@@ -108,17 +108,20 @@ async def do_steps(
     in_flight: int,
     durable: bool,
     skip: bool,
+    trial: AuthorTrial | None = None,
 ) -> bool:
     """Let the author do the steps that are not paid for yet, several at once.
 
     Each is recorded as it is finished; with `skip` also that it failed, so that a run that went on
     without it does not get another result when it is resumed. False when it was stopped, or the
-    money was spent, before the last one.
+    money was spent, before the last one. Raises EngineRefused when the author fails its `trial`.
     """
     left = iter(done.take_known(steps, context.known, skip=skip))
 
     async def work() -> None:
         for step in left:
+            if trial and not await trial.admit():
+                return
             writer = make_writer()
             do = partial(_do, step, writer, context, done, author, skip=skip)
             most = writer.most(step.asked, step.max_tokens)
@@ -128,10 +131,25 @@ async def do_steps(
             finally:
                 done.usage += writer.usage
                 done.lost += writer.lost
+                if trial:
+                    _tell(trial, step, writer, done)
             context.spent(done.usage)
 
-    await run_workers(work, in_flight, drop_at=context.stop if durable else None)
+    grace = 0.0 if durable else GRACE_SECONDS
+    await run_workers(work, in_flight, stop=context.stop, grace=grace)
+    if trial:
+        trial.raise_if_useless(author, len(done.lines))
     return all(step in done.lines or step in done.failed for step in steps)
+
+
+def _tell(trial: AuthorTrial, step: AnyStep, writer: Writer, done: StepResults[AnyStep]) -> None:
+    """Tell the trial what came of a step."""
+    if step in done.lines:
+        trial.succeeded()
+    elif step in done.failed:
+        trial.failed(writer.effort.attempts, done.failed[step], writer.last_words)
+    else:
+        trial.dropped()
 
 
 async def _do(

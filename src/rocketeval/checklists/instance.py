@@ -12,7 +12,7 @@ from rocketeval.budget import TEMPLATE_TOKENS, PricedBudget, most_tokens, most_w
 from rocketeval.checklists.base import AuthoringTrace, count_refusals
 from rocketeval.config import AuthorConfig, NoOptions, parse_options
 from rocketeval.engines.base import Engine, create_engine, status_of
-from rocketeval.errors import ChecklistError, ConfigError, RequestRejected
+from rocketeval.errors import ChecklistError, ConfigError, EngineRefused, RequestRejected
 from rocketeval.hashing import content_hash
 from rocketeval.observer import EngineStatus
 from rocketeval.prompts.parse import Unreadable, parse_checklist
@@ -20,6 +20,7 @@ from rocketeval.prompts.render import RULES, Template, neutralize, render_checkl
 from rocketeval.records import Checklist, Query, Usage
 from rocketeval.store.journal import AuthoringEffort, RefusedList
 from rocketeval.store.manifest import RefusalCounts
+from rocketeval.text import count_of
 
 MAX_TOKENS = 1500
 """What one checklist may be long."""
@@ -29,6 +30,13 @@ LONGEST_REASON = 1000
 """Bytes of what a reader says is wrong, which quotes sixty characters at most."""
 LONGEST_SHOWN = 2000
 """Bytes of a refused text that its author is shown."""
+USELESS_CALLS = 12
+"""Calls to an author that never wrote a readable list; then it is given up. One list is always
+asked for as often as `attempts` says."""
+USELESS_IN_A_ROW = 16
+"""Lists in a row that an author fails which wrote one before; then it is given up too."""
+SHOWN_WORDS = 300
+"""Bytes of an author's last words that people are shown."""
 LEFT_OUT = "\n(... left out ...)\n"
 NOTHING = "(nothing)"
 OTHER_MISTAKE = "another mistake"
@@ -61,10 +69,12 @@ class Writer:
         """What all attempts have cost so far, those that could not be read included."""
         self.lost = 0
         """Requests that brought no answer; they may be on the bill all the same."""
+        self.attempts = attempts
         self._engine = engine
-        self._attempts = attempts
         self._extra_body = extra_body
         self._who = who
+        self.last_words = ""
+        """What the engine wrote last."""
         self._made = 0
         self._refused: list[RefusedList] = []
         self._failure: str | None = None
@@ -79,8 +89,8 @@ class Writer:
         shown = TEMPLATE_TOKENS + LONGEST_SHOWN + LONGEST_REASON
         again = most_tokens(asked + REFUSED, shown)
         return Usage(
-            prompt_tokens=most_tokens(asked) + (self._attempts - 1) * again,
-            completion_tokens=self._attempts * most_written(max_tokens, self._extra_body),
+            prompt_tokens=most_tokens(asked) + (self.attempts - 1) * again,
+            completion_tokens=self.attempts * most_written(max_tokens, self._extra_body),
         )
 
     async def write(self, asked: str, read: Callable[[str], T], max_tokens: int = MAX_TOKENS) -> T:
@@ -96,7 +106,7 @@ class Writer:
 
     async def _write(self, asked: str, read: Callable[[str], T], max_tokens: int) -> T:
         prompt, reason = asked, ""
-        for _ in range(self._attempts):
+        for _ in range(self.attempts):
             self._made += 1
             try:
                 written = await self._engine.write(prompt, max_tokens=max_tokens)
@@ -104,6 +114,7 @@ class Writer:
                 raise ChecklistError(f"{self._who} rejected it: {error.message}") from None
             self.usage += written.usage
             self.lost += written.usage.requests - 1
+            self.last_words = written.text
             try:
                 if not written.finished:
                     raise Unreadable("cut off", "it was cut off at the token limit.")
@@ -113,7 +124,84 @@ class Writer:
                 reason = error.message
                 self._refused.append(RefusedList(mistake, reason))
                 prompt = asked + refusal(written.text, reason)
-        raise ChecklistError(f"{self._who}'s list was refused {self._attempts} times: {reason}")
+        raise ChecklistError(f"{self._who}'s list was refused {self.attempts} times: {reason}")
+
+
+class AuthorTrial:
+    """Gives up on an author whose lists cannot be read, before it has cost much.
+
+    Until its first list, an author may begin only what takes `USELESS_CALLS` calls at most, with
+    everything asked for again. One that has written a list fails on many queries in a row first.
+    """
+
+    def __init__(self, attempts: int, *, proven: bool, gated: bool = True) -> None:
+        """`attempts` are the calls one list can take; without a gate nothing waits for others."""
+        self._attempts = attempts
+        self._proven = proven
+        self._gated = gated
+        self._calls = 0
+        self._failed = 0
+        """Lists in a row that failed."""
+        self._trying = 0
+        self._changed = asyncio.Event()
+        self.last = ""
+        """Why the last list failed."""
+        self.last_words = ""
+
+    @property
+    def useless(self) -> bool:
+        """Whether the author is not worth another call."""
+        return not (self._trying or self._has_room)
+
+    async def admit(self) -> bool:
+        """Wait until another list may be begun; False when the author is given up."""
+        while self._trying and not self._has_room:
+            self._changed.clear()
+            await self._changed.wait()
+        if self.useless:
+            return False
+        self._trying += 1
+        return True
+
+    def dropped(self) -> None:
+        """A list that was admitted was not asked for after all, or brought no outcome."""
+        self._trying -= 1
+        self._changed.set()
+
+    def succeeded(self) -> None:
+        """A list that was admitted could be read."""
+        self._proven, self._failed = True, 0
+        self.dropped()
+
+    def failed(self, calls: int, reason: str, words: str) -> None:
+        """A list that was admitted could not be read after so many `calls`."""
+        self._calls += calls
+        self._failed += 1
+        self.last, self.last_words = reason, words
+        self.dropped()
+
+    def raise_if_useless(self, who: str, kept: int) -> None:
+        """Raise EngineRefused, with the author's last words, if it was given up."""
+        if not self.useless:
+            return
+        some = f"{self._failed} times in a row" if self._proven else f"in {self._calls} calls"
+        words = " ".join(shortened(self.last_words, SHOWN_WORDS).split())
+        wrote = f" It wrote: {words or NOTHING}" if self.last_words or not kept else ""
+        raise EngineRefused(
+            f"The author {who} wrote nothing that can be used {some}, so it was not asked further. "
+            f"The last time: {self.last}{wrote}",
+            hint="Use a stronger author model, or check its settings: a model that thinks first "
+            "needs that switched off, your own `author.template` must ask for a numbered list. "
+            f"{count_of(kept, 'list that was written is', 'lists that were written are')} kept.",
+        )
+
+    @property
+    def _has_room(self) -> bool:
+        """Whether another list may be begun, whatever becomes of those that are being written."""
+        if self._proven:
+            return self._failed < USELESS_IN_A_ROW
+        most = self._calls + self._attempts * (self._trying + 1)
+        return not self._gated or most <= USELESS_CALLS or not (self._calls or self._trying)
 
 
 async def pay_for(
@@ -215,7 +303,10 @@ class InstanceAuthor:
         """What its work has cost so far, lists that could not be used included."""
         self.lost = 0
         """Requests that brought no answer."""
-        self._model = model
+        self.last_words = ""
+        """What it wrote last."""
+        self.attempts = config.attempts
+        self.model = model
         self._extra_body = config.engine.extra_body if config.engine else {}
         self._efforts: dict[str, AuthoringEffort] = {}
         self.in_flight = engine.in_flight
@@ -270,14 +361,15 @@ class InstanceAuthor:
             self.usage += writer.usage
             self.lost += writer.lost
             self._efforts[query.id] = writer.effort
-        return Checklist(query.id, items, self._model)
+            self.last_words = writer.last_words or self.last_words
+        return Checklist(query.id, items, self.model)
 
     def provenance_of(self, traces: Mapping[str, AuthoringTrace]) -> InstanceProvenance:
         """Return how it asks, and how each list came about, by query."""
         own = self.config.template
         return InstanceProvenance(
             kind="instance",
-            author=self._model,
+            author=self.model,
             template=self._template.hash,
             template_file=None if own is None else str(own),
             asked_for=self.asked_for if _asks_for_numbers(self._template) else None,

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 
@@ -28,7 +29,7 @@ from rocketeval.checklists.write import (
 from rocketeval.config import PriceConfig, RunConfig
 from rocketeval.engines.base import status_of
 from rocketeval.errors import ChecklistError
-from rocketeval.observer import Expected, Observer
+from rocketeval.observer import EngineStatus, Expected, Observer
 from rocketeval.prices import priced
 from rocketeval.records import Query
 from rocketeval.store.codec import Finding
@@ -47,8 +48,14 @@ async def make_checklists(
     observer: Observer,
     stop: asyncio.Event,
     budget: Budget | None = None,
+    *,
+    before_paying: Callable[[], Awaitable[None]] | None = None,
 ) -> ChecklistFacts:
-    """Write the run's checklists; return counts, cost and every query that has none, named."""
+    """Write the run's checklists; return counts, cost and every query that has none, named.
+
+    `before_paying` is awaited once the author answered, before it is asked for anything: whatever
+    would make checklists useless is raised there. It is not when all of them are there.
+    """
     price = config.author.price
     queries = store.inputs.queries
     observer.stage_began("checklist", len(queries))
@@ -60,7 +67,14 @@ async def make_checklists(
     run = store.manifest().run_id
     record = partial(journal.append, run=run)
     known = journal.known() if author.costly else {}
-    observer.watched(partial(status_of, author))
+    observer.watched(partial(_first_contact, author, config))
+
+    async def check() -> None:
+        journal.check_writable()
+        if before_paying is not None:
+            await before_paying()
+        observer.watched(partial(status_of, author))
+
     shared = author if isinstance(author, SharedAuthor) else None
     if shared:
         there = len(queries) if author.costly and shared.foresee(known) is None else 0
@@ -82,7 +96,11 @@ async def make_checklists(
                 known, record, observer.unwritten, observer.spent, stop, limit, run
             )
             authoring = await share_checklist(
-                shared, list(queries.values()), context, advance=advance
+                shared,
+                list(queries.values()),
+                context,
+                advance=advance,
+                before_paying=check,
             )
         else:
             authoring = await write_checklists(
@@ -96,6 +114,7 @@ async def make_checklists(
                 stop=stop,
                 budget=limit,
                 run=run,
+                before_paying=check,
             )
     finally:
         await author.aclose()
@@ -116,6 +135,14 @@ async def make_checklists(
         unwritten=left,
         usage=priced(authoring.usage, price),
     )
+
+
+def _first_contact(author: Author, config: RunConfig) -> EngineStatus:
+    """Return whom everything waits for before the first checklist."""
+    status = status_of(author)
+    if config.author.engine is None:
+        return status
+    return replace(status, waiting=f"waiting for the author {config.author.engine.model}")
 
 
 def _unknown(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from rocketeval.budget import PricedBudget
@@ -15,11 +15,12 @@ from rocketeval.checklists.base import (
     SharedAuthor,
     TracedAuthor,
 )
+from rocketeval.checklists.instance import AuthorTrial
 from rocketeval.errors import ChecklistError
 from rocketeval.hashing import content_hash
 from rocketeval.records import Checklist, Query, Usage
 from rocketeval.store.journal import PaidWork
-from rocketeval.workers import run_workers
+from rocketeval.workers import GRACE_SECONDS, run_workers, unless_stopped
 
 
 @dataclass
@@ -36,6 +37,27 @@ class AuthoredChecklists:
     """Requests that brought no answer."""
     reused: int = 0
     """Checklists an earlier run had paid for."""
+
+    def take_known(
+        self,
+        author: Author,
+        queries: Iterable[Query],
+        known: Mapping[bytes, PaidWork],
+        advance: Callable[[], None],
+    ) -> list[tuple[Query, bytes]]:
+        """Take over what was paid for earlier; return the other queries with their identities."""
+        unwritten: list[tuple[Query, bytes]] = []
+        for query in queries:
+            key = authoring_key(author, query)
+            if key not in known:
+                unwritten.append((query, key))
+                continue
+            paid = known[key]
+            self.checklists[query.id] = Checklist(query.id, paid.items, paid.author)
+            self.traces[query.id] = AuthoringTrace.of(len(paid.items), paid.effort, paid.run)
+            self.reused += 1
+            advance()
+        return unwritten
 
 
 def authoring_key(author: Author, query: Query) -> bytes:
@@ -55,43 +77,58 @@ async def write_checklists(
     stop: asyncio.Event,
     budget: PricedBudget | None = None,
     run: str | None = None,
+    before_paying: Callable[[], Awaitable[None]] | None = None,
 ) -> AuthoredChecklists:
     """Return a checklist per query; `known` holds what was paid for earlier, by identity.
 
     Checklists that do not fit into the `budget` are not asked for. `run` is the id of the one that
-    pays for the others.
+    pays for the others. An author that has something to write is contacted first, then
+    `before_paying` is awaited; whatever either raises comes before the first checklist is asked
+    for. Raises EngineRefused when the author's lists cannot be read, again and again.
     """
     authoring = AuthoredChecklists()
-    remaining = iter(queries)
+    unwritten = authoring.take_known(author, queries, known, advance)
+    remaining = iter(unwritten)
+    trial = None
+    if author.costly:
+        attempts = getattr(author, "attempts", 1)
+        trial = AuthorTrial(attempts, proven=authoring.reused > 0, gated=not author.durable)
 
     async def work() -> None:
-        for query in remaining:
-            if stop.is_set():
+        for query, key in remaining:
+            if stop.is_set() or not await pay(query, key):
                 return
-            key = authoring_key(author, query)
-            if key in known:
-                paid = known[key]
-                authoring.checklists[query.id] = Checklist(query.id, paid.items, paid.author)
-                authoring.traces[query.id] = AuthoringTrace.of(
-                    len(paid.items), paid.effort, paid.run
-                )
-                authoring.reused += 1
-            else:
-                reserved = await budget.reserve(author.most(query)) if budget else 0.0
-                if reserved is None:
-                    return
-                if budget and stop.is_set():
-                    budget.settle(reserved, Usage())
-                    return
-                await _write_one(author, query, key, authoring, record, run)
-                if failed and query.id in authoring.failures:
-                    failed(query.id, authoring.failures[query.id])
-                if budget:
-                    _settle(budget, reserved, authoring, author)
             advance()
 
-    await author.prepare()
-    await run_workers(work, concurrency, drop_at=stop if author.durable else None)
+    async def pay(query: Query, key: bytes) -> bool:
+        """Let the author write one; False when it is not to be asked any more."""
+        if trial and not await trial.admit():
+            return False
+        try:
+            reserved = await budget.reserve(author.most(query)) if budget else 0.0
+            if reserved is None:
+                return False
+            if stop.is_set():
+                if budget:
+                    budget.settle(reserved, Usage())
+                return False
+            await _write_one(author, query, key, authoring, record, run)
+            if budget:
+                _settle(budget, reserved, authoring, author)
+        finally:
+            if trial:
+                _tell(trial, author, query, authoring)
+        if failed and query.id in authoring.failures:
+            failed(query.id, authoring.failures[query.id])
+        return True
+
+    if unwritten:
+        await unless_stopped(author.prepare(), stop)
+        if before_paying is not None and author.costly:
+            await unless_stopped(before_paying(), stop)
+    await run_workers(work, concurrency, stop=stop, grace=0.0 if author.durable else GRACE_SECONDS)
+    if trial:
+        trial.raise_if_useless(getattr(author, "model", "LLM"), len(authoring.checklists))
     authoring.usage = author.usage
     return authoring
 
@@ -102,12 +139,15 @@ async def share_checklist(
     context: AuthorContext,
     *,
     advance: Callable[[], None],
+    before_paying: Callable[[], Awaitable[None]] | None = None,
 ) -> AuthoredChecklists:
     """Return one and the same checklist for every query; none when it could not be finished."""
     authoring = AuthoredChecklists()
     there = author.foresee(context.known) is None
     if not there:
-        await author.prepare()
+        await unless_stopped(author.prepare(), context.stop)
+        if before_paying is not None:
+            await unless_stopped(before_paying(), context.stop)
     if there or await author.compose(context):
         for query in queries:
             authoring.checklists[query.id] = await author.write(query)
@@ -115,6 +155,18 @@ async def share_checklist(
     authoring.reused = len(queries) if there and author.costly else 0
     authoring.usage, authoring.lost = author.usage, author.lost
     return authoring
+
+
+def _tell(trial: AuthorTrial, author: Author, query: Query, authoring: AuthoredChecklists) -> None:
+    """Tell the trial what came of a query."""
+    if query.id in authoring.checklists:
+        trial.succeeded()
+    elif query.id in authoring.failures:
+        trace = authoring.traces.get(query.id)
+        calls = trace.attempts if trace and trace.attempts else 1
+        trial.failed(calls, authoring.failures[query.id], getattr(author, "last_words", ""))
+    else:
+        trial.dropped()
 
 
 def _settle(

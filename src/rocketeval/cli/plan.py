@@ -19,7 +19,7 @@ from rocketeval.text import count_of
 if TYPE_CHECKING:
     from rocketeval.capacity.model import CapacityOptions
     from rocketeval.config import RunConfig
-    from rocketeval.store.manifest import Plan
+    from rocketeval.store.manifest import EstimatedGrading, Plan
 
 
 TITLES = 11
@@ -140,9 +140,35 @@ def _lines(plan: Plan) -> Iterator[tuple[str, str]]:
     yield "Judge", _judging(plan)
     if plan.responses_waiting:
         waiting = count_of(plan.responses_waiting, "response waits", "responses wait")
-        yield "", f"{waiting} for a checklist: in no figure below, and not in the money"
+        where = "in no figure" if plan.estimated is None else "in no figure but the estimate"
+        yield "", f"{waiting} for a checklist: {where}"
     if plan.items:
         yield from _figures(plan)
+    if plan.estimated is not None:
+        yield from _estimate(plan.estimated, plan.currency)
+
+
+def _estimate(guess: EstimatedGrading, currency: str) -> Iterator[tuple[str, str]]:
+    """Yield what judging with the checklists that are not written yet may take."""
+    from rocketeval.prices import shown_money
+
+    size = f"{guess.items_per_checklist} items of {guess.bytes_per_item} bytes"
+    yield (
+        "Estimated",
+        f"about {count_of(guess.items, 'item', 'items')} of "
+        f"{count_of(guess.responses, 'response', 'responses')}, {guess.based_on}: {size}",
+    )
+    yield (
+        "",
+        f"about {guess.prompt_tokens:,} tokens in the prompts, {guess.computed_tokens:,} to "
+        "compute at least",
+    )
+    if guess.cost is not None:
+        reused = guess.cost_with_reuse
+        least = "" if reused is None else f"{shown_money(reused, currency)} to "
+        yield "", f"about {least}{shown_money(guess.cost, currency)} for the judge"
+    if guess.seconds is not None:
+        yield "", f"about {clock(guess.seconds)}"
 
 
 def _judging(plan: Plan) -> str:

@@ -109,7 +109,7 @@ class StageObserver(Observer):
 
     def failed(self, failure: Failure) -> None:
         """Count a failed task, and name it if it is among the first."""
-        self.tally.fail()
+        self.tally.fail(failure.answers)
         self._name_failure(failed(failure))
 
     def unwritten(self, query_id: str, reason: str) -> None:

@@ -9,14 +9,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TextIO
 
-from rocketeval.cli.text import clock, printable
-from rocketeval.records import Status
+from rocketeval.cli.text import brief, brief_money, clock, printable
+from rocketeval.records import NO_ANSWER, Status
 from rocketeval.text import count_of
 
 if TYPE_CHECKING:
     from rocketeval.config import PriceConfig
     from rocketeval.observer import EngineStatus, Expected
-    from rocketeval.records import Judgment
+    from rocketeval.records import Answer, Judgment
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +105,8 @@ WINDOW = 30.0
 FEWEST = 20
 """Finished steps that a recent rate rests on at least, where there are so many."""
 
+ENOUGH = 5
+"""Finished steps before anything is said about the time left, or a tenth of all if that is less."""
 STALLED = 10.0
 """Seconds without a finished step that are worth a word, where steps are quicker."""
 
@@ -198,9 +200,19 @@ class StageProgress:
         self.tried = StepRate(clock)
         """Of all steps, also those that failed: what is left takes as long."""
         self._refused = 0
+        self._answers = 0
+        """Answers of the responses that are finished, or failed."""
+        self._squares = 0
+        """Sum of the squares of how many each of the finished has."""
+        self._begun: deque[tuple[float, float]] = deque()
+        """When so many responses were in the making, over the time that counts as recent."""
 
     def step(self) -> None:
         """Count a finished step, or one that was refused just before."""
+        if self.done < self.earlier + self.cached:
+            # It was there already, and says nothing about how long the others take.
+            self.done += 1
+            return
         self.tried.step()
         if self._refused:
             self._refused -= 1
@@ -210,6 +222,8 @@ class StageProgress:
 
     def add(self, judgment: Judgment) -> None:
         """Count a finished judgment."""
+        self._answers += len(judgment.answers)
+        self._squares += len(judgment.answers) ** 2
         self.step()
         self.spent += judgment.usage
         self.missing.update(answer.status for answer in judgment.answers if answer.p_yes is None)
@@ -221,8 +235,9 @@ class StageProgress:
         self.tried.step(judgments)
         self.missing.update(missing)
 
-    def fail(self) -> None:
-        """Count a task that was tried in vain."""
+    def fail(self, answers: Sequence[Answer] = ()) -> None:
+        """Count a task that was tried in vain, with the answers it got."""
+        self._answers += sum(answer.status not in NO_ANSWER for answer in answers)
         self.failed += 1
         self.tried.step()
 
@@ -245,11 +260,34 @@ class StageProgress:
 
     @property
     def seconds_left(self) -> float | None:
-        """How long it will take at the recent rate; None while nobody can tell."""
-        if self.stopping or self.stalled:
+        """How long it will take at the recent rate; None while nobody can tell.
+
+        Responses whose items are answered in part count in part: where many are asked at once,
+        they would otherwise all be finished at the end of a long silence.
+        """
+        if self.stopping or self.stalled or not self.left:
             return None
-        rate, _ = self.tried.recent()
-        return self.left / rate if self.left and rate > 0.0 else None
+        if self.tried.steps < min(ENOUGH, -(-(self.tried.steps + self.left) // 10)):
+            return None
+        rate, window = self.tried.recent()
+        begun, before = self._in_the_making(window)
+        rate += (begun - before) / max(1e-9, window)
+        return max(0.0, self.left - begun) / rate if rate > 0.0 else None
+
+    def _in_the_making(self, window: float) -> tuple[float, float]:
+        """Return how many responses are done in parts, taken together, now and a window ago."""
+        answered, now = self.ask_pulse().answered, self.tried.elapsed
+        # Those in the making have more items than others, in the mean: they take longer.
+        each = self._squares / max(1, self._answers)
+        begun = max(0.0, answered - self._answers) / each if each else 0.0
+        begun = min(begun, float(self.left))
+        if not self._begun or now - self._begun[-1][0] >= 1.0:
+            self._begun.append((now, begun))
+        while len(self._begun) > 1 and self._begun[1][0] <= now - window:
+            self._begun.popleft()
+        # At the beginning of the stage nothing was begun.
+        before = self._begun[0][1] if now - window >= 1.0 else 0.0
+        return begun, before
 
 
 WIDE = 100
@@ -411,9 +449,7 @@ def _rest(tally: StageProgress) -> Iterator[str]:
         yield f"{tally.earlier:,} from earlier runs"
     if tally.cached:
         yield f"{tally.cached:,} from the cache"
-    retries = tally.ask_pulse().retries
-    if retries:
-        yield count_of(retries, "retry", "retries")
+    yield from _push_back(tally.ask_pulse())
     if tally.failed:
         yield f"{tally.failed:,} failed"
     if tally.missing:
@@ -421,6 +457,26 @@ def _rest(tally: StageProgress) -> Iterator[str]:
         whys = [f"{count:,} {MISSING.get(why, why)}" for why, count in tally.missing.most_common()]
         yield f"{some} missing: {whys[0]}"
         yield from whys[1:]
+
+
+def _push_back(status: EngineStatus) -> Iterator[str]:
+    """Yield what was sent again and why, and whether fewer are asked at once for it."""
+    if status.retries:
+        yield retries_in_words(status.retries, status.retry_reasons)
+    if status.at_once is not None:
+        yield f"{status.at_once} at once instead of {status.usually_at_once}"
+
+
+def retries_in_words(retries: int, reasons: Mapping[str, int]) -> str:
+    """Return how many requests were sent again, and what happened to them.
+
+    >>> retries_in_words(12, {"HTTP 503": 3, "timeout": 9}), retries_in_words(1, {})
+    ('12 retries (timeout 9, HTTP 503 3)', '1 retry')
+    """
+    told = count_of(retries, "retry", "retries")
+    listed = sorted(reasons.items(), key=lambda pair: (-pair[1], pair[0]))
+    whys = ", ".join(f"{reason} {count:,}" for reason, count in listed)
+    return f"{told} ({whys})" if whys else told
 
 
 def shown_rate(rate: float) -> str:
@@ -441,29 +497,3 @@ def duration(seconds: float) -> str:
     ('0.3 s', '1:04')
     """
     return f"{seconds:.1f} s" if seconds < 10 else clock(seconds)
-
-
-def brief(count: int) -> str:
-    """Return a count in three digits or so.
-
-    >>> brief(950), brief(12_345), brief(3_400_000)
-    ('950', '12.3k', '3.4M')
-    """
-    for size, letter in ((1e9, "B"), (1e6, "M"), (1e3, "k")):
-        scaled = count / size
-        if count >= 1000 and scaled >= 0.9995:
-            return f"{scaled:.0f}{letter}" if scaled >= 99.95 else f"{scaled:.1f}{letter}"
-    return str(count)
-
-
-def brief_money(amount: float) -> str:
-    """Return an amount in two or three digits.
-
-    >>> brief_money(0.1234), brief_money(0.001234), brief_money(1234.5), brief_money(0.00001)
-    ('0.12', '0.0012', '1,234', '<0.0001')
-    """
-    if amount >= 100:
-        return f"{amount:,.0f}"
-    if amount >= 0.1 or not amount:
-        return f"{amount:.2f}"
-    return f"{amount:.2g}" if amount >= 0.0001 else "<0.0001"

@@ -250,13 +250,15 @@ def _planned(bill: Bill) -> str:
 
 
 def _time(stages: Stages) -> str:
-    from rocketeval.cli.progress_text import duration
+    from rocketeval.cli.progress_text import duration, retries_in_words
 
     facts = stages.made().items()
     seconds = {name: own.seconds for name, own in facts if own.seconds is not None}
     longest = max(seconds, key=lambda name: seconds[name])
     whole = sum(seconds.values())
-    return f"{duration(whole)}, of which {longest} {duration(seconds[longest])}"
+    told = f"{duration(whole)}, of which {longest} {duration(seconds[longest])}"
+    again = stages.grade.retries
+    return f"{told}; {retries_in_words(sum(again.values()), again)}" if again else told
 
 
 @verb(

@@ -17,6 +17,8 @@ import click
 from rocketeval.cli.text import printable
 
 if TYPE_CHECKING:
+    import asyncio
+
     from rocketeval.observer import Observer
     from rocketeval.pipeline import Run
 
@@ -55,18 +57,29 @@ def log_shown(observer: Observer) -> Iterator[None]:
 INCOMPLETE = 3
 """Exit code: finished, but some tasks failed or were left out."""
 TICK_SECONDS = 1.0
-STOPPING = "Stopping: waiting for answers in flight (Ctrl-C again to drop them)."
+STOPPING = "Stopping: answers in flight have {seconds:.0f} s (Ctrl-C again ends it at once)."
 
 T = TypeVar("T")
 
 
 def run_with_signals(run: Run, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-    """Return `await work()`, holding the run; one Ctrl-C lets tasks in flight finish, two don't."""
+    """Return `await work()`, holding the run.
+
+    One Ctrl-C, or SIGTERM, gives answers in flight a few seconds; the second ends it at once.
+    """
     import asyncio
 
-    with _signals(run), run.store.locked(), log_shown(run.observer):
+    working: list[asyncio.Task[Any]] = []
+
+    async def begin() -> T:
+        working.extend(task for task in [asyncio.current_task()] if task)
+        return await _ticking(run.observer, work)
+
+    with _signals(run, working), run.store.locked(), log_shown(run.observer):
         try:
-            return asyncio.run(_ticking(run.observer, work))
+            return asyncio.run(begin())
+        except asyncio.CancelledError:
+            raise KeyboardInterrupt from None
         finally:
             run.observer.closed()
 
@@ -95,20 +108,27 @@ async def _ticking(observer: Observer, work: Callable[[], Coroutine[Any, Any, T]
 
 
 @contextmanager
-def _signals(run: Run) -> Iterator[None]:
+def _signals(run: Run, working: list[asyncio.Task[Any]]) -> Iterator[None]:
+    """Stop at the first signal, cancel the task at work at the second."""
     import asyncio
 
     from rocketeval.cli.progress import StageObserver
+    from rocketeval.workers import GRACE_SECONDS
 
     def stop() -> None:
         run.stop.set()
+        text = STOPPING.format(seconds=GRACE_SECONDS)
         if isinstance(run.observer, StageObserver):
             run.observer.stopping()
-            run.observer.say(STOPPING)
+            run.observer.say(text)
         else:
-            click.echo(STOPPING, err=True)
+            click.echo(text, err=True)
 
     def interrupted(number: int, frame: FrameType | None) -> None:
+        if run.stoppable and run.stop.is_set() and working:
+            # Raised inside a worker, KeyboardInterrupt would end in tracebacks of its siblings.
+            asyncio.get_running_loop().call_soon_threadsafe(working.pop().cancel)
+            return
         if not run.stoppable or run.stop.is_set():
             raise KeyboardInterrupt
         run.stop.set()

@@ -146,3 +146,29 @@ def show_advice(console: Console, title: str, sentences: Sequence[str]) -> None:
         lines.add_row("-", Text(printable(sentence)))
     console.print(title, style="italic")
     console.print(lines)
+
+
+def brief(count: int) -> str:
+    """Return a count in three digits or so.
+
+    >>> brief(950), brief(12_345), brief(3_400_000)
+    ('950', '12.3k', '3.4M')
+    """
+    for size, letter in ((1e9, "B"), (1e6, "M"), (1e3, "k")):
+        scaled = count / size
+        if count >= 1000 and scaled >= 0.9995:
+            return f"{scaled:.0f}{letter}" if scaled >= 99.95 else f"{scaled:.1f}{letter}"
+    return str(count)
+
+
+def brief_money(amount: float) -> str:
+    """Return an amount in two or three digits.
+
+    >>> brief_money(0.1234), brief_money(0.001234), brief_money(1234.5), brief_money(0.00001)
+    ('0.12', '0.0012', '1,234', '<0.0001')
+    """
+    if amount >= 100:
+        return f"{amount:,.0f}"
+    if amount >= 0.1 or not amount:
+        return f"{amount:.2f}"
+    return f"{amount:.2g}" if amount >= 0.0001 else "<0.0001"

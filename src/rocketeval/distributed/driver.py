@@ -35,9 +35,9 @@ NOTE_SECONDS = 2.0
 """Between two notes of how many tasks were asked."""
 CALM_SECONDS = 3.0
 """After a stop and the last answer, all is written when nothing has changed for so long."""
-LOST_SECONDS = 120.0
-"""After a stop, an answer that takes longer than this after the one before is not waited for: its
-worker may have died."""
+LOST_SECONDS = 8.0
+"""After a stop, an answer that takes longer than this after the one before is not waited for:
+workers drop what they wait for in half of it, or have died."""
 FILTER_BYTES = 64 << 20
 """Memory to reserve for what skips finished ids, unless they need more."""
 THREADS = 4

@@ -184,6 +184,16 @@ def status_of(engine: object) -> EngineStatus:
     return pulse if isinstance(pulse, EngineStatus) else EngineStatus()
 
 
+def drop_after(engine: object, seconds: float) -> None:
+    """Tell an engine to end in `seconds` what it waits for, if it can hand over what it has.
+
+    Its `grade` then returns the answers that came, with a failure for the others.
+    """
+    drop = getattr(engine, "drop_after", None)
+    if drop is not None:
+        drop(seconds)
+
+
 async def offline_identity(engine: Engine) -> EngineIdentity:
     """Return an engine's identity; with `identify_offline`, before it loads its model."""
     identify = getattr(engine, "identify_offline", engine.identify)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import random
 import re
 import time
-from collections import deque
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -21,83 +22,12 @@ import orjson
 
 from rocketeval.errors import EngineRefused, EngineUnavailable, RequestRejected
 from rocketeval.records import Usage
-
-SHRINK_SECONDS = 1.0
-"""One burst of push-back halves only once."""
-
-
-class AdaptiveLimiter:
-    """Additive increase, multiplicative decrease, and a shared pause after push-back.
-
-    Whoever just gave a place back may take it again before those who wait: the next item of a
-    response goes out while its prefix is still in the server's cache.
-    """
-
-    def __init__(self, ceiling: int) -> None:
-        self.ceiling = ceiling
-        self.allowed = float(ceiling)
-        self.in_flight = 0
-        self._resume_at = 0.0
-        self._shrunk_at = -SHRINK_SECONDS
-        self._waiting: deque[asyncio.Future[None]] = deque()
-
-    async def __aenter__(self) -> None:
-        try:
-            while not self._may_start():
-                await self._wait()
-        except BaseException:
-            # The place this waiter was woken for must not be lost with it.
-            self._wake()
-            raise
-        self.in_flight += 1
-
-    async def __aexit__(self, *_: object) -> None:
-        self.in_flight -= 1
-        self._wake()
-
-    def succeeded(self) -> None:
-        """Let a little more through after an answer."""
-        if self.allowed < self.ceiling:
-            self.allowed = min(self.ceiling, self.allowed + 1.0 / self.allowed)
-            self._wake()
-
-    def pushed_back(self, pause: float) -> None:
-        """Halve what is allowed, at most once a second, and start nothing for `pause` seconds."""
-        now = time.monotonic()
-        self._resume_at = max(self._resume_at, now + pause)
-        if now - self._shrunk_at >= SHRINK_SECONDS:
-            self.allowed = max(1.0, self.allowed / 2)
-            self._shrunk_at = now
-
-    def _may_start(self) -> bool:
-        return self.in_flight < int(self.allowed) and time.monotonic() >= self._resume_at
-
-    async def _wait(self) -> None:
-        pause = self._resume_at - time.monotonic()
-        if pause > 0:
-            await asyncio.sleep(pause)
-            return
-        turn = asyncio.get_running_loop().create_future()
-        self._waiting.append(turn)
-        await turn
-
-    def _wake(self) -> None:
-        free = int(self.allowed) - self.in_flight
-        while self._waiting and free > 0:
-            turn = self._waiting.popleft()
-            if not turn.done():
-                turn.set_result(None)
-                free -= 1
+from rocketeval.workers import AdaptiveLimiter, Overdue
 
 
 def mapping_or_empty(value: Any) -> Mapping[str, Any]:
     """Return `value` if it is an object, else an empty one."""
     return value if isinstance(value, dict) else {}
-
-
-def rows_or_empty(value: Any) -> list[dict[str, Any]]:
-    """Return the objects in `value` if it is a list, else an empty one."""
-    return [row for row in value if isinstance(row, dict)] if isinstance(value, list) else []
 
 
 def count_or_zero(value: Any) -> int:
@@ -153,6 +83,12 @@ LOOKS = 3
 """How often a GET is tried."""
 LOOK_SECONDS = 10.0
 SHOWN_ERROR = 300
+SLOW_START = 4
+"""Requests at once until answers tell how fast the server is; every quick one lets another go."""
+MOST_FORGIVEN = 10
+"""A request that a busy server turns away for so many times the patience is given up anyway."""
+TIMEOUT = "timeout"
+"""The kind of a retry after no answer came in time."""
 ARRAY = "array"
 """Where the rows of a reply stand that is a JSON array, not an object."""
 _HINTS = {
@@ -163,20 +99,46 @@ _HINTS = {
 
 
 class HttpClient:
-    """One server, one connection pool."""
+    """One server, one connection pool.
+
+    A request is overdue after `timeout` seconds. That alone does not end it, because most overdue
+    requests wait in the server's own queue, and a second copy would only make the queue longer:
+    fewer requests are sent from then on, and this one waits on while the server answers others.
+    It is sent again, and waits longer then, once the server has answered nobody for `timeout`
+    seconds, or has answered far more requests than were ahead of this one.
+    """
 
     def __init__(
         self, base_url: str, *, key: str | None, concurrency: int, timeout: float, patience: float
     ) -> None:
         self.base_url = base_url
-        self.retries = 0
+        self.retry_reasons: Counter[str] = Counter()
+        """Requests sent again so far, by what happened to them."""
         self._key = (key or "").strip()
         self._timeout = timeout
         self._patience = patience
         self._concurrency = concurrency
-        self._limiter = AdaptiveLimiter(concurrency)
+        self._limiter = AdaptiveLimiter(concurrency, start=SLOW_START)
         self._proxy = environment_proxy(base_url)
         self._session: aiohttp.ClientSession | None = None
+        self._drop_at: float | None = None
+        self._waits: set[asyncio.Timeout] = set()
+
+    @property
+    def retries(self) -> int:
+        """Requests sent again so far."""
+        return self.retry_reasons.total()
+
+    @property
+    def at_once(self) -> int | None:
+        """Requests it sends at once at most, after push-back; None while there was none."""
+        return int(self._limiter.allowed) if self._limiter.shrunk else None
+
+    def drop_after(self, seconds: float) -> None:
+        """Retry nothing from now on, and end every request that has no answer in `seconds`."""
+        self._drop_at = asyncio.get_running_loop().time() + seconds
+        for wait in self._waits:
+            wait.reschedule(self._drop_at)
 
     async def post(
         self,
@@ -190,36 +152,64 @@ class HttpClient:
 
         `path` follows the base address, or is a full URL on the same server.
 
-        Only time spent on the server counts against patience, not our own queue for a place.
-        Raises EngineUnavailable, EngineRefused or RequestRejected.
+        Only time spent on the server counts against patience, not our own queue for a place, nor
+        while a busy or slow server answers others. Raises EngineUnavailable, EngineRefused or
+        RequestRejected.
         """
         url = self._url(path)
         payload = orjson.dumps(body)
 
-        async def send() -> dict[str, Any] | RetryableError:
+        async def send(seconds: float) -> dict[str, Any] | RetryableError:
             meter.sent()
-            return await self._once(url, payload, headers)
+            return await self._once(url, payload, headers, seconds)
 
         return await self._patiently(send)
 
-    async def _patiently(self, send: Callable[[], Awaitable[T | RetryableError]]) -> T:
-        """Return what `send` brings, sending again after every setback while patience lasts."""
-        spent, attempt = 0.0, 0
+    async def _patiently(self, send: Callable[[float], Awaitable[T | RetryableError]]) -> T:
+        """Return what `send` brings, sending again after every setback while patience lasts.
+
+        `send` is told how many seconds to wait for a silent server.
+        """
+        try:
+            async with asyncio.timeout_at(self._drop_at) as wait:
+                self._waits.add(wait)
+                try:
+                    return await self._retrying(send)
+                finally:
+                    self._waits.discard(wait)
+                    if not self._waits:
+                        self._limiter.heard()
+        except TimeoutError:
+            raise EngineUnavailable("it was stopped before an answer came.") from None
+
+    async def _retrying(self, send: Callable[[float], Awaitable[T | RetryableError]]) -> T:
+        spent = total = 0.0
+        attempt = timeouts = 0
         while True:
+            longest = min(self._timeout * 2.0**timeouts, max(self._timeout, self._patience - spent))
             async with self._limiter:
+                if self._limiter.silence > max(self._patience, self._timeout):
+                    # Those before this one have spent everybody's patience.
+                    raise self._lost("it answers nobody", max(1, attempt), self._limiter.silence)
                 started = time.monotonic()
-                outcome = await send()
-                spent += time.monotonic() - started
+                outcome = await send(longest)
+                now = time.monotonic()
             if not isinstance(outcome, RetryableError):
-                self._limiter.succeeded()
+                if now - started <= self._timeout / 2:
+                    self._limiter.succeeded()
                 return outcome
             wait = _wait(attempt, outcome.retry_after)
             attempt += 1
-            if spent + wait > self._patience:
-                raise self._lost(outcome, attempt, spent)
+            timeouts += outcome.kind == TIMEOUT
+            total += now - started + wait
+            spent += now - started
+            if outcome.alive and total <= MOST_FORGIVEN * self._patience:
+                spent = min(spent, now - self._limiter.answered_at)
+            if spent + wait > self._patience or self._drop_at is not None:
+                raise self._lost(outcome.reason, attempt, total - wait, outcome.kind)
             if outcome.busy:
-                self._limiter.pushed_back(wait)
-            self.retries += 1
+                self._limiter.pushed_back(wait, started)
+            self.retry_reasons[outcome.kind] += 1
             spent += wait
             await asyncio.sleep(wait)
 
@@ -261,6 +251,7 @@ class HttpClient:
 
     async def aclose(self) -> None:
         """Close the connection pool."""
+        self._drop_at = None
         if self._session is not None:
             session, self._session = self._session, None
             await session.close()
@@ -273,38 +264,52 @@ class HttpClient:
         url: str,
         payload: bytes | aiohttp.MultipartWriter,
         headers: Mapping[str, str] | None,
+        seconds: float,
         timeout: aiohttp.ClientTimeout | None = None,
     ) -> dict[str, Any] | RetryableError:
+        """Send one request; wait `seconds` for a silent server, or as `timeout` says."""
         session = self._open()
+        overdue = Overdue(self._limiter, math.inf if timeout else seconds)
         try:
-            async with session.post(
-                url,
-                data=payload,
-                headers=headers,
-                timeout=timeout or session.timeout,
-                proxy=self._proxy,
-                allow_redirects=False,
-            ) as reply:
+            async with (
+                overdue,
+                session.post(
+                    url,
+                    data=payload,
+                    headers=headers,
+                    timeout=timeout or session.timeout,
+                    proxy=self._proxy,
+                    allow_redirects=False,
+                ) as reply,
+            ):
                 return self._understood(reply, await reply.read())
         except aiohttp.ClientSSLError as error:
             raise self._untrusted(error) from None
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            unsent = isinstance(error, aiohttp.ClientConnectorError)
-            return RetryableError(name_of(error), undone=unsent)
+            if overdue.ended:
+                reason = f"no answer within {overdue.seconds:.0f} s"
+                return RetryableError(reason, kind=TIMEOUT, alive=not overdue.overtaken)
+            unsent = isinstance(
+                error, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError
+            )
+            kind = "no connection" if unsent else "connection lost"
+            return RetryableError(name_of(error), undone=unsent, kind=kind)
 
     def _understood(
         self, reply: aiohttp.ClientResponse, body: bytes
     ) -> dict[str, Any] | RetryableError:
+        self._limiter.heard(answer=reply.status not in RETRIED)
         if reply.status == 200:
-            found = _json_reply(body)
-            return RetryableError("the answer was not JSON") if found is None else found
+            strange = RetryableError("the answer was not JSON", kind="not JSON")
+            return strange if (found := _json_reply(body)) is None else found
         shown = self._shown(body)
         if reply.status in RETRIED:
             retry_after = parse_retry_after(reply.headers.get("Retry-After"))
             asked = "" if retry_after is None else f" (it asks to wait {retry_after:.0f} s)"
             busy = reply.status in BUSY
             told = f"HTTP {reply.status}: {shown}{asked}"
-            return RetryableError(told, retry_after, busy=busy, undone=reply.status == 429)
+            kind, undone = f"HTTP {reply.status}", reply.status == 429
+            return RetryableError(told, retry_after, busy, undone, kind, alive=busy)
         if reply.status in REFUSED:
             moved = reply.headers.get("Location")
             raise self._refused(reply.status, f"moved to {moved}" if moved else shown)
@@ -330,17 +335,20 @@ class HttpClient:
                 headers["Authorization"] = f"Bearer {self._key}"
             self._session = aiohttp.ClientSession(
                 connector=aiohttp.TCPConnector(limit=self._concurrency, keepalive_timeout=30),
-                timeout=aiohttp.ClientTimeout(total=self._timeout, sock_connect=10),
+                timeout=aiohttp.ClientTimeout(total=None, sock_connect=10),
                 headers=headers,
             )
         return self._session
 
-    def _lost(self, setback: RetryableError, attempts: int, spent: float) -> EngineUnavailable:
+    def _lost(
+        self, reason: str, attempts: int, spent: float, kind: str = TIMEOUT
+    ) -> EngineUnavailable:
         times = "1 attempt" if attempts == 1 else f"{attempts} attempts"
+        slower = ", or slower than `timeout`" if kind == TIMEOUT else ""
         return EngineUnavailable(
-            f"{self.base_url} gave no answer in {times} over {spent:.1f} s: {setback.reason}.",
-            hint="Is the server up? Finished judgments are safe: run the same command again to "
-            "go on. `patience` says how long one request is retried.",
+            f"{self.base_url} gave no answer in {times} over {spent:.1f} s: {reason}.",
+            hint=f"Is the server up{slower}? Finished judgments are safe: run the same command "
+            "again to go on. `patience` says how long one request is retried.",
         )
 
     def _refused(self, status: int, shown: str) -> EngineRefused:
@@ -375,6 +383,10 @@ class RetryableError:
     """Whether the server asks for fewer requests."""
     undone: bool = False
     """Whether the server certainly did not act on it; otherwise nobody knows."""
+    kind: str = "other"
+    """What happened, in a word or two, to be counted by."""
+    alive: bool = False
+    """Whether it may only have waited behind others: their answers give it patience again."""
 
 
 def environment_proxy(url: str) -> str | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -47,11 +47,14 @@ class TaskRequest:
         task: GradingTask,
         known: Mapping[int, Answer],
         headers: Mapping[str, str],
+        answered: Callable[[int], None],
     ) -> None:
+        """`answered` hears of so many items as soon as they are."""
         self._transport = transport
         self._task = task
         self._answers = dict(known)
         self._headers = headers
+        self._heard = answered
         self._meter = UsageMeter()
 
     async def graded(self) -> EngineAnswers:
@@ -82,6 +85,7 @@ class TaskRequest:
         except RequestRejected as error:
             return await self._ask_apart(items) if len(items) > 1 else (items[0], error)
         self._answers.update(zip(items, answers, strict=True))
+        self._heard(len(answers))
         return None
 
     async def _ask_apart(self, items: Sequence[int]) -> Failure | None:
@@ -137,6 +141,7 @@ class OpenAIEngine:
         self._frame = _given_frame(config)
         self._probed: ProbeResult | None = None
         self._server: Server | None = None
+        self._answered = 0
         self._probing = asyncio.Lock()
         self._http = HttpClient(
             self.base_url,
@@ -159,7 +164,19 @@ class OpenAIEngine:
     @property
     def pulse(self) -> EngineStatus:
         """How it fares at this moment."""
-        return EngineStatus(self.retries)
+        at_once, usual = self._http.at_once, self.in_flight
+        fewer = at_once is not None and at_once < usual
+        return EngineStatus(
+            self.retries,
+            retry_reasons=dict(self._http.retry_reasons),
+            at_once=at_once if fewer else None,
+            usually_at_once=usual if fewer else None,
+            answered=self._answered,
+        )
+
+    def drop_after(self, seconds: float) -> None:
+        """End what has no answer in `seconds`, and ask for nothing again."""
+        self._http.drop_after(seconds)
 
     @property
     def items_per_call(self) -> int:
@@ -189,7 +206,8 @@ class OpenAIEngine:
     async def grade(self, task: GradingTask, known: Mapping[int, Answer]) -> EngineAnswers:
         """Answer every item of `task` that is not already `known`."""
         transport = (await self._probe()).transport
-        return await TaskRequest(transport, task, known, self._session(task.key)).graded()
+        headers = self._session(task.key)
+        return await TaskRequest(transport, task, known, headers, self._count).graded()
 
     async def tokenise(self, prompts: Sequence[str]) -> list[list[int]] | None:
         """Return the tokens of each prompt inside the chat template, None if it is not known."""
@@ -227,6 +245,9 @@ class OpenAIEngine:
     async def aclose(self) -> None:
         """Close the connections."""
         await self._http.aclose()
+
+    def _count(self, items: int) -> None:
+        self._answered += items
 
     def _session(self, key: bytes) -> dict[str, str]:
         """Return the header by which a router keeps what has one key on one replica.

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from rocketeval.engines.http import HttpClient, UsageMeter, mapping_or_empty, rows_or_empty
+from rocketeval.engines.http import HttpClient, UsageMeter, mapping_or_empty
 from rocketeval.errors import EngineRefused, RequestRejected
 
 Kind = Literal["vllm", "sglang", "llamacpp", "ollama", "unknown"]
@@ -32,6 +32,11 @@ class Server:
 
     def __str__(self) -> str:
         return self.version if self.kind == "unknown" else f"{self.kind} {self.version}"
+
+
+def rows_or_empty(value: Any) -> list[dict[str, Any]]:
+    """Return the objects in `value` if it is a list, else an empty one."""
+    return [row for row in value if isinstance(row, dict)] if isinstance(value, list) else []
 
 
 async def inspect_server(http: HttpClient, model: str) -> Server:

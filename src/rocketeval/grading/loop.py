@@ -14,7 +14,13 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from rocketeval.budget import TEMPLATE_TOKENS, PricedBudget, most_tokens, most_written
-from rocketeval.engines.base import Engine, EngineAnswers, EngineIdentity, status_of
+from rocketeval.engines.base import (
+    Engine,
+    EngineAnswers,
+    EngineIdentity,
+    drop_after,
+    status_of,
+)
 from rocketeval.grading.ask import Ask, each_item_alone
 from rocketeval.observer import Observer
 from rocketeval.prompts.render import GradingPrompt, Template
@@ -28,7 +34,7 @@ from rocketeval.records import (
     Status,
     Usage,
 )
-from rocketeval.workers import run_workers
+from rocketeval.workers import GRACE_SECONDS, run_workers
 
 CONTACT_CALLS = 16
 CONTACT_TOKENS = 256
@@ -118,6 +124,7 @@ USELESS_AFTER = 8
 """Failures before a judge's first success ever, on several queries; then the judge is at fault."""
 USELESS_QUERIES = 3
 """On so many different queries: a single one may be too long for any judge."""
+CUT_OFF = "it was stopped before all items were answered"
 WITHOUT_PROBABILITY = {
     Status.NO_LOGPROBS: "the server sent no log-probabilities",
     Status.UNSOUND: "what the server sent are not log-probabilities",
@@ -134,6 +141,8 @@ class Grading:
     spent: Usage = field(default_factory=Usage)
     """What judged and failed tasks cost together."""
     failures: list[Failure] = field(default_factory=list)
+    cut_off: list[Failure] = field(default_factory=list)
+    """Tasks that a stop ended half way, with the answers they got; they did not fail."""
     stopped: bool = False
     """True when it was asked to stop."""
     gone: bool = False
@@ -158,9 +167,10 @@ async def grade(
     """Grade every task in order, at most `concurrency` at once, and `record` each judgment.
 
     `proven` says that this judge has finished tasks before, so a failure is the task's own.
-    Setting `stop` lets the tasks in flight finish and starts no more; a durable engine's tasks are
-    left to the next run. What does not fit into the `budget` is not started. `ask` is how a task
-    is put to the engine; each item alone when absent.
+    Setting `stop` starts no more tasks and gives those in flight a few seconds to finish; what
+    they were answered by then is kept. Those of a durable engine are left to the next run at once.
+    What does not fit into the `budget` is not started. `ask` is how a task is put to the engine;
+    each item alone when absent.
     Raises EngineRefused when the engine will not serve us at all.
     """
     observer.watched(partial(status_of, engine))
@@ -171,6 +181,12 @@ async def grade(
 
     def settle(task: GradingTask, graded: EngineAnswers) -> None:
         nonlocal unavailable
+        if graded.unavailable and stop.is_set():
+            grading.spent += graded.usage
+            if any(answer.status not in NO_ANSWER for answer in graded.answers):
+                cut = Failure(task.key, task.query_id, task.candidate, CUT_OFF, graded.answers)
+                grading.cut_off.append(cut)
+            return
         unavailable = unavailable + 1 if graded.unavailable else 0
         grading.gone = grading.gone or unavailable >= min(GIVE_UP_AFTER, concurrency)
         grading.spent += graded.usage
@@ -216,7 +232,13 @@ async def grade(
                 budget.settle(task, told, graded)
             settle(task, graded)
 
-    await run_workers(work, concurrency, drop_at=stop if engine.durable else None)
+    await run_workers(
+        work,
+        concurrency,
+        stop=stop,
+        grace=0.0 if engine.durable else GRACE_SECONDS,
+        stopping=None if engine.durable else partial(drop_after, engine),
+    )
     grading.stopped = stop.is_set()
     return grading
 

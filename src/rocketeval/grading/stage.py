@@ -13,7 +13,7 @@ from functools import partial
 
 from rocketeval.budget import Budget, PricedBudget
 from rocketeval.config import RunConfig
-from rocketeval.engines.base import Engine, status_of
+from rocketeval.engines.base import Engine, offline_identity, status_of
 from rocketeval.grading.ask import Method
 from rocketeval.grading.loop import GradingBudget, HashedPrompt, fingerprint, grade
 from rocketeval.grading.methods import create_method
@@ -23,6 +23,7 @@ from rocketeval.observer import EngineStatus, Observer
 from rocketeval.records import JudgeFingerprint
 from rocketeval.store.manifest import GradeFacts
 from rocketeval.store.run import RunStore
+from rocketeval.workers import unless_stopped
 
 NOT_ASKED_WITH = {"price", "template"}
 """Settings of a judge that change no answer; the method's hash covers the template."""
@@ -54,6 +55,18 @@ async def judge_of(
     return remembered or fingerprint(await engine.identify(), method)
 
 
+async def contact_judge(
+    store: RunStore, config: RunConfig, engine: Engine, observer: Observer
+) -> None:
+    """Find out whether the judge can be used for this run, before anything is paid for it.
+
+    Raises EngineError if it is not there, serves another model or tells no log-probabilities, and
+    RunMismatch if the run was begun with another judge.
+    """
+    observer.watched(partial(_first_contact, engine, config))
+    store.check_judge(fingerprint(await offline_identity(engine), create_method(config)))
+
+
 async def grade_responses(
     store: RunStore,
     config: RunConfig,
@@ -75,11 +88,13 @@ async def grade_responses(
     method = method or create_method(config)
     observer.watched(partial(_first_contact, engine, config))
     remembered = None if own_engine else remembered_judge(store, config, method)
-    judge = remembered or fingerprint(await engine.identify(), method)
+    judge = remembered or fingerprint(await unless_stopped(engine.identify(), stop), method)
     with open_grading(store, config, method, judge, observer, also=also) as work:
         if remembered is not None and work.left:
-            store.check_judge(fingerprint(await engine.identify(), method))
-        limit = await _limit(budget, engine, config, method) if work.left else None
+            identity = await unless_stopped(engine.identify(), stop)
+            store.check_judge(fingerprint(identity, method))
+        learning = _limit(budget, engine, config, method) if work.left else None
+        limit = await unless_stopped(learning, stop) if learning else None
         started = time.monotonic()
         grading = await grade(
             work.tasks(),
@@ -94,15 +109,21 @@ async def grade_responses(
             budget=limit,
         )
         seconds = time.monotonic() - started
-        work.keep_failures(grading.failures)
-    stop_without_judge(grading, len(work.ledger.finished))
+        work.keep_failures([*grading.failures, *grading.cut_off])
+    if not grading.stopped:
+        stop_without_judge(grading, len(work.ledger.finished))
     facts = work.facts(
         judged=grading.judged,
         failed=len(grading.failures),
         spent=grading.spent,
         seconds=seconds,
     )
-    return replace(facts, asked_as=None if own_engine else judge_request(config, method))
+    status = status_of(engine)
+    return replace(
+        facts,
+        retries=dict(status.retry_reasons) or None,
+        asked_as=None if own_engine else judge_request(config, method),
+    )
 
 
 def _first_contact(engine: Engine, config: RunConfig) -> EngineStatus:

@@ -28,7 +28,7 @@ from rocketeval.prompts.parse import DROP, NEEDS, Unreadable, read_rewrites, ren
 from rocketeval.prompts.render import RULES, Template
 from rocketeval.records import Checklist, Query, Usage
 from rocketeval.store.journal import AuthoredJournal
-from rocketeval.workers import run_workers
+from rocketeval.workers import GRACE_SECONDS, run_workers, unless_stopped
 
 OFFERED = (
     *(kind for kind, about in KINDS.items() if not about.behavioural),
@@ -440,8 +440,9 @@ async def rewrite_all(
                 observer.advanced()
 
     if left:
-        await engine.ready()
-        await run_workers(work, engine.in_flight, drop_at=stop if engine.durable else None)
+        await unless_stopped(engine.ready(), stop)
+        grace = 0.0 if engine.durable else GRACE_SECONDS
+        await run_workers(work, engine.in_flight, stop=stop, grace=grace)
     return done
 
 

@@ -11,6 +11,7 @@ from typing import IO, Any, NamedTuple
 
 import orjson
 
+from rocketeval.errors import StoreError
 from rocketeval.records import Checklist, Usage
 
 
@@ -91,6 +92,18 @@ class AuthoredJournal:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._journal = Journal(path, shared=True)
+
+    def check_writable(self) -> None:
+        """Raise StoreError if nothing can be recorded: what is paid for next would be lost."""
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            with self.path.open("ab"):
+                pass
+        except OSError as error:
+            raise StoreError(
+                f"Checklists cannot be kept in {self.path}: {error.strerror or error}.",
+                hint="Nothing was paid for. Make the folder writable, or set `cache` to another.",
+            ) from None
 
     def known(self) -> dict[bytes, PaidWork]:
         """Return what was paid for, by key."""

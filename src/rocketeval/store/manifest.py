@@ -23,6 +23,31 @@ MOST_PROMPTS = 4000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class EstimatedGrading:
+    """What judging takes whose checklists are not written yet; every figure is a guess.
+
+    It is made as if each of them had the items of a typical checklist.
+    """
+
+    checklists: int
+    responses: int
+    items_per_checklist: int
+    bytes_per_item: int
+    based_on: str
+    """Where the typical checklist comes from."""
+    items: int
+    requests: int
+    prompt_tokens: int
+    computed_tokens: int
+    cost: float | None
+    """Without any reuse; None without a price."""
+    cost_with_reuse: float | None
+    """With a perfect prefix cache; None without a price for cached tokens."""
+    seconds: float | None
+    """None when it is not known how fast the judge is."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     """The size of a run before it starts."""
 
@@ -46,7 +71,8 @@ class Plan:
     without_checklist: int
     """Queries that no author will give a checklist."""
     responses_waiting: int
-    """Responses whose checklist is not written yet: what they will cost is not known."""
+    """Responses whose checklist is not written yet: what they will cost is not known, and in no
+    figure but those of `estimated`."""
     tasks: int
     """Judgments the run needs; responses with the same text share one."""
     finished: int
@@ -80,6 +106,9 @@ class Plan:
     """Who says how fast the judge is."""
     seconds: float | None
     """Of judging; None when it is not known how fast the judge is."""
+    estimated: EstimatedGrading | None = field(default=None, metadata=OPTIONAL)
+    """What comes on top for checklists that are still to be written; None where there are none, or
+    where nobody can guess how long they will be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,6 +325,8 @@ class GradeFacts(StageFacts):
     """Of an evaluator that decides pairs."""
     usage: PricedUsage = field(default=PricedUsage())
     """Of the last call."""
+    retries: Mapping[str, int] | None = field(default=None, metadata=OPTIONAL)
+    """Requests sent again by the last call, by what happened to them; None without any."""
     usage_of_ledger: PricedUsage | None = field(default=None, metadata=OPTIONAL)
     """Of all judgments in the run."""
     bill: Bill | None = None

@@ -20,8 +20,8 @@ from rocketeval.engines.http import (
     count_or_zero,
     mapping_or_empty,
     name_of,
-    rows_or_empty,
 )
+from rocketeval.engines.server import rows_or_empty
 from rocketeval.errors import EngineRefused, EngineUnavailable
 from rocketeval.store.files import replacing
 
@@ -47,7 +47,7 @@ class FileClient(HttpClient):
         """
         url = self._url(path)
 
-        async def send() -> dict[str, Any] | RetryableError:
+        async def send(seconds: float) -> dict[str, Any] | RetryableError:
             with file.open("rb") as stream:
                 form = aiohttp.FormData()
                 for name, value in fields.items():
@@ -56,7 +56,7 @@ class FileClient(HttpClient):
                 payload = form()
                 assert isinstance(payload, aiohttp.MultipartWriter)
                 headers = {"Content-Type": payload.headers["Content-Type"]}
-                return await self._once(url, payload, headers, self._transfer_timeout())
+                return await self._once(url, payload, headers, seconds, self._transfer_timeout())
 
         return await self._patiently(send)
 
@@ -64,13 +64,13 @@ class FileClient(HttpClient):
         """Write what is at `path` into `target`, whole or not at all; False if nothing is there."""
         url = self._url(path)
 
-        async def fetch() -> bool | RetryableError:
+        async def fetch(_: float) -> bool | RetryableError:
             try:
                 return await self._fetch(url, target)
             except aiohttp.ClientSSLError as error:
                 raise self._untrusted(error) from None
             except (aiohttp.ClientError, TimeoutError, OSError) as error:
-                return RetryableError(name_of(error))
+                return RetryableError(name_of(error), kind="connection lost")
 
         return await self._patiently(fetch)
 
@@ -82,8 +82,8 @@ class FileClient(HttpClient):
         url = self._url(path)
         payload = orjson.dumps(body)
 
-        async def send() -> dict[str, Any] | AnswerLost | RetryableError:
-            outcome = await self._once(url, payload, None)
+        async def send(seconds: float) -> dict[str, Any] | AnswerLost | RetryableError:
+            outcome = await self._once(url, payload, None, seconds)
             if isinstance(outcome, RetryableError) and not outcome.undone:
                 return AnswerLost(outcome.reason)
             return outcome

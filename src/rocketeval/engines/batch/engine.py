@@ -88,7 +88,8 @@ class OpenAIBatchEngine:
     @property
     def pulse(self) -> EngineStatus:
         """How many batches it waits for, and how far the server says they are."""
-        return EngineStatus(self._http.retries, self._waiting())
+        http = self._http
+        return EngineStatus(http.retries, self._waiting(), dict(http.retry_reasons))
 
     async def ready(self) -> None:
         """Check that the server serves the model and has a Batch API."""

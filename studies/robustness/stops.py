@@ -1,0 +1,236 @@
+"""Stop the real command at random moments, whatever its server does, and check how it ends.
+
+    python studies/robustness/stops.py [--times 20] [--seed 1] [--kinds hung,dead,slow]
+
+A run with an author and a judge behind one server is started with `rocketeval run`. The server
+hangs after a random number of answers (hung), is killed after them (dead), or answers one request a
+second, one at a time (slow). At a random moment the command gets SIGINT or SIGTERM. It must end
+within 10 seconds, without a traceback. A second command, with a server that answers, must ask for
+everything that is missing and for nothing that was kept.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from rocketeval.store.run import RunStore
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from loopback import free_port
+
+QUERIES, CANDIDATES, ITEMS = 8, 3, 3
+LONGEST = 10.0
+"""Seconds a stop may take."""
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+CONFIG = """\
+name: stopped
+benchmark: {{path: benchmark}}
+author:
+  kind: instance
+  engine: {{model: paced, base_url: "http://127.0.0.1:{port}/v1"}}
+judge: {{model: paced, base_url: "http://127.0.0.1:{port}/v1"}}
+ranking: {{bootstrap: 50}}
+"""
+
+
+@dataclass
+class Server:
+    """The paced server as a process."""
+
+    folder: Path
+    port: int
+    lives: list[subprocess.Popen[str]] = field(default_factory=list)
+
+    def start(self, *options: str) -> None:
+        """Start a life of its own, with a log of its own."""
+        command = [sys.executable, str(Path(__file__).with_name("paced_server.py"))]
+        command += ["--port", str(self.port), "--log", str(self.log(len(self.lives))), *options]
+        self.lives.append(subprocess.Popen(command, stdout=subprocess.PIPE, text=True))
+        stdout = self.lives[-1].stdout
+        assert stdout is not None
+        assert stdout.readline() == "ready\n"
+
+    def log(self, life: int) -> Path:
+        """The prompts that a life answered."""
+        return self.folder / f"life-{life}.jsonl"
+
+    def served(self, life: int) -> list[str]:
+        """Return the prompts that a life answered."""
+        log = self.log(life)
+        text = log.read_text() if log.exists() else ""
+        # The last line may be in the middle of being written.
+        return [json.loads(line) for line in text.split("\n")[:-1]]
+
+    def kill(self) -> None:
+        """Kill the current life."""
+        self.lives[-1].kill()
+        self.lives[-1].wait()
+        stdout = self.lives[-1].stdout
+        assert stdout is not None
+        stdout.close()
+
+
+def write_benchmark(folder: Path) -> None:
+    """Write queries and responses; checklists are left to the author."""
+    (folder / "responses").mkdir(parents=True)
+    rows = [{"id": f"q{n}", "text": f"What is {n}?"} for n in range(QUERIES)]
+    _write(folder / "queries.jsonl", rows)
+    for candidate in range(CANDIDATES):
+        texts = [{"query_id": f"q{n}", "text": f"c{candidate} on {n}"} for n in range(QUERIES)]
+        _write(folder / "responses" / f"c{candidate}.jsonl", texts)
+
+
+def _write(path: Path, rows: list[dict[str, str]]) -> None:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+def start_run(folder: Path) -> subprocess.Popen[str]:
+    """Start the command."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "rocketeval.cli.main", "run"],
+        cwd=folder,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        # A script that runs in the background of a shell hands down that Ctrl-C is ignored.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+    )
+
+
+def wait_for(condition: object, running: subprocess.Popen[str], seconds: float = 60.0) -> None:
+    """Wait until `condition()` holds or the command has ended."""
+    assert callable(condition)
+    deadline = time.monotonic() + seconds
+    while not condition() and running.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.02)
+
+
+@dataclass
+class Stop:
+    """How one stop went."""
+
+    kind: str
+    number: signal.Signals
+    seconds: float
+    code: int
+    checklists: int
+    items: int
+    """Answers kept, of finished and of half-finished responses."""
+    lost: int
+    """Answers of the server that nobody kept: they came too late."""
+
+    def __str__(self) -> str:
+        return (
+            f"{self.kind:<5} {self.number.name:<8} ended in {self.seconds:4.1f} s "
+            f"(exit {self.code}): {self.checklists} checklists and {self.items:>2} answers kept, "
+            f"{self.lost} lost"
+        )
+
+
+def stop_once(kind: str, folder: Path, rng: random.Random) -> Stop:
+    """Start, stop and finish a run; exit if anything is not as it must be."""
+    write_benchmark(folder / "benchmark")
+    server = Server(folder, free_port())
+    (folder / "rocketeval.yaml").write_text(CONFIG.format(port=server.port))
+    answers = rng.randrange(QUERIES + QUERIES * CANDIDATES * ITEMS)
+    if kind == "slow":
+        server.start("--pace", "1")
+        answers = rng.randrange(12)
+    else:
+        server.start("--pace", "0.02", "--hangs-after", str(answers))
+    running = start_run(folder)
+    wait_for(lambda: len(server.served(0)) >= answers, running)
+    if kind == "dead":
+        server.kill()
+    time.sleep(rng.uniform(0.0, 3.0))
+    number = rng.choice(SIGNALS)
+    running.send_signal(number)
+    started = time.monotonic()
+    try:
+        _, told = running.communicate(timeout=60)
+    except subprocess.TimeoutExpired:
+        running.kill()
+        sys.exit(f"FAILED: {kind} did not end within 60 s of {number.name}")
+    seconds = time.monotonic() - started
+    if kind != "dead":
+        server.kill()
+    if "Traceback" in told:
+        sys.exit(f"FAILED: {kind}, {number.name}, {seconds:.1f} s\n{told}")
+    checklists, items = kept(folder)
+    before = len(server.served(0))
+    finish(folder, server, checklists, items)
+    return Stop(
+        kind, number, seconds, running.returncode, checklists, items, before - checklists - items
+    )
+
+
+def kept(folder: Path) -> tuple[int, int]:
+    """Return how many checklists and answers the run has on disk."""
+    journal = folder / "runs" / ".cache" / "authored.jsonl"
+    checklists = (
+        len(list(filter(None, journal.read_text().splitlines()))) if journal.exists() else 0
+    )
+    store = RunStore(folder / "runs" / "stopped")
+    half = sum(map(len, store.half_answered().values())) if store.path.exists() else 0
+    return checklists, len(store.finished()) * ITEMS + half
+
+
+def finish(folder: Path, server: Server, checklists: int, items: int) -> None:
+    """Run to the end; exit unless exactly what was missing is asked."""
+    server.start()
+    running = start_run(folder)
+    _, told = running.communicate(timeout=300)
+    server.kill()
+    asked, every = server.served(1), QUERIES + QUERIES * CANDIDATES * ITEMS
+    if running.returncode != 0:
+        sys.exit(f"FAILED: the next run ended with {running.returncode}\n{told}")
+    if len(asked) != len(set(asked)) or len(asked) != every - checklists - items:
+        sys.exit(
+            f"FAILED: the next run asked {len(asked)} of {every}, with {checklists} checklists "
+            f"and {items} answers there\n{told}"
+        )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("--times", type=int, default=20, help="stops of each kind")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--kinds", default="hung,dead,slow")
+    args = parser.parse_args()
+    rng, late = random.Random(args.seed), 0
+    for kind in args.kinds.split(","):
+        stops: list[Stop] = []
+        for _ in range(args.times):
+            with tempfile.TemporaryDirectory() as scratch:
+                stops.append(stop_once(kind, Path(scratch), rng))
+            print(stops[-1], flush=True)
+        longest = max(stop.seconds for stop in stops)
+        late += sum(stop.seconds > LONGEST for stop in stops)
+        kept_in_all = sum(stop.checklists + stop.items for stop in stops)
+        print(
+            f"{kind}: {len(stops)} stops, the longest {longest:.1f} s; {kept_in_all} answers kept, "
+            f"{sum(stop.lost for stop in stops)} lost, none asked again",
+            flush=True,
+        )
+    print(
+        f"{late} stops took more than {LONGEST:.0f} s; load of the machine {os.getloadavg()[2]:.0f}"
+    )
+    sys.exit(1 if late else 0)
+
+
+if __name__ == "__main__":
+    main()

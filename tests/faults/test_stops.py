@@ -1,0 +1,91 @@
+"""A stopped command ends soon, whatever its server does, and keeps what it was answered."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import signal
+from pathlib import Path
+
+import pytest
+from robustness import stops
+
+from rocketeval.grading.loop import Grading, grade
+from rocketeval.observer import Observer
+from rocketeval.records import GradingTask, Judgment
+from support.make import key
+from support.slow_server import SlowServer, engine_for, in_virtual_time
+
+ITEMS = ("One?", "Two?", "Three?")
+
+
+@pytest.mark.parametrize("kind", ["hung", "dead", "slow"])
+def test_a_stopped_command_ends_and_the_next_asks_only_what_is_missing(
+    kind: str, tmp_path: Path
+) -> None:
+    """The real command, once each; studies/robustness/stops.py measures how long it takes."""
+    assert stops.stop_once(kind, tmp_path, random.Random(7)).code == 130
+
+
+def test_a_second_interrupt_ends_it_at_once(tmp_path: Path) -> None:
+    """Before the answers in flight had their time; still no traceback."""
+    stops.write_benchmark(tmp_path / "benchmark")
+    server = stops.Server(tmp_path, stops.free_port())
+    (tmp_path / "rocketeval.yaml").write_text(stops.CONFIG.format(port=server.port))
+    server.start("--hangs-after", "3")
+    try:
+        running = stops.start_run(tmp_path)
+        stops.wait_for(lambda: len(server.served(0)) == 3, running)
+        running.send_signal(signal.SIGINT)
+        assert running.stderr is not None
+        while "Stopping" not in running.stderr.readline():
+            assert running.poll() is None
+        running.send_signal(signal.SIGINT)
+        _, told = running.communicate(timeout=60)
+    finally:
+        server.kill()
+    assert running.returncode == 130
+    assert "Traceback" not in told
+
+
+def task(number: int) -> GradingTask:
+    """A task of three items."""
+    return GradingTask(key(f"{number}"), f"q{number}", "c", f"Text {number}. ", ITEMS)
+
+
+@pytest.mark.parametrize("hangs_at", [None, 0, 4])
+def test_half_answered_responses_are_kept(
+    hangs_at: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After a stop, what is in flight has seconds; then its answers so far are handed over."""
+
+    async def work() -> tuple[Grading, list[Judgment], int, float]:
+        server = SlowServer(2.0)
+        if hangs_at is not None:
+            server.loses = set(range(hangs_at, 1000))
+        engine, stop, judged = engine_for(server), asyncio.Event(), list[Judgment]()
+        await engine.identify()
+        loop = asyncio.get_running_loop()
+        loop.call_later(31.0, stop.set)
+        grading = await grade(
+            map(task, range(100)),
+            engine,
+            judged.append,
+            concurrency=engine.in_flight,
+            known={},
+            observer=Observer(),
+            stop=stop,
+        )
+        await engine.aclose()
+        return grading, judged, len(server.served), loop.time()
+
+    grading, judged, served, end = in_virtual_time(work(), monkeypatch)
+    assert grading.stopped
+    assert not grading.failures
+    assert 31.0 <= end < 41.0
+    kept = sum(answer.p_yes is not None for cut in grading.cut_off for answer in cut.answers) + len(
+        ITEMS
+    ) * len(judged)
+    # What the server answered after the last moment is all that is lost.
+    assert served - 1 <= kept <= served
+    assert bool(kept) == (hangs_at != 0)

@@ -1,0 +1,127 @@
+"""A server that answers one request at a time, in a time that passes only where it is waited for.
+
+Everything runs as in a real run but the sockets: timeouts of minutes take milliseconds, and the
+same run takes the same time on every machine.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Coroutine, Mapping
+from typing import Any, TypeVar
+
+import aiohttp
+import orjson
+import pytest
+
+from fakes.openai_server import MODEL, FakeOpenAI
+from rocketeval.config import EngineConfig
+from rocketeval.engines.openai_http import OpenAIEngine
+from rocketeval.engines.probe import PREFIX
+
+T = TypeVar("T")
+
+
+class VirtualLoop(asyncio.SelectorEventLoop):
+    """An event loop whose clock jumps to the next moment at which anything happens."""
+
+    now = 0.0
+
+    def time(self) -> float:
+        return self.now
+
+    def _run_once(self) -> None:
+        if not self._ready and self._scheduled:  # type: ignore[attr-defined]
+            self.now = max(self.now, self._scheduled[0].when())  # type: ignore[attr-defined]
+        super()._run_once()  # type: ignore[misc]
+
+
+def in_virtual_time(work: Coroutine[Any, Any, T], patch: pytest.MonkeyPatch) -> T:
+    """Return what `work` returns, on a clock of its own."""
+    loop = VirtualLoop()
+    patch.setattr(time, "monotonic", loop.time)
+    with asyncio.Runner(loop_factory=lambda: loop) as runner:
+        return runner.run(work)
+
+
+class Reply:
+    """What an HTTP client gets to see of an answer."""
+
+    def __init__(self, work: asyncio.Future[tuple[int, Any]], *, dropped: bool = False) -> None:
+        self._work = work
+        self._dropped = dropped
+        self.status = 0
+        self.headers: dict[str, str] = {}
+
+    async def __aenter__(self) -> Reply:
+        work = self._work if self._dropped else asyncio.shield(self._work)
+        self.status, self._body = await work
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        pass
+
+    async def read(self) -> bytes:
+        return orjson.dumps(self._body)
+
+
+class SlowServer:
+    """Answers one request at a time, each in `pace` seconds; the others wait in its queue.
+
+    It stands in for a client's session. A request that its client gave up is worked on all the
+    same, unless it `drops` such requests. Questions of the probe are answered at once.
+    """
+
+    timeout = aiohttp.ClientTimeout(total=None)
+
+    def __init__(self, pace: float, *, drops: bool = False) -> None:
+        self.pace = pace
+        self._drops = drops
+        self.served: list[str] = []
+        """Prompts that were answered, in order."""
+        self.loses: set[int] = set()
+        """Requests, by their number, that are never answered."""
+        self.busy: set[int] = set()
+        """Requests, by their number, that get HTTP 503."""
+        self.seen = 0
+        self._turn = asyncio.Lock()
+        self._never = asyncio.Event()
+        self._works: set[asyncio.Future[tuple[int, Any]]] = set()
+        self._rule = FakeOpenAI()
+
+    def post(self, url: str, *, data: bytes, **_: Any) -> Reply:
+        """Take a request into the queue."""
+        work = asyncio.ensure_future(self._answer(orjson.loads(data)))
+        self._works.add(work)
+        return Reply(work, dropped=self._drops)
+
+    def get(self, url: str, **_: Any) -> Reply:
+        """Name the model, and nothing else."""
+        models = (200, {"data": [{"id": MODEL}]}) if url.endswith("/models") else (404, {})
+        told: asyncio.Future[tuple[int, Any]] = asyncio.get_running_loop().create_future()
+        told.set_result(models)
+        return Reply(told)
+
+    async def close(self) -> None:
+        """Close nothing."""
+
+    async def _answer(self, body: Mapping[str, Any]) -> tuple[int, Any]:
+        prompt: str = body["messages"][-1]["content"]
+        if not prompt.startswith(PREFIX):
+            number, self.seen = self.seen, self.seen + 1
+            if number in self.busy:
+                return 503, {}
+            if number in self.loses:
+                await self._never.wait()
+            async with self._turn:
+                await asyncio.sleep(self.pace)
+            self.served.append(prompt)
+        return 200, self._rule.reply(prompt, body)
+
+
+def engine_for(server: SlowServer, **settings: Any) -> OpenAIEngine:
+    """Return an engine whose requests all go to `server`."""
+    engine = OpenAIEngine(EngineConfig(model=MODEL, base_url="http://slow.test/v1", **settings))
+    engine._http._session = server  # type: ignore[assignment]
+    return engine
