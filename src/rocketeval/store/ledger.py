@@ -198,13 +198,23 @@ def read_file(path: Path, names: Sequence[str]) -> pa.Table | None:
         return _read_part(rolled, names) if rolled.exists() else None
 
 
-def adopt_from_cache(ledger: Ledger, cache: Path, wanted: Mapping[bytes, tuple[str, str]]) -> int:
-    """Copy the wanted judgments that the cache holds into the ledger; return how many."""
+def adopt_from_cache(
+    ledger: Ledger,
+    cache: Path,
+    wanted: Mapping[bytes, tuple[str, str]],
+    renamed: Mapping[bytes, bytes] | None = None,
+) -> int:
+    """Copy the wanted judgments that the cache holds into the ledger; return how many.
+
+    `renamed` are the keys they get in place of those they have in the cache.
+    """
     adopted = 0
     if all(key in ledger.finished for key in wanted):
         return adopted
     for table in read_tables(cache):
         keys = [bytes.fromhex(key) for key in table["key"].to_pylist()]
+        if renamed is not None:
+            keys = [renamed.get(key, key) for key in keys]
         rows, fresh = [], set()
         for row, key in enumerate(keys):
             if key in wanted and key not in ledger.finished and key not in fresh:
@@ -214,6 +224,9 @@ def adopt_from_cache(ledger: Ledger, cache: Path, wanted: Mapping[bytes, tuple[s
             continue
         names = [wanted[keys[row]] for row in rows]
         chosen = table.take(rows)
+        if renamed is not None:
+            fresh_keys = pa.array([keys[row].hex() for row in rows])
+            chosen = chosen.set_column(chosen.schema.get_field_index("key"), "key", fresh_keys)
         chosen = chosen.set_column(2, "query_id", pa.array([query for query, _ in names]))
         chosen = chosen.set_column(3, "candidate", pa.array([name for _, name in names]))
         ledger.adopt(chosen)

@@ -90,6 +90,10 @@ MADE = {
 RESULTS = tuple(name for made in MADE.values() for name in made)
 """Every file that the stages after grading can make."""
 
+JUDGMENTS_FOLDER = "judgments"
+"""Of the cache: a folder for each judge."""
+JUDGE_FILE = "judge.json"
+
 DERIVED = "evaluator "
 """Begins the template of a judge whose judgments are made from those of runs inside the run."""
 
@@ -177,6 +181,14 @@ class RunStore:
         """Raise RunMismatch if another judge's judgments are in the run."""
         self._refuse_changes(self.manifest().judge or fingerprint, fingerprint)
 
+    def known_judge(self, found: JudgeFingerprint, cache: Path | None) -> JudgeFingerprint:
+        """Return `found` under the name it has in this run or in the cache, if it is known there.
+
+        A precision that was measured is never measured quite the same twice.
+        """
+        own = self.manifest().judge
+        return found.known_as([*([own] if own else []), *_cached_judges(cache)])
+
     def bind_judge(self, fingerprint: JudgeFingerprint) -> None:
         """Bind the run to one judge; RunMismatch if another one's judgments are in it."""
         self.check_judge(fingerprint)
@@ -184,11 +196,9 @@ class RunStore:
         self.save(replace(self.manifest(), judge=fingerprint, judge_digest=digest))
 
     def _refuse_changes(self, theirs: JudgeFingerprint, ours: JudgeFingerprint) -> None:
-        before = asdict(theirs)
         changed = ", ".join(
-            f"{_TOLD.get(name, name)} {before[name]!r} -> {value!r}"
-            for name, value in asdict(ours).items()
-            if before[name] != value
+            f"{_TOLD.get(name, name)} {before!r} -> {now!r}"
+            for name, (before, now) in theirs.changes(ours).items()
         )
         if changed and count_rows(self.ledger_folder):
             raise RunMismatch(
@@ -221,7 +231,13 @@ class RunStore:
 
     def shared_ledger(self, judge: bytes, cache: Path | None) -> Path | None:
         """Return the cache folder of one judge's judgments; None without a cache."""
-        return None if cache is None else cache / "judgments" / judge.hex()
+        return None if cache is None else cache / JUDGMENTS_FOLDER / judge.hex()
+
+    def name_in_cache(self, judge: JudgeFingerprint, cache: Path | None) -> None:
+        """Write what was measured of a judge beside its judgments in the cache."""
+        folder = self.shared_ledger(judge.digest, cache) if judge.measured else None
+        if folder is not None and not (folder / JUDGE_FILE).exists():
+            write_json(folder / JUDGE_FILE, asdict(judge))
 
     @contextmanager
     def ledger(self, judge: bytes, cache: Path | None) -> Iterator[Ledger]:
@@ -477,3 +493,10 @@ def _keys(folder: Path) -> set[bytes]:
 def now() -> str:
     """Return the time, as run files note it."""
     return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def _cached_judges(cache: Path | None) -> Iterator[JudgeFingerprint]:
+    """Yield the judges that were measured and whose judgments are in the cache."""
+    if cache is not None:
+        for path in sorted((cache / JUDGMENTS_FOLDER).glob(f"*/{JUDGE_FILE}")):
+            yield JudgeFingerprint(**read_json(path))
