@@ -40,7 +40,7 @@ from rocketeval.records import (
     Usage,
 )
 from rocketeval.store.inputs import Inputs, ResponseHead
-from rocketeval.store.ledger import Ledger, adopt_from_cache, count_rows
+from rocketeval.store.ledger import Ledger, adopt_from_cache, count_rows, keep_measured
 from rocketeval.store.manifest import Bill, BillColumn, GradeFacts, Plan
 from rocketeval.store.run import RunStore
 
@@ -473,8 +473,10 @@ def open_grading(
     Answers that the runs `also` named hold are not asked for again.
     """
     store.bind_judge(judge)
-    store.name_in_cache(judge, config.cache)
-    with store.ledger(judge.digest, store.shared_ledger(judge.digest, config.cache)) as ledger:
+    shared = store.shared_ledger(judge.digest, config.cache)
+    if shared is not None:
+        keep_measured(shared, judge)
+    with store.ledger(judge.digest, shared) as ledger:
         work = GradingWork(store, config, method, judge, ledger, observer, also=also)
         work.announce(0)
         yield work

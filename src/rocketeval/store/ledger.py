@@ -11,6 +11,7 @@ import os
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 import orjson
@@ -19,12 +20,13 @@ import pyarrow.json as pj
 import pyarrow.parquet as pq
 
 from rocketeval.errors import StoreError
-from rocketeval.records import Judgment
-from rocketeval.store.files import write_parquet
+from rocketeval.records import JudgeFingerprint, Judgment
+from rocketeval.store.files import read_json, write_json, write_parquet
 from rocketeval.store.schema import JUDGMENTS, judgment_to_row
 
 ROLL_ROWS = 50_000
 SYNC_SECONDS = 1.0
+JUDGE_FILE = "judge.json"
 _PART = re.compile(r"(?P<owner>.*?)part-(?P<number>\d{6})\.parquet")
 _JOURNAL = re.compile(r"(?P<owner>.*?)journal-(?P<number>\d{6})\.jsonl")
 
@@ -315,3 +317,15 @@ __all__ = [
     "read_file",
     "read_tables",
 ]
+
+
+def keep_measured(folder: Path, judge: JudgeFingerprint) -> None:
+    """Write what was measured of a judge beside its judgments in the cache."""
+    if judge.measured and not (folder / JUDGE_FILE).exists():
+        write_json(folder / JUDGE_FILE, asdict(judge))
+
+
+def measured_judges(folder: Path) -> Iterator[JudgeFingerprint]:
+    """Yield the judges that were measured and whose judgments are in a cache."""
+    for path in sorted(folder.glob(f"*/{JUDGE_FILE}")):
+        yield JudgeFingerprint(**read_json(path))

@@ -24,7 +24,7 @@ import secrets
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -51,7 +51,7 @@ from rocketeval.store.files import (
 )
 from rocketeval.store.inputs import Inputs
 from rocketeval.store.journal import AuthoredJournal
-from rocketeval.store.ledger import Ledger, Mirror, count_rows, read_tables
+from rocketeval.store.ledger import Ledger, Mirror, count_rows, measured_judges, read_tables
 from rocketeval.store.manifest import Manifest, Plan, StageFacts
 from rocketeval.store.schema import (
     JUDGMENTS,
@@ -89,10 +89,6 @@ MADE = {
 
 RESULTS = tuple(name for made in MADE.values() for name in made)
 """Every file that the stages after grading can make."""
-
-JUDGMENTS_FOLDER = "judgments"
-"""Of the cache: a folder for each judge."""
-JUDGE_FILE = "judge.json"
 
 DERIVED = "evaluator "
 """Begins the template of a judge whose judgments are made from those of runs inside the run."""
@@ -187,7 +183,8 @@ class RunStore:
         A precision that was measured is never measured quite the same twice.
         """
         own = self.manifest().judge
-        return found.known_as([*([own] if own else []), *_cached_judges(cache)])
+        cached = () if cache is None else measured_judges(cache / "judgments")
+        return found.known_as([*([own] if own else []), *cached])
 
     def bind_judge(self, fingerprint: JudgeFingerprint) -> None:
         """Bind the run to one judge; RunMismatch if another one's judgments are in it."""
@@ -231,13 +228,7 @@ class RunStore:
 
     def shared_ledger(self, judge: bytes, cache: Path | None) -> Path | None:
         """Return the cache folder of one judge's judgments; None without a cache."""
-        return None if cache is None else cache / JUDGMENTS_FOLDER / judge.hex()
-
-    def name_in_cache(self, judge: JudgeFingerprint, cache: Path | None) -> None:
-        """Write what was measured of a judge beside its judgments in the cache."""
-        folder = self.shared_ledger(judge.digest, cache) if judge.measured else None
-        if folder is not None and not (folder / JUDGE_FILE).exists():
-            write_json(folder / JUDGE_FILE, asdict(judge))
+        return None if cache is None else cache / "judgments" / judge.hex()
 
     @contextmanager
     def ledger(self, judge: bytes, cache: Path | None) -> Iterator[Ledger]:
@@ -493,10 +484,3 @@ def _keys(folder: Path) -> set[bytes]:
 def now() -> str:
     """Return the time, as run files note it."""
     return datetime.now(UTC).isoformat(timespec="seconds")
-
-
-def _cached_judges(cache: Path | None) -> Iterator[JudgeFingerprint]:
-    """Yield the judges that were measured and whose judgments are in the cache."""
-    if cache is not None:
-        for path in sorted((cache / JUDGMENTS_FOLDER).glob(f"*/{JUDGE_FILE}")):
-            yield JudgeFingerprint(**read_json(path))
