@@ -68,7 +68,7 @@ async def _kind(http: HttpClient, root: str, model: str, ours: Mapping[str, Any]
             str(told["build_info"]),
             root,
             slots=slots if isinstance(slots, int) else None,
-            precision=_told(mapping_or_empty(ours.get("meta")), "n_params", "size"),
+            precision=_told(mapping_or_empty(ours.get("meta")), "size", "n_params", "ftype"),
         )
     for path in ("/server_info", "/get_server_info"):
         told = await http.get(root + path, optional=True)
