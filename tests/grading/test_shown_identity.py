@@ -113,7 +113,8 @@ async def test_a_cache_from_before_is_not_judged_again(
         plan = await fresh.plan()
         assert (plan.from_cache, plan.to_judge) == (ALL, 0)
         now = await fresh.all()
-        assert (now.stages.grade.from_cache, now.stages.grade.judged) == (ALL, 0)
+        facts = now.stages.grade
+        assert (facts.from_cache, facts.precision_unknown, facts.judged) == (ALL, ALL, 0)
         assert len(server.chats) == asked
     assert fresh.store.judge().precision
     assert scores(now.path) == scores(before.path)

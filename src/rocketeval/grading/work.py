@@ -402,12 +402,15 @@ class GradingWork(WorkList):
         self.ledger = ledger
         self.observer = observer
         self._price = config.judge.price
+        self.precision_unknown = 0
+        """Judgments from the cache that were made before precision was recorded."""
         cache = store.shared_ledger(judge.digest, config.cache)
         self.from_cache = adopt_from_cache(ledger, cache, self.wanted) if cache else 0
         before = store.shared_ledger(judge.before_precision.digest, config.cache)
         if before and judge.precision and count_rows(before):
             renamed = keys_before_precision(self.inputs, judge)
-            self.from_cache += adopt_from_cache(ledger, before, self.wanted, renamed)
+            self.precision_unknown = adopt_from_cache(ledger, before, self.wanted, renamed)
+            self.from_cache += self.precision_unknown
 
     def announce(self, waiting: int) -> None:
         """Tell the observer what is there and what is left.
@@ -441,6 +444,7 @@ class GradingWork(WorkList):
             tasks=len(self.wanted),
             finished_earlier=self.earlier,
             from_cache=self.from_cache,
+            precision_unknown=self.precision_unknown,
             judged=judged,
             failed=failed,
             unfinished=len(unfinished),
