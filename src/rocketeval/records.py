@@ -334,6 +334,13 @@ class JudgeFingerprint:
         """The fingerprint this judge had before precision was recorded."""
         return replace(self, precision="", measured="")
 
+    @property
+    def parts(self) -> dict[str, str]:
+        """Its parts and its digest by name, for people; what is empty or only measured is not."""
+        named = {part.name: str(getattr(self, part.name)) for part in fields(self) if part.compare}
+        told = {name: value for name, value in named.items() if value or name != "precision"}
+        return {**told, "digest": self.digest.hex()}
+
     def changes(self, other: JudgeFingerprint) -> dict[str, tuple[str, str]]:
         """Return each part in which `other` is another judge, as it is here and there.
 
