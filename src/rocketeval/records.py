@@ -5,12 +5,13 @@ All are frozen: a stage takes records and returns new ones, never edits.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
 from typing import Literal
 
 from rocketeval.hashing import content_hash
+from rocketeval.precision import same_precision
 
 __all__ = [
     "Answer",
@@ -303,13 +304,19 @@ class JudgeFingerprint:
     logprobs: str
     """Logprob mode, such as `top20`."""
     template: str
-    """Hash of the grading prompt: its template and what is disarmed in untrusted text."""
+    """Hash of the grading template and of how its answers are read."""
     readout: str
     """Hash of the yes/no variants and the readout's limits."""
+    precision: str = ""
+    """How exactly the judge computes: as its server says, or as it was measured. Empty where
+    `version` says it already, and in runs from before it was recorded."""
+    measured: str = field(default="", compare=False)
+    """What the judge listed after fixed questions, by which it is known again (`precision`)."""
 
     @property
     def digest(self) -> bytes:
         """16 bytes that stand for the whole fingerprint."""
+        computed = (self.precision,) if self.precision else ()
         return content_hash(
             "judge",
             self.engine,
@@ -319,7 +326,45 @@ class JudgeFingerprint:
             self.logprobs,
             self.template,
             self.readout,
+            *computed,
         )
+
+    @property
+    def before_precision(self) -> JudgeFingerprint:
+        """The fingerprint this judge had before precision was recorded."""
+        return replace(self, precision="", measured="")
+
+    @property
+    def parts(self) -> dict[str, str]:
+        """Its parts and its digest by name, for people; what is empty or only measured is not."""
+        named = {part.name: str(getattr(self, part.name)) for part in fields(self) if part.compare}
+        told = {name: value for name, value in named.items() if value or name != "precision"}
+        return {**told, "digest": self.digest.hex()}
+
+    def changes(self, other: JudgeFingerprint) -> dict[str, tuple[str, str]]:
+        """Return each part in which `other` is another judge, as it is here and there.
+
+        Two precisions are one where one of them is not known, or where both were measured and
+        agree within the noise.
+        """
+        found = {
+            part.name: (getattr(self, part.name), getattr(other, part.name))
+            for part in fields(self)
+            if part.compare and getattr(self, part.name) != getattr(other, part.name)
+        }
+        if "precision" in found and self._may_compute_as(other):
+            del found["precision"]
+        return found
+
+    def known_as(self, known: Iterable[JudgeFingerprint]) -> JudgeFingerprint:
+        """Return the first of the `known` judges that is this one, or else this one."""
+        return next((one for one in known if not one.changes(self)), self)
+
+    def _may_compute_as(self, other: JudgeFingerprint) -> bool:
+        if not self.precision or not other.precision:
+            return True
+        both_measured = self.measured and other.measured
+        return bool(both_measured) and same_precision(self.measured, other.measured)
 
 
 class Basis(StrEnum):

@@ -263,7 +263,7 @@ async def test_greedy_answers_that_are_not_scaled_stay_greedy() -> None:
 async def test_a_damaged_list_does_not_pass_for_scaled() -> None:
     """Another run's requests on the same vLLM damage our lists; the judge is the same for all."""
     quiet, busy = VLLMShaped(), VLLMShaped(mixed=True)
-    assert await identified(busy) == await identified(quiet)
+    assert (await identified(busy)).same_as(await identified(quiet))
 
 
 async def test_the_identity_is_the_judges() -> None:

@@ -49,6 +49,45 @@ async def test_servers_are_told_apart(
         assert (server.slots, server.context, server.served) == (slots, context, (MODEL,))
 
 
+WEIGHTS = {"n_params": 134515008, "size": 96576768, "ftype": "Q4_1", "n_vocab": 49152}
+"""What llama.cpp lists about a model."""
+
+
+@pytest.mark.parametrize(
+    ("stub", "path", "reply", "precision"),
+    [
+        (
+            LlamaCppShaped(),
+            "/v1/models",
+            {"data": [{"id": MODEL, "meta": WEIGHTS}]},
+            "size 96576768, n_params 134515008, ftype Q4_1",
+        ),
+        (
+            SGLangShaped(),
+            "/server_info",
+            {"tokenizer_path": "toy", "dtype": "bfloat16", "quantization": "fp8"},
+            "dtype bfloat16, quantization fp8",
+        ),
+        (SGLangShaped(), "/server_info", {"tokenizer_path": "toy", "dtype": "auto"}, ""),
+        (
+            OllamaShaped(),
+            "/api/show",
+            {"details": {"quantization_level": "Q4_K_M", "parameter_size": "1.5B"}},
+            "quantization_level Q4_K_M, parameter_size 1.5B",
+        ),
+        (OllamaShaped(), "/api/show", {"details": None}, ""),
+        (VLLMShaped(), "/server_info", {"dtype": "bfloat16"}, ""),
+    ],
+)
+async def test_what_a_server_tells_of_its_precision(
+    stub: FakeOpenAI, path: str, reply: Any, precision: str
+) -> None:
+    """Its own words; nothing where it leaves the choice to the weights, or does not tell."""
+    stub.always(path, answer(reply))
+    async with seen(stub) as (_, server):
+        assert server.precision == precision
+
+
 async def test_an_older_sglang_is_known_too() -> None:
     """Versions before the rename tell about themselves at another path."""
     stub = SGLangShaped()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -140,10 +141,11 @@ async def test_answers_of_another_run_are_known(
     config = make_config(tmp_path, cache=None)
     other, here = Run(config).store, RunStore(tmp_path / "here")
     checklists = {query_id: Checklist(query_id, items) for query_id in QUERIES}
-    method, digest = create_method(config), other.judge().digest
-    found = known_answers(here, method, digest, checklists, set(), also=[other])
+    method, them = create_method(config), other.judge()
+    found = known_answers(here, method, them, checklists, set(), also=[other])
     assert len(found) == (RESPONSES if places else 0)
     assert all(set(answers) == places for answers in found.values())
-    assert not known_answers(here, method, bytes(len(digest)), checklists, set(), also=[other])
-    assert not known_answers(here, method, digest, checklists, set(found), also=[other])
-    assert not known_answers(here, method, digest, checklists, set())
+    another = replace(them, model="another")
+    assert not known_answers(here, method, another, checklists, set(), also=[other])
+    assert not known_answers(here, method, them, checklists, set(found), also=[other])
+    assert not known_answers(here, method, them, checklists, set())

@@ -16,7 +16,7 @@ from rocketeval.errors import ChecklistError, ConfigError, EngineRefused, Reques
 from rocketeval.hashing import content_hash
 from rocketeval.observer import EngineStatus
 from rocketeval.prompts.parse import Unreadable, parse_checklist
-from rocketeval.prompts.render import RULES, Template, neutralize, render_checklist_request
+from rocketeval.prompts.render import FIRST_RULES, Template, neutralize, render_checklist_request
 from rocketeval.records import Checklist, Query, Usage
 from rocketeval.store.journal import AuthoringEffort, RefusedList
 from rocketeval.store.manifest import RefusalCounts
@@ -321,7 +321,7 @@ class InstanceAuthor:
             self._extra_body,
             # With its numbers: a list is the work of the prompt that was sent.
             _with_numbers(self._template, *self.asked_for).hash,
-            RULES,
+            FIRST_RULES,
             config.min_items,
             config.max_items,
         )

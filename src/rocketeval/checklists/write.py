@@ -18,6 +18,7 @@ from rocketeval.checklists.base import (
 from rocketeval.checklists.instance import AuthorTrial
 from rocketeval.errors import ChecklistError
 from rocketeval.hashing import content_hash
+from rocketeval.prompts.render import shown
 from rocketeval.records import Checklist, Query, Usage
 from rocketeval.store.journal import PaidWork
 from rocketeval.workers import GRACE_SECONDS, run_workers, unless_stopped
@@ -62,7 +63,9 @@ class AuthoredChecklists:
 
 def authoring_key(author: Author, query: Query) -> bytes:
     """Identity of a checklist: who writes it, and all the author sees of the query."""
-    return content_hash("authored", author.digest.hex(), query.content_hash.hex(), query.reference)
+    turns = (turn.content for turn in query.history)
+    seen = shown(query.content_hash, query.text, query.reference or "", *turns)
+    return content_hash("authored", author.digest.hex(), seen.hex(), query.reference)
 
 
 async def write_checklists(

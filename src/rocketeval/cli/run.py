@@ -221,6 +221,11 @@ def _costs(stages: Stages) -> Iterator[str]:
     kept = grade.finished_earlier + grade.from_cache
     paid = f"{kept:,} of {grade.tasks:,} judgments were there, {grade.from_cache:,} of them "
     paid += "from the cache"
+    if grade.precision_unknown:
+        yield (
+            f"{grade.precision_unknown:,} judgments in the cache are from before the judge's "
+            "precision was recorded: they count as this judge's"
+        )
     if not grade.usage.requests:
         yield f"nothing was asked: {paid}" if kept else "nothing was asked"
         return

@@ -231,7 +231,7 @@ class ClusterJobs:
         """Return what tells a job from one with another judge or other tasks."""
         finished = self.work.ledger.finished
         left = (key for key in self.work.wanted if key not in finished)
-        return combine_all(chain([self.work.judge.digest], left)).hex()
+        return combine_all(chain([self.work.digest], left)).hex()
 
 
 def check_cluster(config: RunConfig, *, own_engine: bool) -> None:
@@ -280,7 +280,7 @@ async def grade_on_ray(
             lambda: EngineStatus(waiting=f"waiting for {cluster.lacking or 'the first worker'}")
         )
         identity = await cluster.identify(config.judge, stop)
-        judge = fingerprint(identity, method)
+        judge = store.known_judge(fingerprint(identity, method), config.cache)
         refuse_another_judge(staging, judge)
         with open_grading(store, config, method, judge, observer) as work:
             terms = WorkerSettings(

@@ -212,12 +212,12 @@ class Replica:
             return self._engine
 
     def _check(self, found: EngineIdentity) -> None:
-        if found != self._terms.identity:
+        if not found.same_as(self._terms.identity):
             raise EngineRefused(
                 f"{self._config.base_url or 'A worker'} is another judge: {found}, not "
                 f"{self._terms.identity}.",
-                hint="A run never mixes two judges: give every replica the same model, engine "
-                "and version.",
+                hint="A run never mixes two judges: give every replica the same model, engine, "
+                "version and precision.",
             )
 
     async def ask(self, task: GradingTask, known: Mapping[int, Answer]) -> EngineAnswers:

@@ -106,7 +106,7 @@ class Examination:
             "schema": SCHEMA,
             "verdict": self.verdict.name.lower(),
             "reasons": [finding.name.strip() for finding in self.reasons],
-            "judge": None if judge is None else {**asdict(judge), "digest": judge.digest.hex()},
+            "judge": None if judge is None else judge.parts,
             "findings": [
                 {**asdict(finding), "name": finding.name.strip()} for finding in self.findings
             ],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal, Protocol
@@ -11,7 +11,7 @@ from typing import Literal, Protocol
 from rocketeval.config import EngineConfig
 from rocketeval.errors import ConfigError
 from rocketeval.observer import EngineStatus
-from rocketeval.records import Answer, GradingTask, Status, Usage
+from rocketeval.records import Answer, GradingTask, JudgeFingerprint, Status, Usage
 from rocketeval.registry import Registry
 
 __all__ = [
@@ -35,6 +35,15 @@ class EngineIdentity:
     version: str
     logprobs: str
     readout: str
+    precision: str = ""
+    """How exactly it computes, as told or as measured; empty where the version says it."""
+    measured: str = field(default="", compare=False)
+    """What it listed after fixed questions; see `rocketeval.precision`."""
+
+    def same_as(self, other: EngineIdentity) -> bool:
+        """Whether both are one engine, as far as can be told."""
+        ours, theirs = (JudgeFingerprint(**asdict(one), template="") for one in (self, other))
+        return not ours.changes(theirs)
 
 
 @dataclass(frozen=True, slots=True)

@@ -77,7 +77,10 @@ class LlamaCppEngine(OpenAIEngine):
         if not self._weights:
             self._weights = await asyncio.to_thread(file_hash, self._gguf)
         told = f"xllamacpp {version('xllamacpp')} sha256 {self._weights}"
-        return replace(found, engine="llamacpp", model=self._model, version=told)
+        # The hash of the weights says how exactly they are written.
+        return replace(
+            found, engine="llamacpp", model=self._model, version=told, precision="", measured=""
+        )
 
     async def likelihood(self, prompt: str, text: str) -> Likelihood:
         """Raise EngineRefused: llama.cpp tells the tokens it writes, not those it reads."""

@@ -20,7 +20,7 @@ from rocketeval.engines.base import (
 )
 from rocketeval.engines.http import HttpClient, UsageMeter
 from rocketeval.engines.likelihood import NO_TEXT, ask_likelihood, refuse_untelling
-from rocketeval.engines.probe import ProbeResult, probe, wire_findings
+from rocketeval.engines.probe import ProbeResult, measure, probe, wire_findings
 from rocketeval.engines.scale_readout import make_readout
 from rocketeval.engines.server import ChatFrame, Server, inspect_server
 from rocketeval.engines.transports.base import ServerConnection, Transport
@@ -29,6 +29,7 @@ from rocketeval.engines.transports.registry import check_transport
 from rocketeval.errors import ConfigError, EngineUnavailable, RequestRejected
 from rocketeval.hashing import content_hash
 from rocketeval.observer import EngineStatus
+from rocketeval.precision import Measured
 from rocketeval.records import Answer, GradingTask
 
 MOST_ITEMS = 64
@@ -140,6 +141,7 @@ class OpenAIEngine:
         self.readout = make_readout(config)
         self._frame = _given_frame(config)
         self._probed: ProbeResult | None = None
+        self._measured: Measured | None = None
         self._server: Server | None = None
         self._answered = 0
         self._probing = asyncio.Lock()
@@ -190,6 +192,9 @@ class OpenAIEngine:
     async def identify(self) -> EngineIdentity:
         """Probe the server; return all about it that can change a probability."""
         probed = await self._probe()
+        told = probed.wire.server.precision
+        if not told and self._measured is None:
+            self._measured = await measure(probed)
         return EngineIdentity(
             engine="openai",
             model=self.config.model,
@@ -197,6 +202,8 @@ class OpenAIEngine:
             version=str(probed.wire.server),
             logprobs=self._logprob_mode(probed),
             readout=self.readout.hash,
+            precision=told or (self._measured.precision if self._measured else ""),
+            measured=str(self._measured or ""),
         )
 
     async def findings(self) -> Sequence[EngineFinding]:

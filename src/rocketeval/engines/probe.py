@@ -15,6 +15,7 @@ from rocketeval.engines.transports.base import ServerConnection, Transport, expe
 from rocketeval.engines.transports.chat import complete_chat, ranked_tokens, top_settings, user
 from rocketeval.engines.transports.registry import BEST_FIRST, OFFERED, TRANSPORTS
 from rocketeval.errors import EngineRefused, RequestRejected
+from rocketeval.precision import Measured
 from rocketeval.records import Answer, Status
 
 PREFIX = (
@@ -22,6 +23,9 @@ PREFIX = (
     "Response: Paris is the capital of France.\n\nQuestion: "
 )
 QUESTIONS = ("Does the response name a city?", "Is the response about the weather?")
+OPEN_QUESTIONS = ("Which country is it about?", "How does it sound to you?")
+"""Asked beside the others to measure a judge's precision: many tokens are likely after them."""
+MORE_PROMPTS = tuple(f"{PREFIX}{one}\nAnswer with one word.\nAnswer:" for one in OPEN_QUESTIONS)
 HOT = 2.0
 """A temperature that no raw log-probability depends on; servers allow no higher one."""
 SAME = 0.25
@@ -43,8 +47,13 @@ class ProbeReference:
     answers: tuple[Answer, ...]
     prompt_tokens: int
     """Of all probe prompts together; 0 where not told."""
-    listed: tuple[tuple[str, float], ...]
-    """The most likely tokens after the first prompt."""
+    replies: tuple[tuple[tuple[str, float], ...], ...]
+    """The most likely tokens after each prompt."""
+
+    @property
+    def listed(self) -> tuple[tuple[str, float], ...]:
+        """The most likely tokens after the first prompt."""
+        return self.replies[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,8 +132,22 @@ async def ask_reference(wire: ServerConnection) -> ProbeReference:
     return ProbeReference(
         tuple(wire.readout.read(listed) for listed in replies),
         meter.usage.prompt_tokens,
-        tuple(replies[0]),
+        tuple(map(tuple, replies)),
     )
+
+
+async def measure(probed: ProbeResult) -> Measured:
+    """Return what tells this judge from the same weights in another precision.
+
+    The probe's own questions are asked once more, others twice, always one at a time.
+    """
+    wire, reference = probed.wire, probed.reference
+
+    async def asked(prompts: Sequence[str]) -> list[dict[str, float]]:
+        return [_told(await _listed(wire, prompt, UsageMeter())) for prompt in prompts]
+
+    first = [*(_told(list(told)) for told in reference.replies), *await asked(MORE_PROMPTS)]
+    return Measured.of(first, await asked((*probe_prompts(wire.words), *MORE_PROMPTS)))
 
 
 async def _allowed_logprobs(wire: ServerConnection) -> tuple[ServerConnection, Listed]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from rocketeval.engines.http import HttpClient, UsageMeter, mapping_or_empty
@@ -23,12 +23,14 @@ class Server:
     """Its own words, or `unknown`."""
     root: str
     """Its address without the /v1 of the OpenAI endpoints."""
-    served: tuple[str, ...]
+    served: tuple[str, ...] = ()
     """Names of the models it lists."""
     slots: int | None = None
     """llama.cpp: how many prompts it keeps a cache for."""
     context: int | None = None
     """Tokens the model can read, where told."""
+    precision: str = ""
+    """How exactly it computes, where told."""
 
     def __str__(self) -> str:
         return self.version if self.kind == "unknown" else f"{self.kind} {self.version}"
@@ -53,30 +55,53 @@ async def inspect_server(http: HttpClient, model: str) -> Server:
         )
     ours = next((row for row in rows if row.get("id") == model), {})
     root = http.base_url.removesuffix("/v1")
-    kind, version, slots = await _kind(http, root, ours)
     context = ours.get("max_model_len")
-    return Server(kind, version, root, served, slots, context if isinstance(context, int) else None)
+    found = await _kind(http, root, model, ours)
+    return replace(found, served=served, context=context if isinstance(context, int) else None)
 
 
-async def _kind(
-    http: HttpClient, root: str, ours: Mapping[str, Any]
-) -> tuple[Kind, str, int | None]:
+async def _kind(http: HttpClient, root: str, model: str, ours: Mapping[str, Any]) -> Server:
     told = await http.get(root + "/version", optional=True)
     if told and told.get("version"):
         kind: Kind = "vllm" if ours.get("owned_by") == "vllm" else "unknown"
-        return kind, str(told["version"]), None
+        return Server(kind, str(told["version"]), root)
     told = await http.get(root + "/props", optional=True)
     if told and told.get("build_info"):
         slots = told.get("total_slots")
-        return "llamacpp", str(told["build_info"]), slots if isinstance(slots, int) else None
+        return Server(
+            "llamacpp",
+            str(told["build_info"]),
+            root,
+            slots=slots if isinstance(slots, int) else None,
+            precision=_told(mapping_or_empty(ours.get("meta")), "size", "n_params", "ftype"),
+        )
     for path in ("/server_info", "/get_server_info"):
         told = await http.get(root + path, optional=True)
         if told and ("tokenizer_path" in told or "mem_fraction_static" in told):
-            return "sglang", str(told.get("version", "unknown")), None
+            precision = _told(told, "dtype", "quantization", "kv_cache_dtype")
+            version = str(told.get("version", "unknown"))
+            return Server("sglang", version, root, precision=precision)
     told = await http.get(root + "/api/version", optional=True)
     if told and told.get("version"):
-        return "ollama", str(told["version"]), None
-    return "unknown", "unknown", None
+        return Server(
+            "ollama", str(told["version"]), root, precision=await _ollama(http, root, model)
+        )
+    return Server("unknown", "unknown", root)
+
+
+def _told(facts: Mapping[str, Any], *names: str) -> str:
+    """Return the facts of these names as text; empty where the first is not told."""
+    if facts.get(names[0]) in (None, "auto"):
+        return ""
+    return ", ".join(f"{name} {facts[name]}" for name in names if facts.get(name) is not None)
+
+
+async def _ollama(http: HttpClient, root: str, model: str) -> str:
+    try:
+        told = await http.post(root + "/api/show", {"model": model}, UsageMeter())
+    except NO_ANSWER:
+        return ""
+    return _told(mapping_or_empty(told.get("details")), "quantization_level", "parameter_size")
 
 
 class Tokenizer:

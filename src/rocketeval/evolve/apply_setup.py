@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
 from typing import Self
@@ -123,8 +123,9 @@ def check_usable(config: RunConfig, *, own_engine: bool) -> GivenEvaluator:
     for question_set in given.question_sets:
         fitted = given.evaluator.judges.get(question_set.name)
         if fitted is not None:
-            current = {"model": config.judge.model, "template": question_set.method().hash}
-            _refuse_changes(given.path, asdict(fitted), {**asdict(fitted), **current})
+            template = question_set.method().hash
+            current = replace(fitted, model=config.judge.model, template=template)
+            _refuse_changes(given.path, fitted, current)
     return given
 
 
@@ -136,15 +137,12 @@ def check_judge(given: GivenEvaluator, question_set: str, judge: JudgeFingerprin
             f"{given.path} does not say which judge answered its sheet {question_set!r}.",
             hint="Evolve the evaluator again, or take an undamaged copy of the file.",
         )
-    _refuse_changes(given.path, asdict(fitted), asdict(judge))
+    _refuse_changes(given.path, fitted, judge)
 
 
-def _refuse_changes(path: Path, theirs: Mapping[str, str], ours: Mapping[str, str]) -> None:
-    changed = [
-        f"{name} {theirs[name]!r} -> {value!r}"
-        for name, value in ours.items()
-        if theirs[name] != value
-    ]
+def _refuse_changes(path: Path, theirs: JudgeFingerprint, ours: JudgeFingerprint) -> None:
+    changes = theirs.changes(ours).items()
+    changed = [f"{name} {before!r} -> {now!r}" for name, (before, now) in changes]
     if changed:
         raise ArtifactError(
             f"{path} was fitted to another judge's answers ({', '.join(changed)}).",

@@ -22,7 +22,7 @@ from rocketeval.prompts.read_perspectives import (
     read_questions,
     read_replies,
 )
-from rocketeval.prompts.render import RULES, Template, neutral_line, neutralize
+from rocketeval.prompts.render import FIRST_RULES, Template, neutral_line, neutralize
 from rocketeval.records import Query, Response
 
 MOST_SHOWN = 18_000
@@ -309,7 +309,7 @@ class RequestMaker:
         return OptimizerRequest(
             name=name,
             asked=asked,
-            key=content_hash("optimizer step", *self._optimizer, asked, RULES),
+            key=content_hash("optimizer step", *self._optimizer, asked, FIRST_RULES),
             read=reader,
             text_of="\n".join,
             max_tokens=tokens,

@@ -16,7 +16,7 @@ from pathlib import Path
 from rocketeval.config import Section, load_config
 from rocketeval.engines.base import Engine, EngineAnswers
 from rocketeval.errors import ConfigError, EngineUnavailable, RequestRejected
-from rocketeval.grading.schedule import Identities
+from rocketeval.grading.schedule import Identities, shown_heads
 from rocketeval.hashing import content_hash
 from rocketeval.prompts.read_grades import read_answers, read_score, whole_words, without_score
 from rocketeval.prompts.render import Prompt, Template
@@ -205,8 +205,8 @@ def _analyses(store: RunStore) -> dict[tuple[bytes, bytes], str]:
     queries = store.inputs.queries
     identities = Identities(store.judge().digest, queries, store.inputs.checklists())
     found: dict[tuple[bytes, bytes], str] = {}
-    for head in store.inputs.heads():
-        key = identities.key(head.query_id, head.hash)
+    for head, seen in zip(store.inputs.heads(), shown_heads(store.inputs), strict=True):
+        key = identities.key(head.query_id, seen.hash)
         text = None if key is None else texts.get(key.hex())
         if text is not None:
             found[queries[head.query_id].content_hash, head.hash] = without_score(text)

@@ -29,11 +29,12 @@ from rocketeval.grading.work import (
     PlannedChecklists,
     PlannedInputs,
     WorkList,
+    cached_keys,
     foresee_checklists,
     identity,
 )
 from rocketeval.prices import currency, money
-from rocketeval.records import Answer, Checklist, GradingTask, Usage
+from rocketeval.records import Answer, Checklist, GradingTask, JudgeFingerprint, Usage
 from rocketeval.store.manifest import MOST_PROMPTS, EstimatedGrading, Plan, TokensKnown
 from rocketeval.store.run import RunStore
 from rocketeval.text import count_of
@@ -242,10 +243,11 @@ async def plan_grading(
 
     Answers to the same items in the runs `also` named will be taken over.
     """
-    judge = await _judge([store, *also], method, engine)
-    checklists, digest = inputs.planned, judge or b""
-    finished, cached = store.finished(), store.cached(digest, config.cache)
-    work = WorkList(store, inputs, method, digest, finished, cached, also=also)
+    judge = await _judge([store, *also], config, method, engine)
+    checklists, digest = inputs.planned, judge.digest if judge else None
+    finished = store.finished()
+    cached = cached_keys(store, inputs, judge, config.cache) if judge else set()
+    work = WorkList(store, inputs, method, judge, finished, cached, also=also)
     asking = await count_tokens(work, engine, most_prompts, alone=method.alone)
     in_flight = (config.judge.concurrency or engine.in_flight) if engine else None
     rate_from: str | None = "as told by --rate"
@@ -253,13 +255,13 @@ async def plan_grading(
         ask = method.asking(engine)
         rate, rate_from = await _probe(engine, ask, asking.sample[:MOST_PROBED], in_flight or 1)
     elif rate is None:
-        rate, rate_from = _earlier(store, config, judge, in_flight)
+        rate, rate_from = _earlier(store, config, digest, in_flight)
     price, author_price = config.judge.price, config.author.price
     cost, cost_with_reuse = _costs(asking, method, price)
     return Plan(
         made_for=identity(work.wanted),
         judge=config.judge.model,
-        judge_digest=judge.hex() if judge else None,
+        judge_digest=digest.hex() if digest else None,
         in_flight=in_flight,
         queries=len(inputs.queries),
         candidates=len(work.candidates),
@@ -328,7 +330,7 @@ async def _estimate(
     texts = tuple(_placeholder(place, size) for place in range(1, items + 1))
     made = {name: Checklist(name, texts) for name in inputs.queries if name in unwritten}
     waiting = PlannedInputs(inputs.queries, inputs.responses, PlannedChecklists(made))
-    work = WorkList(store, waiting, method, b"", ())
+    work = WorkList(store, waiting, method, None, ())
     asking = await count_tokens(work, engine, most_prompts, alone=method.alone)
     cost, cost_with_reuse = _costs(asking, method, config.judge.price)
     return EstimatedGrading(
@@ -364,18 +366,21 @@ def _placeholder(place: int, size: int) -> str:
     return text[: max(size, len(f"{place}:"))]
 
 
-async def _judge(stores: Sequence[RunStore], method: Method, engine: Engine | None) -> bytes | None:
-    """Return the judge's digest: as it is now or, when it is not asked, as the first run knows it.
+async def _judge(
+    stores: Sequence[RunStore], config: RunConfig, method: Method, engine: Engine | None
+) -> JudgeFingerprint | None:
+    """Return the judge: as it is now or, when it is not asked, as the first run knows it.
 
     The plan is for the first; it is claimed by nobody else.
     """
     if engine is not None:
-        judge = fingerprint(await engine.identify(), method)
+        found = fingerprint(await engine.identify(), method)
+        judge = stores[0].known_judge(found, config.cache)
         stores[0].check_judge(judge)
-        return judge.digest
+        return judge
     for store in stores:
         try:
-            return store.judge().digest
+            return store.judge()
         except StageMissing:
             continue
     return None

@@ -12,7 +12,13 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from rocketeval.hashing import combine, combine_each
-from rocketeval.prompts.render import Prompt
+from rocketeval.prompts.render import (
+    Prompt,
+    first_rules,
+    shown_checklist,
+    shown_query,
+    shown_response,
+)
 from rocketeval.records import Checklist, GradingTask, Query, Response
 from rocketeval.store.inputs import Inputs, ResponseHead
 from rocketeval.store.ledger_index import hex_to_bytes
@@ -41,13 +47,17 @@ class CellBlock:
 
 
 class Identities:
-    """Computes judgment identities without hashing queries and checklists again."""
+    """Computes judgment identities without hashing queries and checklists again.
+
+    A judgment's identity is the judge, and query, response and checklist as the judge is shown
+    them: two that agree in all four are one judgment.
+    """
 
     def __init__(
         self, judge: bytes, queries: Mapping[str, Query], checklists: Mapping[str, Checklist]
     ) -> None:
         self._heads = {
-            query_id: (judge + query.content_hash, checklists[query_id].content_hash)
+            query_id: (judge + shown_query(query), shown_checklist(checklists[query_id]))
             for query_id, query in queries.items()
             if query_id in checklists
         }
@@ -84,10 +94,19 @@ class JudgingInputs(Protocol):
         ...
 
 
+def shown_heads(inputs: JudgingInputs) -> Iterator[ResponseHead]:
+    """Yield every response without its text, its hash that of what a judge is shown."""
+    if first_rules():
+        yield from inputs.heads()
+    else:
+        for one in inputs.responses():
+            yield ResponseHead(one.query_id, one.candidate, shown_response(one), len(one.text))
+
+
 def cells(inputs: JudgingInputs, judge: bytes) -> Iterator[ScheduledResponse]:
     """Yield every response of the run in query order, with its judgment's identity."""
     identities = Identities(judge, inputs.queries, inputs.checklists())
-    for head in inputs.heads():
+    for head in shown_heads(inputs):
         key = identities.key(head.query_id, head.hash)
         yield ScheduledResponse(head.query_id, head.candidate, key)
 
@@ -100,7 +119,8 @@ def cell_blocks(
     `query_ids` leaves out all other queries. Without cells there is one empty block.
     """
     identities = Identities(judge, inputs.queries, inputs.checklists())
-    for table in inputs.head_tables(rows, query_ids):
+    rehash = None if first_rules() else shown_response
+    for table in inputs.head_tables(rows, query_ids, rehash=rehash):
         queries = _encoded(table["query_id"])
         hashes = hex_to_bytes(table["hash"])
         keys: list[bytes] = []
@@ -144,7 +164,7 @@ def unfinished_tasks(
     identities = Identities(judge, queries, checklists)
     given: set[bytes] = set()
     for response in inputs.responses():
-        key = identities.key(response.query_id, response.content_hash)
+        key = identities.key(response.query_id, shown_response(response))
         if key is None or key in given or finished(key):
             continue
         given.add(key)

@@ -52,7 +52,9 @@ async def judge_of(
 ) -> JudgeFingerprint:
     """Return who judges the run; its engine is asked only if the run does not remember."""
     remembered = remembered_judge(store, config, method)
-    return remembered or fingerprint(await engine.identify(), method)
+    if remembered is not None:
+        return remembered
+    return store.known_judge(fingerprint(await engine.identify(), method), config.cache)
 
 
 async def contact_judge(
@@ -88,7 +90,10 @@ async def grade_responses(
     method = method or create_method(config)
     observer.watched(partial(_first_contact, engine, config))
     remembered = None if own_engine else remembered_judge(store, config, method)
-    judge = remembered or fingerprint(await unless_stopped(engine.identify(), stop), method)
+    judge = remembered
+    if judge is None:
+        found = fingerprint(await unless_stopped(engine.identify(), stop), method)
+        judge = store.known_judge(found, config.cache)
     with open_grading(store, config, method, judge, observer, also=also) as work:
         if remembered is not None and work.left:
             identity = await unless_stopped(engine.identify(), stop)

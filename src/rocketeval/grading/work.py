@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import chain
+from pathlib import Path
 
 from rocketeval.benchmarks.base import open_benchmark
 from rocketeval.benchmarks.load import imported_checklists
@@ -21,11 +22,11 @@ from rocketeval.config import PriceConfig, RunConfig
 from rocketeval.errors import ChecklistError, EngineRefused, EngineUnavailable, StageMissing
 from rocketeval.grading.ask import Method, each_item_alone
 from rocketeval.grading.loop import Grading
-from rocketeval.grading.schedule import JudgingInputs, cells, unfinished_tasks
+from rocketeval.grading.schedule import JudgingInputs, cells, shown_heads, unfinished_tasks
 from rocketeval.hashing import combine
 from rocketeval.observer import Expected, Observer
 from rocketeval.prices import priced
-from rocketeval.prompts.render import GradingPrompt
+from rocketeval.prompts.render import GradingPrompt, shown_checklist, shown_query
 from rocketeval.records import (
     NO_ANSWER,
     Answer,
@@ -39,7 +40,7 @@ from rocketeval.records import (
     Usage,
 )
 from rocketeval.store.inputs import Inputs, ResponseHead
-from rocketeval.store.ledger import Ledger, adopt_from_cache
+from rocketeval.store.ledger import Ledger, adopt_from_cache, count_rows, keep_measured
 from rocketeval.store.manifest import Bill, BillColumn, GradeFacts, Plan
 from rocketeval.store.run import RunStore
 
@@ -59,7 +60,7 @@ def asks_items_alone(method: Method) -> bool:
 def known_answers(
     store: RunStore,
     method: Method,
-    judge: bytes,
+    judge: JudgeFingerprint,
     checklists: Mapping[str, Checklist],
     finished: Collection[bytes],
     *,
@@ -82,7 +83,10 @@ def known_answers(
         if source is store:
             had = _without_current(had, checklists)
         theirs = finished if source is store else source.finished()
-        pairs = list(_pairs(source.inputs, had, judge, checklists, finished, theirs))
+        them = source.manifest().judge
+        them = judge if them is None or them.changes(judge) else them
+        digests = judge.digest, them.digest
+        pairs = list(_pairs(source.inputs, had, digests, checklists, finished, theirs))
         judged = source.judgments_of({old.hex() for _, old, _, _ in pairs}) if pairs else {}
         for new, old, now, before in pairs:
             for place, answer in _same_items(judged[old.hex()], now, before):
@@ -93,7 +97,7 @@ def known_answers(
 def _pairs(
     inputs: Inputs,
     had: Mapping[str, Sequence[Checklist]],
-    judge: bytes,
+    digests: tuple[bytes, bytes],
     checklists: Mapping[str, Checklist],
     finished: Collection[bytes],
     theirs: Collection[bytes],
@@ -101,16 +105,17 @@ def _pairs(
     """Yield each unfinished judgment with one of `theirs` on the same response, latest first."""
     if not had:
         return
-    for head in inputs.heads():
+    ours, earlier = digests
+    for head in shown_heads(inputs):
         if head.query_id not in had:
             continue
-        seen = judge + inputs.queries[head.query_id].content_hash
+        query = shown_query(inputs.queries[head.query_id])
         now = checklists[head.query_id]
-        new = combine(seen, head.hash, now.content_hash)
+        new = combine(ours + query, head.hash, shown_checklist(now))
         if new in finished:
             continue
         for before in had[head.query_id]:
-            old = combine(seen, head.hash, before.content_hash)
+            old = combine(earlier + query, head.hash, shown_checklist(before))
             if old in theirs:
                 yield new, old, now, before
 
@@ -220,7 +225,7 @@ class WorkList:
         store: RunStore,
         inputs: JudgingInputs,
         method: Method,
-        digest: bytes,
+        judge: JudgeFingerprint | None,
         finished: Collection[bytes],
         cached: Collection[bytes] = (),
         *,
@@ -230,8 +235,8 @@ class WorkList:
         self.store = store
         self.inputs = inputs
         self.method = method
-        self.digest = digest
-        """The judge's."""
+        self.judge = judge
+        self.digest = judge.digest if judge else b""
         self.wanted: dict[bytes, tuple[str, str]] = {}
         """Every judgment the run needs, with its query and candidate."""
         self.candidates: set[str] = set()
@@ -239,7 +244,7 @@ class WorkList:
         """By query."""
         self.without_checklist = 0
         """Responses that cannot have a judgment."""
-        for cell in cells(inputs, digest):
+        for cell in cells(inputs, self.digest):
             self.candidates.add(cell.candidate)
             self.responses[cell.query_id] += 1
             if cell.key is None:
@@ -273,13 +278,37 @@ class WorkList:
 
     def known(self) -> Known:
         """Return the answers that need not be asked again."""
+        if self.judge is None:
+            return {}
         checklists = self.inputs.checklists()
         return known_answers(
-            self.store, self.method, self.digest, checklists, self._finished, also=self._also
+            self.store, self.method, self.judge, checklists, self._finished, also=self._also
         )
 
     def _is_done(self, key: bytes) -> bool:
         return key in self._finished or key in self._cached
+
+
+def keys_before_precision(inputs: JudgingInputs, judge: JudgeFingerprint) -> dict[bytes, bytes]:
+    """Return the judgments' keys by those they had before precision was recorded."""
+    earlier = cells(inputs, judge.before_precision.digest)
+    pairs = zip(earlier, cells(inputs, judge.digest), strict=True)
+    return {old.key: new.key for old, new in pairs if old.key is not None and new.key is not None}
+
+
+def cached_keys(
+    store: RunStore, inputs: JudgingInputs, judge: JudgeFingerprint, cache: Path | None
+) -> set[bytes]:
+    """Return the keys of the judgments that the cache holds.
+
+    Those from before precision was recorded count under the key that they are taken over with.
+    """
+    found = store.cached(judge.digest, cache)
+    before = store.cached(judge.before_precision.digest, cache) if judge.precision else set()
+    if before:
+        renamed = keys_before_precision(inputs, judge)
+        found |= {new for old, new in renamed.items() if old in before}
+    return found
 
 
 def identity(keys: Collection[bytes]) -> str:
@@ -369,13 +398,19 @@ class GradingWork(WorkList):
         *,
         also: Sequence[RunStore] = (),
     ) -> None:
-        super().__init__(store, store.inputs, method, judge.digest, ledger.finished, also=also)
-        self.judge = judge
+        super().__init__(store, store.inputs, method, judge, ledger.finished, also=also)
         self.ledger = ledger
         self.observer = observer
         self._price = config.judge.price
+        self.precision_unknown = 0
+        """Judgments from the cache that were made before precision was recorded."""
         cache = store.shared_ledger(judge.digest, config.cache)
         self.from_cache = adopt_from_cache(ledger, cache, self.wanted) if cache else 0
+        before = store.shared_ledger(judge.before_precision.digest, config.cache)
+        if before and judge.precision and count_rows(before):
+            renamed = keys_before_precision(self.inputs, judge)
+            self.precision_unknown = adopt_from_cache(ledger, before, self.wanted, renamed)
+            self.from_cache += self.precision_unknown
 
     def announce(self, waiting: int) -> None:
         """Tell the observer what is there and what is left.
@@ -409,6 +444,7 @@ class GradingWork(WorkList):
             tasks=len(self.wanted),
             finished_earlier=self.earlier,
             from_cache=self.from_cache,
+            precision_unknown=self.precision_unknown,
             judged=judged,
             failed=failed,
             unfinished=len(unfinished),
@@ -441,7 +477,10 @@ def open_grading(
     Answers that the runs `also` named hold are not asked for again.
     """
     store.bind_judge(judge)
-    with store.ledger(judge.digest, store.shared_ledger(judge.digest, config.cache)) as ledger:
+    shared = store.shared_ledger(judge.digest, config.cache)
+    if shared is not None:
+        keep_measured(shared, judge)
+    with store.ledger(judge.digest, shared) as ledger:
         work = GradingWork(store, config, method, judge, ledger, observer, also=also)
         work.announce(0)
         yield work

@@ -25,7 +25,7 @@ from rocketeval.lint.static import check_item, context_of, find_near_duplicates
 from rocketeval.observer import Observer
 from rocketeval.prices import PricedUsage
 from rocketeval.prompts.parse import DROP, NEEDS, Unreadable, read_rewrites, render_rewrite_request
-from rocketeval.prompts.render import RULES, Template
+from rocketeval.prompts.render import FIRST_RULES, Template
 from rocketeval.records import Checklist, Query, Usage
 from rocketeval.store.journal import AuthoredJournal
 from rocketeval.workers import GRACE_SECONDS, run_workers, unless_stopped
@@ -324,7 +324,7 @@ class Rewriter:
         self._run = run
         self._template = Template.load("rewrite", needs=NEEDS)
         self.digest = content_hash(
-            "rewrite", self._model, self._extra_body, self._template.hash, RULES
+            "rewrite", self._model, self._extra_body, self._template.hash, FIRST_RULES
         )
 
     def identity(self, request: RewriteRequest) -> bytes:

@@ -24,11 +24,14 @@ _ANGLED = (
     r"|start_of_image|end_of_image|fim_(?:prefix|middle|suffix))>"
 )
 _BRACKETED = r"\[/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS)\]|<</?SYS>>"
-_DANGEROUS = re.compile(f"{_MARKERS}|{_PIPED}|{_ANGLED}|{_BRACKETED}", re.IGNORECASE)
+_FIRST = re.compile(f"{_MARKERS}|{_PIPED}|{_ANGLED}|{_BRACKETED}", re.IGNORECASE)
+"""What was disarmed when identities were first given. Never change it: see `shown`."""
+_DANGEROUS = _FIRST
+"""What is disarmed now."""
 _BRACKETS = str.maketrans("<>[]", "()()")
 
-RULES = _DANGEROUS.pattern
-"""What is disarmed: part of the judge's fingerprint, because it changes what the judge sees."""
+FIRST_RULES = _FIRST.pattern
+"""Part of a prompt's hash, so that judgments from before are still found."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +51,14 @@ def neutralize(text: str) -> Neutralized:
     if "<" not in text and "[" not in text:
         # What every rule begins with: most texts hold neither, and prompts are made by the million.
         return Neutralized(text, 0)
+    return _disarmed(text, _DANGEROUS)
+
+
+def _disarmed(text: str, rules: re.Pattern[str]) -> Neutralized:
     count, found = 0, 1
     # Disarming what is inside `<|a<s>b|>` makes the outside match: look again until nothing does.
     while found:
-        text, found = _DANGEROUS.subn(_disarm, text)
+        text, found = rules.subn(_disarm, text)
         count += found
     return Neutralized(text, count)
 
@@ -201,7 +208,7 @@ class GradingPrompt:
     def hash(self) -> str:
         """Hex hash of all that turns records into prompts, part of the judge's fingerprint."""
         sample, _ = render_history((Turn("role", "content"),))
-        return content_hash("prompt", self.template.text, RULES, NO_HISTORY, sample).hex()
+        return content_hash("prompt", self.template.text, FIRST_RULES, NO_HISTORY, sample).hex()
 
     def own_values(self, query: Query, response: Response) -> Mapping[str, str]:
         """Return the texts of the template's own placeholders."""
@@ -300,6 +307,42 @@ def render_history(turns: Sequence[Turn]) -> tuple[str, int]:
         blocks.append(f"<<<{role.text} turn>>>\n{safe.text}\n<<<end of turn>>>")
         count += safe.count + role.count
     return "\n".join(blocks), count
+
+
+def first_rules() -> bool:
+    """Whether texts are disarmed as they were when identities were first given."""
+    return _DANGEROUS is _FIRST
+
+
+def shown(content: bytes, *texts: str) -> bytes:
+    """Return the identity of a record with these texts as a judge is shown it.
+
+    It is that of its `content`, unless today's rules disarm a text differently than the first
+    ones did. Then it is that of the disarmed texts: better rules make only those judgments void
+    whose prompt they change.
+    """
+    if first_rules():
+        return content
+    now = [_disarmed(text, _DANGEROUS).text for text in texts]
+    before = [_disarmed(text, _FIRST).text for text in texts]
+    return content if now == before else content_hash("shown", content.hex(), now)
+
+
+def shown_query(query: Query) -> bytes:
+    """Return the identity of a query as a judge is shown it."""
+    return shown(query.content_hash, query.text, *(turn.content for turn in query.history))
+
+
+def shown_response(response: Response) -> bytes:
+    """Return the identity of a response as a judge is shown it."""
+    turns = response.history or ()
+    return shown(response.content_hash, response.text, *(turn.content for turn in turns))
+
+
+def shown_checklist(checklist: Checklist) -> bytes:
+    """Return the identity of a checklist as a judge is shown it."""
+    about = () if checklist.about is None else (checklist.about,)
+    return shown(checklist.content_hash, *checklist.items, *about)
 
 
 def render_checklist_request(template: Template, query: Query, *, least: int, most: int) -> str:

@@ -8,7 +8,13 @@ import orjson
 
 from rocketeval.errors import BenchmarkError
 from rocketeval.hashing import content_hash
-from rocketeval.prompts.render import RULES, GradingPrompt, Template, neutralize, neutralize_name
+from rocketeval.prompts.render import (
+    FIRST_RULES,
+    GradingPrompt,
+    Template,
+    neutralize,
+    neutralize_name,
+)
 from rocketeval.records import Checklist, GradingTask, Query, Response, Turn
 
 LINK = "\n\n# Next question about the response\n"
@@ -137,7 +143,7 @@ class BarePrompt:
         """Hex hash of the form, and of what is disarmed in untrusted text."""
         turns = (Turn("role", "content"),)
         sample, _ = _conversation(Query("", "text", turns), Response("", "", ""))
-        return content_hash("bare", sample, RULES).hex()
+        return content_hash("bare", sample, FIRST_RULES).hex()
 
     def render(
         self, query: Query, response: Response, checklist: Checklist, key: bytes

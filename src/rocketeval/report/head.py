@@ -6,7 +6,7 @@ The leaderboard, costs, footnotes, means by group of items, losses, and the eval
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, fields, is_dataclass, replace
+from dataclasses import fields, is_dataclass, replace
 from math import isfinite
 from pathlib import Path
 
@@ -354,7 +354,7 @@ def make_head(
     explain, judge = findings.explain, store.judge()
     given = store.inputs.labels()
     gold = label_grid(cells, given)
-    details = {**asdict(judge), "digest": judge.digest.hex()}
+    details = judge.parts
     return replace(
         bare_head(config, findings, store.inputs.checklists()),
         finished=max((made[name].finished for name in STAGES if name in made), default=""),

@@ -65,10 +65,8 @@ class Provenance:
 
     def check_judge(self, judge: JudgeFingerprint) -> None:
         """Raise ArtifactError unless the scorer learned from this judge's answers."""
-        fitted = asdict(self.judge)
-        changed = [
-            f"{n} {fitted[n]!r} -> {v!r}" for n, v in asdict(judge).items() if fitted[n] != v
-        ]
+        changes = self.judge.changes(judge).items()
+        changed = [f"{name} {fitted!r} -> {now!r}" for name, (fitted, now) in changes]
         if changed:
             raise ArtifactError(
                 f"The saved scorer was fitted to another judge's answers ({', '.join(changed)}).",

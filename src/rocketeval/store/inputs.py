@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import shutil
 import sys
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
@@ -146,7 +146,10 @@ class Inputs:
             yield from map(_response, table.to_pylist())
 
     def heads(self) -> Iterator[ResponseHead]:
-        """Yield every response without its text, in the same order."""
+        """Yield every response without its text, in the same order.
+
+        Hashes are those of their content.
+        """
         for row in self._rows(["query_id", "candidate", "hash", "length"]):
             # Callers keep millions of these: the same name should be the same object.
             yield ResponseHead(
@@ -157,19 +160,30 @@ class Inputs:
             )
 
     def head_tables(
-        self, rows: int, query_ids: Collection[str] | None = None
+        self,
+        rows: int,
+        query_ids: Collection[str] | None = None,
+        *,
+        rehash: Callable[[Response], bytes] | None = None,
     ) -> Iterator[pa.Table]:
         """Yield names and hashes of all responses in the same order, in tables of about `rows`.
 
         All responses to a query are in one table. Without responses there is one empty table.
-        `query_ids` leaves out all other queries.
+        `query_ids` leaves out all other queries. `rehash` gives the hashes, in place of those of
+        the content; that reads every text.
         """
+        columns = _HEAD_COLUMNS if rehash is None else [*_HEAD_COLUMNS, "text", "history"]
         chosen = None if query_ids is None else pa.array(sorted(query_ids), pa.string())
         waiting = RESPONSES.empty_table().select(_HEAD_COLUMNS)
         for path in self._parts():
             with pq.ParquetFile(path) as part:
-                for batch in part.iter_batches(HEAD_ROWS, columns=_HEAD_COLUMNS):
+                for batch in part.iter_batches(HEAD_ROWS, columns=columns):
                     heads = pa.Table.from_batches([batch])
+                    if rehash is not None:
+                        hashes = [rehash(_response(row)).hex() for row in heads.to_pylist()]
+                        place = heads.schema.get_field_index("hash")
+                        heads = heads.set_column(place, "hash", pa.array(hashes, pa.string()))
+                        heads = heads.select(_HEAD_COLUMNS)
                     if chosen is not None:
                         heads = heads.filter(pc.is_in(heads["query_id"], value_set=chosen))
                     waiting = pa.concat_tables([waiting, heads])

@@ -11,6 +11,7 @@ import os
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 import orjson
@@ -19,12 +20,13 @@ import pyarrow.json as pj
 import pyarrow.parquet as pq
 
 from rocketeval.errors import StoreError
-from rocketeval.records import Judgment
-from rocketeval.store.files import write_parquet
+from rocketeval.records import JudgeFingerprint, Judgment
+from rocketeval.store.files import read_json, write_json, write_parquet
 from rocketeval.store.schema import JUDGMENTS, judgment_to_row
 
 ROLL_ROWS = 50_000
 SYNC_SECONDS = 1.0
+JUDGE_FILE = "judge.json"
 _PART = re.compile(r"(?P<owner>.*?)part-(?P<number>\d{6})\.parquet")
 _JOURNAL = re.compile(r"(?P<owner>.*?)journal-(?P<number>\d{6})\.jsonl")
 
@@ -198,13 +200,23 @@ def read_file(path: Path, names: Sequence[str]) -> pa.Table | None:
         return _read_part(rolled, names) if rolled.exists() else None
 
 
-def adopt_from_cache(ledger: Ledger, cache: Path, wanted: Mapping[bytes, tuple[str, str]]) -> int:
-    """Copy the wanted judgments that the cache holds into the ledger; return how many."""
+def adopt_from_cache(
+    ledger: Ledger,
+    cache: Path,
+    wanted: Mapping[bytes, tuple[str, str]],
+    renamed: Mapping[bytes, bytes] | None = None,
+) -> int:
+    """Copy the wanted judgments that the cache holds into the ledger; return how many.
+
+    `renamed` are the keys they get in place of those they have in the cache.
+    """
     adopted = 0
     if all(key in ledger.finished for key in wanted):
         return adopted
     for table in read_tables(cache):
         keys = [bytes.fromhex(key) for key in table["key"].to_pylist()]
+        if renamed is not None:
+            keys = [renamed.get(key, key) for key in keys]
         rows, fresh = [], set()
         for row, key in enumerate(keys):
             if key in wanted and key not in ledger.finished and key not in fresh:
@@ -214,6 +226,9 @@ def adopt_from_cache(ledger: Ledger, cache: Path, wanted: Mapping[bytes, tuple[s
             continue
         names = [wanted[keys[row]] for row in rows]
         chosen = table.take(rows)
+        if renamed is not None:
+            fresh_keys = pa.array([keys[row].hex() for row in rows])
+            chosen = chosen.set_column(chosen.schema.get_field_index("key"), "key", fresh_keys)
         chosen = chosen.set_column(2, "query_id", pa.array([query for query, _ in names]))
         chosen = chosen.set_column(3, "candidate", pa.array([name for _, name in names]))
         ledger.adopt(chosen)
@@ -302,3 +317,15 @@ __all__ = [
     "read_file",
     "read_tables",
 ]
+
+
+def keep_measured(folder: Path, judge: JudgeFingerprint) -> None:
+    """Write what was measured of a judge beside its judgments in the cache."""
+    if judge.measured and not (folder / JUDGE_FILE).exists():
+        write_json(folder / JUDGE_FILE, asdict(judge))
+
+
+def measured_judges(folder: Path) -> Iterator[JudgeFingerprint]:
+    """Yield the judges that were measured and whose judgments are in a cache."""
+    for path in sorted(folder.glob(f"*/{JUDGE_FILE}")):
+        yield JudgeFingerprint(**read_json(path))

@@ -315,6 +315,8 @@ class GradeFacts(StageFacts):
     """Judgments the run needs."""
     finished_earlier: int = 0
     from_cache: int = 0
+    precision_unknown: int = field(default=0, metadata=OPTIONAL)
+    """Of those from the cache, how many were made before a judge's precision was recorded."""
     judged: int = 0
     failed: int = 0
     unfinished: int = 0

@@ -24,7 +24,7 @@ import secrets
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -51,7 +51,7 @@ from rocketeval.store.files import (
 )
 from rocketeval.store.inputs import Inputs
 from rocketeval.store.journal import AuthoredJournal
-from rocketeval.store.ledger import Ledger, Mirror, count_rows, read_tables
+from rocketeval.store.ledger import Ledger, Mirror, count_rows, measured_judges, read_tables
 from rocketeval.store.manifest import Manifest, Plan, StageFacts
 from rocketeval.store.schema import (
     JUDGMENTS,
@@ -177,6 +177,15 @@ class RunStore:
         """Raise RunMismatch if another judge's judgments are in the run."""
         self._refuse_changes(self.manifest().judge or fingerprint, fingerprint)
 
+    def known_judge(self, found: JudgeFingerprint, cache: Path | None) -> JudgeFingerprint:
+        """Return `found` under the name it has in this run or in the cache, if it is known there.
+
+        A precision that was measured is never measured quite the same twice.
+        """
+        own = self.manifest().judge
+        cached = () if cache is None else measured_judges(cache / "judgments")
+        return found.known_as([*([own] if own else []), *cached])
+
     def bind_judge(self, fingerprint: JudgeFingerprint) -> None:
         """Bind the run to one judge; RunMismatch if another one's judgments are in it."""
         self.check_judge(fingerprint)
@@ -184,11 +193,9 @@ class RunStore:
         self.save(replace(self.manifest(), judge=fingerprint, judge_digest=digest))
 
     def _refuse_changes(self, theirs: JudgeFingerprint, ours: JudgeFingerprint) -> None:
-        before = asdict(theirs)
         changed = ", ".join(
-            f"{_TOLD.get(name, name)} {before[name]!r} -> {value!r}"
-            for name, value in asdict(ours).items()
-            if before[name] != value
+            f"{_TOLD.get(name, name)} {before!r} -> {now!r}"
+            for name, (before, now) in theirs.changes(ours).items()
         )
         if changed and count_rows(self.ledger_folder):
             raise RunMismatch(
