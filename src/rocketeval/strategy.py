@@ -10,7 +10,7 @@ import asyncio
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
-from rocketeval.errors import ConfigError
+from rocketeval.errors import ConfigError, used_as
 from rocketeval.observer import Observer
 
 if TYPE_CHECKING:
@@ -132,9 +132,10 @@ class ChecklistStrategy:
 
         run, engine = self._run, self._make_engine()
         try:
-            return await make_plan(
-                run.store, run.config, engine, most_prompts=most_prompts, rate=rate, probe=probe
-            )
+            with used_as("judge"):
+                return await make_plan(
+                    run.store, run.config, engine, most_prompts=most_prompts, rate=rate, probe=probe
+                )
         finally:
             await engine.aclose()
 
@@ -149,7 +150,8 @@ class ChecklistStrategy:
         from rocketeval.checklists.stage import make_checklists
 
         run = self._run
-        return await make_checklists(run.store, run.config, run.observer, run.stop, run.budget)
+        with used_as("author"):
+            return await make_checklists(run.store, run.config, run.observer, run.stop, run.budget)
 
     async def grade(self) -> GradeFacts:
         """Judge on this machine, or on the cluster that the config names."""
@@ -162,15 +164,16 @@ class ChecklistStrategy:
 
         engine = self._make_engine()
         try:
-            return await grade_responses(
-                run.store,
-                run.config,
-                engine,
-                run.observer,
-                run.stop,
-                run.budget,
-                own_engine=run.engine is not None,
-            )
+            with used_as("judge"):
+                return await grade_responses(
+                    run.store,
+                    run.config,
+                    engine,
+                    run.observer,
+                    run.stop,
+                    run.budget,
+                    own_engine=run.engine is not None,
+                )
         finally:
             await engine.aclose()
 

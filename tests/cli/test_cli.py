@@ -78,6 +78,8 @@ def test_stages_can_be_run_one_by_one(folder: Path) -> None:
 
 def test_a_stage_out_of_order_names_the_missing_one(folder: Path) -> None:
     """Ranking before grading says what to run first."""
+    assert "rocketeval run" in cli(folder, "rank", code=5).stderr
+    cli(folder, "checklist")
     assert "rocketeval score" in cli(folder, "rank", code=5).stderr
 
 

@@ -14,6 +14,7 @@ from rocketeval._version import __version__
 from rocketeval.cli.output import asks_for_json, error_as_json
 from rocketeval.cli.text import printable_lines
 from rocketeval.errors import RocketEvalError, Stopped
+from rocketeval.text import did_you_mean
 
 VERBS = {
     "init": "Write a small benchmark and a config to start from.",
@@ -57,6 +58,15 @@ class LazyGroup(click.Group):
         module = import_module(f"rocketeval.cli.{SHARED.get(cmd_name, cmd_name)}")
         command: click.Command = getattr(module, cmd_name if cmd_name in SHARED else "command")
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the verb; the nearest one is named where there is none."""
+        name = args[0]
+        if name not in VERBS and not name.startswith("-"):
+            raise click.UsageError(f"There is no verb {name!r}. {did_you_mean(name, [*VERBS])}")
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of verbs."""

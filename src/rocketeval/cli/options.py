@@ -31,6 +31,8 @@ Verb = Callable[..., Any]
 class FiniteRange(click.FloatRange):
     """A range of numbers, of which `nan` and `inf` are none."""
 
+    name = "number"
+
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> float:
@@ -42,9 +44,7 @@ class FiniteRange(click.FloatRange):
 
 
 DEFAULT_CONFIG = Path("rocketeval.yaml")
-_CONFIG = click.argument(
-    "config", type=click.Path(path_type=Path, dir_okay=False), default=DEFAULT_CONFIG
-)
+_CONFIG = click.argument("config", type=click.Path(path_type=Path), default=DEFAULT_CONFIG)
 _NAME = click.option("--name", help="Name of the run; overrides the config's.")
 LEVEL = click.option(
     "--level",

@@ -24,6 +24,8 @@ from rocketeval.records import JudgeFingerprint
 from rocketeval.store.manifest import GradeFacts
 from rocketeval.store.run import RunStore
 
+MOST_NAMED = 3
+"""Rejected responses that are named; all are counted."""
 NOT_ASKED_WITH = {"price", "template"}
 """Settings of a judge that change no answer; the method's hash covers the template."""
 
@@ -102,7 +104,15 @@ async def grade_responses(
         spent=grading.spent,
         seconds=seconds,
     )
-    return replace(facts, asked_as=None if own_engine else judge_request(config, method))
+    rejected = [each for each in grading.failures if each.rejected]
+    return replace(
+        facts,
+        asked_as=None if own_engine else judge_request(config, method),
+        rejected=len(rejected),
+        rejected_named=tuple(
+            f"{each.candidate} on {each.query_id}: {each.reason}" for each in rejected[:MOST_NAMED]
+        ),
+    )
 
 
 def _first_contact(engine: Engine, config: RunConfig) -> EngineStatus:

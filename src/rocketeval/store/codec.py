@@ -86,6 +86,12 @@ def decode_finding(kind: type[FindingT], found: object, path: Path) -> FindingT:
     if root:
         found = {root: found}
     version = found.get(SCHEMA, kind.SCHEMA)
+    if isinstance(version, int) and version > kind.SCHEMA:
+        raise StoreError(
+            f"{path} was written by a newer version of RocketEval: it has schema {version}, this "
+            f"version reads {kind.SCHEMA}.",
+            hint=f"Update RocketEval (`pip install -U rocketeval`){_instead(kind)}.",
+        )
     if version != kind.SCHEMA:
         raise _unreadable(kind, path, f"it has schema {version}, this version reads {kind.SCHEMA}")
     try:
@@ -99,6 +105,13 @@ def _unreadable(kind: type[Finding], path: Path, why: str) -> StoreError:
         f"{path} was written by another version of RocketEval, or is damaged ({why}).",
         hint=f"Run `rocketeval {kind.STAGE}` again.",
     )
+
+
+def _instead(kind: type[Finding]) -> str:
+    """Return what else can be done about a file of a newer version."""
+    if kind.STAGE == "run":
+        return ", or give this run another `name`: judgments in the cache are reused"
+    return f", or run `rocketeval {kind.STAGE}` to make it again"
 
 
 def decode(kind: type[T], found: object) -> T:
