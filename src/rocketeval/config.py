@@ -41,7 +41,7 @@ __all__ = [
     "parse_options",
 ]
 
-NOT_PLAIN = "the run's name {name!r} is not a plain folder name; `output` says where runs are kept."
+NOT_PLAIN = "the run's name {name!r} is not a plain folder name."
 
 
 class Section(BaseModel):

@@ -104,7 +104,8 @@ class LoadedBenchmark:
         for vote in self.benchmark.votes():
             if vote.candidate_a == vote.candidate_b:
                 raise BenchmarkError(
-                    f"{self._at}a vote on query {vote.query_id!r} sets {vote.candidate_a!r} "
+                    f"{self._at}{'a' if self._at else 'A'} vote on query {vote.query_id!r} sets "
+                    f"{vote.candidate_a!r} "
                     "against itself.",
                     hint="Name two candidates, or leave the vote out.",
                 )
@@ -210,9 +211,11 @@ class LoadedBenchmark:
         known = record.query_id in self._places
         if not known and self.config.limit is None:
             raise BenchmarkError(
-                f"{self._at}the {kind} name a query {record.query_id!r} (candidate "
+                f"{self._at}{'the' if self._at else 'The'} {kind} name a query "
+                f"{record.query_id!r} (candidate "
                 f"{candidates[0]!r}), which is not in the benchmark.",
-                hint=did_you_mean(record.query_id, list(self._places)),
+                hint=f"Check the ids in the {kind} and the queries. "
+                + did_you_mean(record.query_id, list(self._places)),
             )
         if known and (self._chosen is None or self._chosen.issuperset(candidates)):
             return True

@@ -65,7 +65,7 @@ class LazyGroup(click.Group):
         """Return the verb; the nearest one is named where there is none."""
         name = args[0]
         if name not in VERBS and not name.startswith("-"):
-            raise click.UsageError(f"There is no verb {name!r}. {did_you_mean(name, [*VERBS])}")
+            ctx.fail(f"There is no verb {name!r}. {did_you_mean(name, [*VERBS])}")
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

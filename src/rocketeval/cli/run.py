@@ -300,6 +300,6 @@ def command(settings: RunConfig, dry_run: bool, output: Output) -> int:
     tell_decided(summary.stages.score)
     if output.silent:
         gaps = replace(summary.missing, responses_empty=0, responses_absent=0)
-        for line in (*missing_in_words(gaps, summary.stages), *notes_of(summary.stages)):
+        for line in missing_in_words(gaps, summary.stages):
             click.echo(line, err=True)
     return INCOMPLETE if summary.missing.gaps else 0
