@@ -103,7 +103,8 @@ def decode_finding(kind: type[FindingT], found: object, path: Path) -> FindingT:
 def _unreadable(kind: type[Finding], path: Path, why: str) -> StoreError:
     return StoreError(
         f"{path} was written by another version of RocketEval, or is damaged ({why}).",
-        hint=f"Run `rocketeval {kind.STAGE}` again.",
+        hint=("Move it away, then run" if kind.STAGE == "run" else "Run")
+        + f" `rocketeval {kind.STAGE}` again.",
     )
 
 
