@@ -224,7 +224,7 @@ def test_text_in_another_encoding_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", ["", "- a\n- b\n", "just words\n", "42\n"])
 def test_a_file_that_is_not_a_mapping_is_refused(tmp_path: Path, text: str) -> None:
     """An empty file, a list, a word or a number is not a config."""
-    with pytest.raises(ConfigError, match="is empty|holds no settings"):
+    with pytest.raises(ConfigError, match=r"is empty|holds no settings"):
         load_config(write(tmp_path, text))
 
 
