@@ -169,7 +169,7 @@ def test_missing_file_points_to_init(tmp_path: Path) -> None:
 
 def test_a_folder_instead_of_a_file_is_refused(tmp_path: Path) -> None:
     """Naming the folder gives a sentence, not an IsADirectoryError."""
-    with pytest.raises(ConfigError, match="Cannot read the config"):
+    with pytest.raises(ConfigError, match="is a folder, not a config file"):
         load_config(tmp_path)
 
 
@@ -224,7 +224,7 @@ def test_text_in_another_encoding_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", ["", "- a\n- b\n", "just words\n", "42\n"])
 def test_a_file_that_is_not_a_mapping_is_refused(tmp_path: Path, text: str) -> None:
     """An empty file, a list, a word or a number is not a config."""
-    with pytest.raises(ConfigError, match="must be a mapping of settings"):
+    with pytest.raises(ConfigError, match=r"is empty|holds no settings"):
         load_config(write(tmp_path, text))
 
 
@@ -233,15 +233,19 @@ def test_a_file_that_is_not_a_mapping_is_refused(tmp_path: Path, text: str) -> N
     [
         ("judge", None, "judge: this must be a mapping of settings."),
         ("judge", "gpt-4", "judge: this must be a mapping of settings."),
-        ("judge.model", None, "judge.model: Input should be a valid string"),
+        ("judge.model", None, "judge.model: this must be text"),
         ("judge.extra_body", [1], "judge.extra_body: this must be a mapping of settings."),
-        ("judge.concurrency", "many", "judge.concurrency: Input should be a valid integer"),
-        ("judge.min_mass", 1.5, "judge.min_mass: Input should be less than or equal to 1"),
-        ("judge.timeout", float("nan"), "judge.timeout: Input should be greater than 0"),
-        ("benchmark.limit", 0, "benchmark.limit: Input should be greater than 0"),
+        (
+            "judge.concurrency",
+            "many",
+            "judge.concurrency: this must be a whole number, not 'many'.",
+        ),
+        ("judge.min_mass", 1.5, "judge.min_mass: this must be at most 1, not 1.5."),
+        ("judge.timeout", float("nan"), "judge.timeout: this must be greater than 0"),
+        ("benchmark.limit", 0, "benchmark.limit: this must be greater than 0, not 0."),
         ("benchmark.candidates", "gpt-4", "benchmark.candidates: this must be a list."),
         ("benchmark.candidates", [], "benchmark.candidates: List should have at least 1 item"),
-        ("benchmark.candidates", ["a", 4], "benchmark.candidates.1: Input should be a valid str"),
+        ("benchmark.candidates", ["a", 4], "benchmark.candidates.1: this must be text"),
         ("scorer.missing", "ignore", "scorer.missing: Input should be 'skip' or 'drop'"),
         ("scorer.scale", [10, 1], "scorer.scale: the scale must go from a low to a high number"),
         ("scorer.scale", [5, 5], "scorer.scale: the scale must go from a low to a high number"),
@@ -412,7 +416,7 @@ def test_a_password_in_the_address_is_refused_and_not_repeated() -> None:
         (["Good", "good"], "case"),
         (["5", " "], "blank"),
         (["5", " 4"], "space around it"),
-        ([5, 4], "valid string"),
+        ([5, 4], "must be text"),
     ],
 )
 def test_labels_that_cannot_be_told_apart_are_refused(labels: Any, told: str) -> None:

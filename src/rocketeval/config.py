@@ -21,8 +21,7 @@ from pydantic import (
 )
 
 from rocketeval.errors import ConfigError
-from rocketeval.registry import nearest
-from rocketeval.resources import read_yaml
+from rocketeval.resources import ENDINGS, explain_mistakes, read_yaml
 
 __all__ = [
     "AuthorConfig",
@@ -43,15 +42,6 @@ __all__ = [
 ]
 
 NOT_PLAIN = "the run's name {name!r} is not a plain folder name."
-_PROBLEMS = {
-    "missing": "this setting is needed.",
-    "extra_forbidden": "there is no such setting.",
-    "model_type": "this must be a mapping of settings.",
-    "dict_type": "this must be a mapping of settings.",
-    "tuple_type": "this must be a list.",
-    "list_type": "this must be a list.",
-    "invalid_key": "the name of a setting must be text.",
-}
 
 
 class Section(BaseModel):
@@ -443,7 +433,10 @@ def with_tie_margin(config: RunConfig) -> RunConfig:
 
 def load_config(path: Path | str) -> RunConfig:
     """Return the config in the YAML file at `path`; relative paths start from its folder."""
-    raw = read_yaml(Path(path), "config", hint="`rocketeval init` writes one to start from.")
+    hint = "`rocketeval init` writes one to start from."
+    if Path(path).suffix not in ENDINGS:
+        hint += " To name a candidate or a query, use an option: see --help."
+    raw = read_yaml(Path(path), "config", hint=hint)
     return parse_config(raw, where=Path(path))
 
 
@@ -451,11 +444,16 @@ def parse_config(raw: Any, *, where: Path | None = None) -> RunConfig:
     """Return `raw` (a mapping, as read from YAML) as a validated config."""
     origin = str(where) if where else "The config"
     if not isinstance(raw, dict):
-        raise ConfigError(f"{origin} must be a mapping of settings.")
+        found = "is empty" if raw is None else "holds no settings (`name: value` lines)"
+        raise ConfigError(
+            f"{origin} {found}.", hint="`rocketeval init` writes a config to start from."
+        )
     try:
         return RunConfig.model_validate(raw, context=where.parent.resolve() if where else None)
     except ValidationError as error:
-        raise ConfigError(f"{origin} has a mistake:\n" + _explain(error, RunConfig)) from None
+        raise ConfigError(
+            f"{origin} has a mistake:\n" + explain_mistakes(error, RunConfig)
+        ) from None
 
 
 def parse_options(raw: Mapping[str, object], kind: type[Options], where: str) -> Options:
@@ -463,35 +461,12 @@ def parse_options(raw: Mapping[str, object], kind: type[Options], where: str) ->
     try:
         return kind.model_validate(raw)
     except ValidationError as error:
-        raise ConfigError(f"{where} has a mistake:\n" + _explain(error, kind)) from None
+        raise ConfigError(f"{where} has a mistake:\n" + explain_mistakes(error, kind)) from None
 
 
 def dump_config(config: RunConfig) -> str:
     """Return the config as YAML, every setting written out."""
     return yaml.safe_dump(config.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
-
-
-def _explain(error: ValidationError, section: type[BaseModel]) -> str:
-    lines = []
-    for mistake in error.errors(include_url=False, include_input=False, include_context=False):
-        path = [str(part) for part in mistake["loc"]]
-        problem = _PROBLEMS.get(mistake["type"], mistake["msg"].removeprefix("Value error, "))
-        if mistake["type"] == "extra_forbidden":
-            valid = list(_section_at(section, path[:-1]).model_fields)
-            problem += " " + (nearest(path[-1], valid) if valid else "There are none here.")
-        lines.append(f"  {'.'.join(path)}: {problem}")
-    return "\n".join(lines)
-
-
-def _section_at(section: type[BaseModel], path: list[str]) -> type[BaseModel]:
-    for part in path:
-        # A part that is no setting is a key of the user's own, such as a model's name.
-        field = section.model_fields.get(part)
-        annotation = field.annotation if field else None
-        choices = [annotation, *getattr(annotation, "__args__", ())]
-        sections = (c for c in choices if isinstance(c, type) and issubclass(c, Section))
-        section = next(sections, section)
-    return section
 
 
 def _is_plain_folder(name: str) -> bool:

@@ -23,6 +23,9 @@ RocketEvalError
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 __all__ = [
     "ArtifactError",
     "BenchmarkError",
@@ -100,6 +103,17 @@ class EngineRefused(EngineError):
 
 class RequestRejected(EngineError):
     """The engine will not answer this one request, and asking again will not help."""
+
+
+@contextmanager
+def used_as(role: str) -> Iterator[None]:
+    """Say in an engine's error whether it was the judge or the author that could not be used."""
+    try:
+        yield
+    except EngineError as error:
+        if not error.message.startswith(("The judge", "The author")):
+            error.message = f"The {role} cannot be used: {error.message}"
+        raise
 
 
 class ClusterError(RocketEvalError):

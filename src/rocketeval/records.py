@@ -288,6 +288,8 @@ class Failure:
     """What went wrong, and at which item."""
     answers: tuple[Answer, ...]
     """What was answered before it failed, so that it is not paid for twice."""
+    rejected: bool = False
+    """True when asking again will not help. Known while grading; run files do not keep it."""
 
 
 @dataclass(frozen=True, slots=True)

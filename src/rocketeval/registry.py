@@ -47,7 +47,11 @@ class Registry(Generic[T]):
             return getattr(import_module(module), attribute)  # type: ignore[no-any-return]
         if name in installed:
             return self._load(installed[name])
-        raise ConfigError(f"There is no {self.seam} {name!r}.", hint=nearest(name, self.names()))
+        setting = "engine" if self.seam == "engine" else f"{self.seam}.kind"
+        raise ConfigError(
+            f"There is no {self.seam} {name!r}.",
+            hint=f"Check `{setting}` in the config. {nearest(name, self.names())}",
+        )
 
     def _load(self, point: EntryPoint) -> type[T]:
         try:

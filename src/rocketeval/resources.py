@@ -1,14 +1,18 @@
-"""YAML files: those that come with the package, each known by its name, and those of the user."""
+"""YAML files: those that come with the package, each known by its name, and those of the user.
+
+What is wrong in one of the user's, in words.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 from typing import Any, TypeVar
 
 import yaml
+from pydantic import BaseModel, ValidationError
 
 from rocketeval.errors import ConfigError
 from rocketeval.registry import nearest
@@ -54,6 +58,10 @@ def read_yaml(path: Path, what: str, *, hint: str) -> Any:
     """Return what a YAML file of the user holds; ConfigError names `what` cannot be read."""
     try:
         return yaml.load(path.read_text(encoding="utf-8"), _Loader)
+    except IsADirectoryError:
+        inside = [path / name for name in ("rocketeval.yaml", "run.yaml")]
+        meant = next((f"Did you mean {name}?" for name in inside if name.is_file()), hint)
+        raise ConfigError(f"{path} is a folder, not a {what} file.", hint=meant) from None
     except OSError as error:
         raise ConfigError(f"Cannot read the {what} {path}: {error.strerror}.", hint=hint) from None
     except UnicodeDecodeError:
@@ -86,3 +94,76 @@ def _yaml_problem(error: Exception) -> str:
     if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
         return f"{error.problem}, in line {error.problem_mark.line + 1}"
     return str(error)
+
+
+_PROBLEMS = {
+    "missing": "this setting is needed.",
+    "extra_forbidden": "there is no such setting.",
+    "model_type": "this must be a mapping of settings.",
+    "dict_type": "this must be a mapping of settings.",
+    "tuple_type": "this must be a list.",
+    "list_type": "this must be a list.",
+    "invalid_key": "the name of a setting must be text.",
+    "string_type": "this must be text.",
+    "int_type": "this must be a whole number",
+    "int_parsing": "this must be a whole number",
+    "int_from_float": "this must be a whole number",
+    "float_type": "this must be a number",
+    "float_parsing": "this must be a number",
+    "finite_number": "this must be a finite number",
+    "bool_type": "this must be true or false",
+    "bool_parsing": "this must be true or false",
+}
+_LIMITS = {
+    "greater_than": ("gt", "greater than"),
+    "greater_than_equal": ("ge", "at least"),
+    "less_than": ("lt", "less than"),
+    "less_than_equal": ("le", "at most"),
+}
+"""What a limit of a setting is called, by the kind of mistake."""
+_SECRET = "Keys are read from the environment: name the variable that holds it in `api_key_env`."
+
+
+def explain_mistakes(error: ValidationError, section: type[BaseModel]) -> str:
+    """Return a line about every mistake in a `section`: which setting, what is wrong, what fits."""
+    lines = []
+    for mistake in error.errors(include_url=False):
+        path = [str(part) for part in mistake["loc"]]
+        problem = _problem(mistake["type"], mistake["msg"], mistake.get("ctx", {}))
+        if not problem.endswith("."):
+            # Only what should be a number or a truth value is repeated: it cannot be a secret.
+            problem += f", not {_short(mistake['input'])}."
+        if mistake["type"] == "extra_forbidden":
+            valid = list(_section_at(section, path[:-1]).model_fields)
+            advice = nearest(path[-1], valid) if valid else "There are none here."
+            secret = path[-1] in ("api_key", "key", "token") and "api_key_env" in valid
+            problem += f" {_SECRET if secret else advice}"
+        lines.append(f"  {'.'.join(path)}: {problem}")
+    return "\n".join(lines)
+
+
+def _problem(kind: str, message: str, context: Mapping[str, Any]) -> str:
+    """Return what is wrong, with a full stop unless the value itself is still to be named."""
+    if kind in _PROBLEMS:
+        return _PROBLEMS[kind]
+    if kind in _LIMITS:
+        name, words = _LIMITS[kind]
+        return f"this must be {words} {context[name]:g}"
+    told = message.removeprefix("Value error, ")
+    return told if told.endswith(".") else f"{told}."
+
+
+def _short(value: object) -> str:
+    shown = repr(value)
+    return shown if len(shown) <= 40 else f"{shown[:40]}..."
+
+
+def _section_at(section: type[BaseModel], path: list[str]) -> type[BaseModel]:
+    for part in path:
+        # A part that is no setting is a key of the user's own, such as a model's name.
+        field = section.model_fields.get(part)
+        annotation = field.annotation if field else None
+        choices = [annotation, *getattr(annotation, "__args__", ())]
+        sections = (c for c in choices if isinstance(c, type) and issubclass(c, BaseModel))
+        section = next(sections, section)
+    return section

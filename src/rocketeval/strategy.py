@@ -10,7 +10,7 @@ import asyncio
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
-from rocketeval.errors import ConfigError
+from rocketeval.errors import ConfigError, used_as
 from rocketeval.observer import Observer
 
 if TYPE_CHECKING:
@@ -137,9 +137,10 @@ class ChecklistStrategy:
 
         run, engine = self._run, self._make_engine()
         try:
-            return await make_plan(
-                run.store, run.config, engine, most_prompts=most_prompts, rate=rate, probe=probe
-            )
+            with used_as("judge"):
+                return await make_plan(
+                    run.store, run.config, engine, most_prompts=most_prompts, rate=rate, probe=probe
+                )
         finally:
             await engine.aclose()
 
@@ -156,14 +157,15 @@ class ChecklistStrategy:
         run = self._run
         # On a cluster the judge may be out of reach from here; its workers identify it.
         here = to_judge and run.config.distributed.cluster is None
-        return await make_checklists(
-            run.store,
-            run.config,
-            run.observer,
-            run.stop,
-            run.budget,
-            before_paying=self._contact_judge if here else None,
-        )
+        with used_as("author"):
+            return await make_checklists(
+                run.store,
+                run.config,
+                run.observer,
+                run.stop,
+                run.budget,
+                before_paying=self._contact_judge if here else None,
+            )
 
     async def grade(self) -> GradeFacts:
         """Judge on this machine, or on the cluster that the config names."""
@@ -176,15 +178,16 @@ class ChecklistStrategy:
 
         engine = run.contacted.pop() if run.contacted else self._make_engine()
         try:
-            return await grade_responses(
-                run.store,
-                run.config,
-                engine,
-                run.observer,
-                run.stop,
-                run.budget,
-                own_engine=run.engine is not None,
-            )
+            with used_as("judge"):
+                return await grade_responses(
+                    run.store,
+                    run.config,
+                    engine,
+                    run.observer,
+                    run.stop,
+                    run.budget,
+                    own_engine=run.engine is not None,
+                )
         finally:
             await engine.aclose()
 
@@ -199,7 +202,8 @@ class ChecklistStrategy:
 
         run = self._run
         run.contacted.append(self._make_engine())
-        await contact_judge(run.store, run.config, run.contacted[-1], run.observer)
+        with used_as("judge"):
+            await contact_judge(run.store, run.config, run.contacted[-1], run.observer)
 
     def _make_engine(self) -> Engine:
         from rocketeval.engines.base import create_engine

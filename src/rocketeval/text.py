@@ -25,6 +25,15 @@ def did_you_mean(name: str, known: Sequence[str]) -> str:
     return f"There are: {join_words(map(repr, known), most=10)}."
 
 
+def near_name(name: str, known: Sequence[str]) -> str | None:
+    """The known name closest to `name`; None if none is close.
+
+    >>> near_name("lefft", ["left", "right"]), near_name("xyz", ["left", "right"])
+    ('left', None)
+    """
+    return next(iter(difflib.get_close_matches(name, known, n=1, cutoff=0.5)), None)
+
+
 def join_words(names: Iterable[str], *, most: int) -> str:
     """The first `most` names, and how many more there are.
 

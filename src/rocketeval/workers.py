@@ -225,9 +225,12 @@ GO_ON = "Run the same command again to go on from here."
 
 
 def _for_people(errors: ExceptionGroup[Exception]) -> Exception:
-    """Return the first error that says what to do next, else the whole group."""
-    ours = (error for error in errors.exceptions if isinstance(error, RocketEvalError))
-    return next(ours, errors)
+    """Return the first error that says what to do next, else of the system, else the group."""
+    for kind in (RocketEvalError, OSError):
+        found = next((error for error in errors.exceptions if isinstance(error, kind)), None)
+        if found is not None:
+            return found
+    return errors
 
 
 def one_blas_thread() -> AbstractContextManager[Any]:

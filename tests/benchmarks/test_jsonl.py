@@ -234,9 +234,17 @@ def test_huge_lines_and_empty_texts_are_read(folder: Path) -> None:
 
 DEFECTS: dict[str, tuple[str, str, str]] = {
     "not JSON": ("queries", '{"id": "b", ', "queries.jsonl:3: not valid JSON"),
-    "NaN": ("labels", '{"query_id": 2, "candidate": "c", "value": NaN}', "labels.jsonl:3: not val"),
-    "a list": ("queries", '["b", "text"]', "queries.jsonl:3: expected one JSON object a line."),
-    "another encoding": ("queries", "\udce9", "queries.jsonl:3: not valid JSON"),
+    "NaN": (
+        "labels",
+        '{"query_id": 2, "candidate": "c", "value": NaN}',
+        "labels.jsonl:3: JSON has no NaN",
+    ),
+    "a list": (
+        "queries",
+        '["b", "text"]',
+        "queries.jsonl:3: expected one JSON object per line, but found",
+    ),
+    "another encoding": ("queries", "\udce9", "queries.jsonl:3: not UTF-8 text: byte 1"),
     "half a character": ("queries", r'{"id": "b", "text": "\ud800"}', "queries.jsonl:3: not valid"),
     "no id": ("queries", '{"text": "t"}', "queries.jsonl:3: the field 'id' is missing."),
     "empty id": ("queries", '{"id": " ", "text": "t"}', "queries.jsonl:3: the field 'id' is emp"),
@@ -273,7 +281,7 @@ DEFECTS: dict[str, tuple[str, str, str]] = {
     "items of numbers": (
         "checklists",
         '{"query_id": "b", "items": [1]}',
-        "checklists.jsonl:3: the field 'items' must be a list of texts.",
+        "checklists.jsonl:3: the field 'items' must be a list of texts, but holds",
     ),
     "label in words": (
         "labels",

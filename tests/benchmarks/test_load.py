@@ -162,7 +162,7 @@ def test_two_ratings_of_one_candidate_are_refused() -> None:
 
 def test_an_empty_benchmark_is_refused() -> None:
     """No query, or no response, is not a benchmark."""
-    assert refusal(InMemory(the_queries=[])).message == "There is not one query in the benchmark."
+    assert refusal(InMemory(the_queries=[])).message.startswith("There is no query")
     assert refusal(InMemory(the_responses=[])).message == "There is not one response to judge."
 
 

@@ -228,7 +228,7 @@ def test_a_folder_without_responses_is_named(folder: Path) -> None:
 
 def test_options_of_the_wrong_type_are_refused(folder: Path) -> None:
     """`labeler: 5` is told apart from a folder's name when the benchmark is opened."""
-    with pytest.raises(ConfigError, match="labeler: Input should be a valid string"):
+    with pytest.raises(ConfigError, match="labeler: this must be text"):
         open_benchmark(config_of(folder, labeler=5))
 
 

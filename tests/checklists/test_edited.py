@@ -76,9 +76,7 @@ def test_the_command_line_warns(tmp_path: Path) -> None:
     (tmp_path / "own.yaml").write_text(json.dumps({"queries": dict.fromkeys(names, entry)}))
     (tmp_path / "rocketeval.yaml").write_text(CONFIG)
     done = cli(tmp_path, "run", "--only", "checklist", code=3)
-    line = (
-        "2 ids in the checklist file are no queries and passed over: 'skyy' (did you mean 'sky'?)"
-    )
+    line = "2 ids in the checklists are no queries and passed over: 'skyy' (did you mean 'sky'?)"
     assert line in done.stderr
     assert "\x1b" not in done.stderr
     told = json.loads(cli(tmp_path, "run", "--only", "checklist", "--json", code=3).stdout)
@@ -97,7 +95,7 @@ def test_of_many_ids_the_first_are_kept(tmp_path: Path) -> None:
     done = cli(tmp_path, "run", "--only", "checklist", "--json")
     told = json.loads(done.stdout)
     assert (len(told["unknown"]), told["unknown_count"]) == (MOST_UNKNOWN, 3000)
-    assert "3,000 ids in the checklist file are no queries" in done.stderr
+    assert "3,000 ids in the checklists are no queries" in done.stderr
     assert "'wrong-0002' and 2,997 more" in done.stderr
 
 

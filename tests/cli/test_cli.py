@@ -76,6 +76,8 @@ def test_an_option_that_a_stage_has_no_use_for_is_refused(folder: Path) -> None:
 
 def test_a_stage_out_of_order_names_the_missing_one(folder: Path) -> None:
     """Ranking before grading says what to run first."""
+    assert "rocketeval run" in cli(folder, "run", "--only", "rank", code=5).stderr
+    cli(folder, "run", "--only", "checklist")
     assert "rocketeval run --only score" in cli(folder, "run", "--only", "rank", code=5).stderr
 
 

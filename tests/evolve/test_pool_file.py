@@ -94,7 +94,7 @@ def test_an_id_that_does_not_fit_is_made_anew(tmp_path: Path) -> None:
         ("{text: 'Is it kind?', kind: person}", "kind: Input should be 'response' or 'query'"),
         ("{text: 'Is it asked?', kind: query, form: graded}", "leave `form` out"),
         ("Is it kind?", "must be a mapping with a `text`"),
-        ("{text: 3}", "text: Input should be a valid string"),
+        ("{text: 3}", "text: this must be text"),
     ],
 )
 def test_a_wrong_entry_is_named_by_its_number(tmp_path: Path, entry: str, problem: str) -> None:

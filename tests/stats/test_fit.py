@@ -10,11 +10,12 @@ import pytest
 from scipy.stats import t
 
 from rocketeval.stats.prediction_powered import (
+    MOST_REACH,
     Fit,
     LabeledSample,
     fit_mean,
-    hall_interval,
     satterthwaite,
+    skewed_interval,
 )
 
 
@@ -99,30 +100,44 @@ def symmetric(third_moment: float) -> Fit:
 
 
 def test_without_skewness_the_interval_is_students() -> None:
-    """Hall's transformation does nothing to a symmetric estimate."""
-    found = hall_interval(symmetric(0.0), 0.95)
+    """A symmetric estimate keeps Student's interval."""
+    found = skewed_interval(symmetric(0.0), 0.95)
     assert found.high - 5.0 == pytest.approx(t.ppf(0.975, 10))
     assert 5.0 - found.low == pytest.approx(t.ppf(0.975, 10))
 
 
-@pytest.mark.parametrize("skewness", [-0.8, -0.2, 0.3])
-def test_halls_polynomial_maps_the_ends_back(skewness: float) -> None:
-    """At the ends, Hall's cubic of the studentised error is Student's quantile."""
-    found = hall_interval(symmetric(skewness), 0.9)
+@pytest.mark.parametrize("skewness", [-0.2, 0.3])
+def test_halls_polynomial_maps_the_longer_end_back(skewness: float) -> None:
+    """At the longer end, Hall's cubic of the studentized error is Student's quantile."""
+    found = skewed_interval(symmetric(skewness), 0.9)
+    quantile = t.ppf(0.95, 10)
 
     def hall(end: float) -> float:
         x = 5.0 - end
         return x + skewness * x**2 / 3 + skewness**2 * x**3 / 27 + skewness / 6
 
-    assert hall(found.low) == pytest.approx(t.ppf(0.95, 10))
-    assert hall(found.high) == pytest.approx(t.ppf(0.05, 10))
-    longer_tail = found.high - 5.0 if skewness > 0 else 5.0 - found.low
-    assert longer_tail > t.ppf(0.95, 10)
+    below, above = 5.0 - found.low, found.high - 5.0
+    if skewness < 0:
+        assert hall(found.low) == pytest.approx(quantile)
+    else:
+        assert hall(found.high) == pytest.approx(-quantile)
+    assert min(below, above) == pytest.approx(quantile)
+    assert quantile < max(below, above) < MOST_REACH * quantile
+
+
+@pytest.mark.parametrize("skewness", [-3.0, -0.8, 0.8, 3.0])
+def test_no_end_runs_away(skewness: float) -> None:
+    """Past the cubic's turning point an end stays within half again of Student's, never inside."""
+    found = skewed_interval(symmetric(skewness), 0.95)
+    half = t.ppf(0.975, 10)
+    near, far = sorted([5.0 - found.low, found.high - 5.0])
+    assert near == pytest.approx(half)
+    assert half < far <= MOST_REACH * half + 1e-9
 
 
 def test_nothing_varies_nothing_is_known() -> None:
     """Equal labels give no interval instead of one without width."""
-    found = hall_interval(replace(symmetric(0.0), within=np.zeros(1)), 0.95)
+    found = skewed_interval(replace(symmetric(0.0), within=np.zeros(1)), 0.95)
     assert math.isnan(found.low)
     assert math.isnan(found.high)
 

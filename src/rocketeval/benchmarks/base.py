@@ -10,7 +10,7 @@ from rocketeval.config import BenchmarkConfig
 from rocketeval.records import Checklist, Label, Query, Rating, Response, Vote, Winner
 from rocketeval.registry import Registry
 
-__all__ = ["Benchmark", "LeavesOut", "open_benchmark"]
+__all__ = ["Benchmark", "LeavesOut", "Located", "open_benchmark"]
 
 
 class Benchmark(Protocol):
@@ -56,6 +56,14 @@ class LeavesOut(Protocol):
     def left_out(self) -> Mapping[str, int]:
         """Return how much is passed over, by what it is."""
         ...
+
+
+@runtime_checkable
+class Located(Protocol):
+    """A benchmark that says where it read its last record, for messages. No one has to."""
+
+    where: str
+    """`file:line`; empty before the first record."""
 
 
 BENCHMARKS: Registry[Benchmark] = Registry(

@@ -29,6 +29,7 @@ class JsonlBenchmark:
 
     def __init__(self, folder: Path) -> None:
         self.folder = need_folder(folder)
+        self.where = ""
 
     @classmethod
     def create(cls, config: BenchmarkConfig) -> JsonlBenchmark:
@@ -38,7 +39,7 @@ class JsonlBenchmark:
 
     def queries(self) -> Iterator[Query]:
         """Yield the rows of queries.jsonl."""
-        for row in read_rows(need(self.folder, "queries.jsonl")):
+        for row in self._rows(need(self.folder, "queries.jsonl")):
             yield Query(
                 id=row.name("id"),
                 text=row.text("text"),
@@ -51,7 +52,7 @@ class JsonlBenchmark:
         """Yield the rows of responses.jsonl, or of every file in responses/."""
         for path, file_name in self._response_files().items():
             empty = True
-            for row in read_rows(path):
+            for row in self._rows(path):
                 empty = False
                 yield Response(
                     query_id=row.name("query_id"),
@@ -92,7 +93,12 @@ class JsonlBenchmark:
 
     def _optional(self, name: str) -> Iterator[Row]:
         path = find(self.folder, name)
-        return read_rows(path) if path else iter(())
+        return self._rows(path) if path else iter(())
+
+    def _rows(self, path: Path) -> Iterator[Row]:
+        for row in read_rows(path):
+            self.where = row.where
+            yield row
 
     def _response_files(self) -> dict[Path, tuple[str, ...]]:
         """Return every file of responses, and the candidate that its name stands for, if any."""

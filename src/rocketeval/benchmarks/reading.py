@@ -78,8 +78,12 @@ class Row:
     def texts(self, name: str) -> tuple[str, ...]:
         """Return a list of strings."""
         values: list[Any] = self.get(name, list)
-        if not all(isinstance(value, str) for value in values):
-            raise BenchmarkError(f"{self.where}: the field {name!r} must be a list of texts.")
+        wrong = [value for value in values if not isinstance(value, str)]
+        if wrong:
+            raise BenchmarkError(
+                f"{self.where}: the field {name!r} must be a list of texts, but holds "
+                f"{_shown(wrong[0])}."
+            )
         return tuple(values)
 
     def turns(self, name: str) -> tuple[Turn, ...]:
@@ -196,16 +200,29 @@ def open_bytes(path: Path) -> BinaryIO:
 
 
 def _cannot_read(path: Path, error: Exception) -> BenchmarkError:
-    return BenchmarkError(f"Cannot read {path}: {getattr(error, 'strerror', None) or error}.")
+    if isinstance(error, UnicodeDecodeError):
+        return _not_utf8(error.object, str(path))
+    hints = {
+        PermissionError: "Check who may read it.",
+        EOFError: "The file was cut off: copy or download it again.",
+        gzip.BadGzipFile: "Its name ends in .gz, but it is not gzipped: rename it, or compress it.",
+        zlib.error: "The file is damaged: copy or download it again.",
+    }
+    hint = next((text for kind, text in hints.items() if isinstance(error, kind)), "")
+    why = getattr(error, "strerror", None) or str(error)
+    return BenchmarkError(f"Cannot read {path}: {why.rstrip('.')}.", hint=hint)
 
 
 def _row(line: bytes, where: str) -> Row:
     try:
         values = orjson.loads(line)
     except orjson.JSONDecodeError as error:
-        raise BenchmarkError(f"{where}: not valid JSON ({error}).") from None
+        raise _not_json(line, where, error) from None
     if not isinstance(values, dict):
-        raise BenchmarkError(f"{where}: expected one JSON object a line.")
+        raise BenchmarkError(
+            f"{where}: expected one JSON object per line, but found {_shown(values)}.",
+            hint='Write each row on its own line: {"...": ...}, without brackets around all.',
+        )
     return Row(values, where)
 
 
@@ -213,11 +230,55 @@ def _array(path: Path, content: bytes) -> Iterator[Row]:
     try:
         rows = orjson.loads(content)
     except orjson.JSONDecodeError as error:
-        raise BenchmarkError(f"{path.name}: not valid JSON ({error}).") from None
+        raise _not_json(content, path.name, error) from None
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-        raise BenchmarkError(f"{path.name}: expected a JSON array of objects.")
+        raise BenchmarkError(
+            f"{path.name}: expected a JSON array of objects.",
+            hint="For one object per line, name it .jsonl.",
+        )
     for number, values in enumerate(rows, 1):
         yield Row(values, f"{path.name}[{number}]")
+
+
+def _not_json(content: bytes, where: str, error: orjson.JSONDecodeError) -> BenchmarkError:
+    """Return what is wrong with a text that is no JSON, and where in it."""
+    try:
+        text = content.decode("utf-8")
+    except UnicodeDecodeError:
+        return _not_utf8(content, where)
+    place = min(error.pos, len(text.rstrip()))
+    if text[place:].startswith(("NaN", "Infinity", "-Infinity")):
+        return BenchmarkError(
+            f"{where}: JSON has no NaN and no Infinity (character {place + 1}).",
+            hint="Leave the row out, or write the number it should be.",
+        )
+    near = text[max(0, place - 20) : place + 20].strip()
+    return BenchmarkError(
+        f"{where}: not valid JSON: {error.msg.rstrip('.')}, at character {place + 1}, near "
+        f"{near!r}.",
+        hint="Correct the line, or leave it out.",
+    )
+
+
+def _not_utf8(content: bytes, where: str) -> BenchmarkError:
+    """Return where a text stops being UTF-8, and how to convert it."""
+    name = where.rpartition(":")[0] or where
+    if content.startswith((b"\xff\xfe", b"\xfe\xff")) or b"\x00" in content[:100]:
+        return BenchmarkError(
+            f"{where}: this is UTF-16, not UTF-8.",
+            hint=f"Save it as UTF-8: iconv -f UTF-16 -t UTF-8 {name} > converted.jsonl",
+        )
+    try:
+        content.decode("utf-8")
+        place = 0
+    except UnicodeDecodeError as error:
+        place = error.start
+    return BenchmarkError(
+        f"{where}: not UTF-8 text: byte {place + 1} is 0x{content[place]:02x}, after "
+        f"{content[max(0, place - 15) : place].decode('utf-8', 'replace')!r}.",
+        hint=f"Save it as UTF-8. If it is Latin-1: iconv -f LATIN1 -t UTF-8 {name} > "
+        "converted.jsonl",
+    )
 
 
 def _shown(value: Any) -> str:

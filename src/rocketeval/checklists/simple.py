@@ -58,7 +58,7 @@ class ImportedAuthor(FreeAuthor):
         """Fail when the benchmark came without any checklist."""
         if not self._checklists:
             raise ChecklistError(
-                "The benchmark has no checklists.",
+                "The benchmark has no checklists (checklists.jsonl, if it is of kind jsonl).",
                 hint="Add them, or set `author.kind: instance` so that an LLM writes them.",
             )
 
@@ -70,6 +70,10 @@ class ImportedAuthor(FreeAuthor):
         if not found.items or not all(item.strip() for item in found.items):
             raise ChecklistError("its checklist is empty or holds an empty item.")
         return found
+
+    def unknown(self, query_ids: Collection[str]) -> dict[str, str | None]:
+        """Return the ids of checklists that are no queries, each with the id that was meant."""
+        return near_ids(self._checklists, query_ids)
 
 
 REFERENCE = "A response that is known to be good, to compare it with:"
@@ -158,15 +162,25 @@ class FileAuthor(FreeAuthor):
     def unknown(self, query_ids: Collection[str]) -> dict[str, str | None]:
         """Return the file's ids of no query, each with the id that may have been meant.
 
-        What is meant has no checklist, and is looked for by the first ids and among few queries
-        only. Where there is a checklist for all, nothing is guessed: no query lacks one.
+        Where there is a checklist for all, nothing is guessed: no query lacks one.
         """
-        known = set(query_ids)
-        strange = [name for name in self._file.queries if name not in known]
-        without = [name for name in query_ids if name not in self._file.queries]
-        guessed: dict[str, str | None] = dict.fromkeys(strange)
-        if self._file.for_all is not None or len(without) > MOST_COMPARED:
-            return guessed
-        for name in strange[:MOST_GUESSED]:
-            guessed[name] = next(iter(difflib.get_close_matches(name, without, n=1)), None)
+        guess = self._file.for_all is None
+        return near_ids(self._file.queries, query_ids, guess=guess)
+
+
+def near_ids(
+    given: Collection[str], query_ids: Collection[str], *, guess: bool = True
+) -> dict[str, str | None]:
+    """Return the given ids that are no queries, each with the one that may have been meant.
+
+    What is meant has no checklist, and is looked for by the first ids and among few queries only.
+    """
+    known = set(query_ids)
+    strange = [name for name in given if name not in known]
+    without = [name for name in query_ids if name not in given]
+    guessed: dict[str, str | None] = dict.fromkeys(strange)
+    if not guess or len(without) > MOST_COMPARED:
         return guessed
+    for name in strange[:MOST_GUESSED]:
+        guessed[name] = next(iter(difflib.get_close_matches(name, without, n=1)), None)
+    return guessed

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from itertools import islice
@@ -19,7 +19,7 @@ from rocketeval.checklists.base import (
     count_refusals,
     create_author,
 )
-from rocketeval.checklists.simple import FiledAuthor
+from rocketeval.checklists.simple import FiledAuthor, FixedAuthor, ImportedAuthor
 from rocketeval.checklists.write import (
     AuthoredChecklists,
     authoring_key,
@@ -31,10 +31,11 @@ from rocketeval.engines.base import status_of
 from rocketeval.errors import ChecklistError
 from rocketeval.observer import EngineStatus, Expected, Observer
 from rocketeval.prices import priced
-from rocketeval.records import Query
+from rocketeval.records import Checklist, Query
 from rocketeval.store.codec import Finding
 from rocketeval.store.manifest import ChecklistFacts, Plan, RefusalCounts
 from rocketeval.store.run import RunStore
+from rocketeval.text import join_words
 
 SHOWN_FAILURES = 3
 """Queries whose failure is told when no query has a checklist."""
@@ -123,11 +124,13 @@ async def make_checklists(
         _save(store, queries, authoring)
         store.inputs.save_provenance(_provenance(author, queries, authoring))
     unknown = _unknown(author, queries, config)
+    made = authoring.checklists
     return ChecklistFacts(
         composition=shared.summary() if shared and not left else None,
         refusals=_refusals(author, authoring),
         unknown=None if unknown is None else dict(islice(unknown.items(), MOST_UNKNOWN)),
         unknown_count=None if unknown is None else len(unknown),
+        notes=() if shared or isinstance(author, FixedAuthor) else tuple(_notes(made)),
         checklists=len(authoring.checklists),
         items=sum(len(made.items) for made in authoring.checklists.values()),
         reused=authoring.reused,
@@ -154,7 +157,27 @@ def _unknown(
     """
     if not isinstance(author, FiledAuthor) or config.benchmark.limit is not None:
         return None
-    return author.unknown(queries)
+    found = author.unknown(queries)
+    # A benchmark may hold more than a run asks for, and mostly has no such ids.
+    return found or (None if isinstance(author, ImportedAuthor) else found)
+
+
+def _notes(checklists: Mapping[str, Checklist]) -> Iterator[str]:
+    """Yield a sentence about lists that are odd, though they can be asked."""
+    made = checklists.values()
+    twice = [repr(each.query_id) for each in made if len(set(each.items)) < len(each.items)]
+    if twice:
+        yield (
+            f"checklists with the same item twice: {len(twice):,} "
+            f"({join_words(twice, most=SHOWN_FAILURES)}). It is asked and counted twice: "
+            "`rocketeval lint` shows it."
+        )
+    single = [repr(each.query_id) for each in made if len(each.items) == 1]
+    if single:
+        yield (
+            f"checklists of one item: {len(single):,} ({join_words(single, most=SHOWN_FAILURES)}). "
+            "Their scores rest on a single answer."
+        )
 
 
 def _expected(store: RunStore, to_write: int, price: PriceConfig | None) -> Expected | None:

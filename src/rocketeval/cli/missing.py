@@ -65,8 +65,18 @@ def missing_in_words(missing: Missing, stages: Stages) -> Iterator[str]:
         some = count_of(len(lacking), "query has", "queries have")
         so = f": {count_of(waiting, 'response is', 'responses are')} not judged" if waiting else ""
         yield f"{some} no checklist ({names}{more}){so}"
-    if missing.responses_not_judged:
-        some = count_of(missing.responses_not_judged, "response", "responses")
+    rejected = min(missing.responses_not_judged, stages.grade.rejected)
+    if rejected:
+        some = count_of(rejected, "response was", "responses were")
+        named = "; ".join(map(printable, stages.grade.rejected_named))
+        more = "; ..." * (rejected > len(stages.grade.rejected_named))
+        yield f"{some} rejected by the judge's server: {named}{more}"
+        yield (
+            "asking again will not help: serve the judge with a larger context, or shorten these "
+            "responses or leave them out"
+        )
+    if missing.responses_not_judged > rejected:
+        some = count_of(missing.responses_not_judged - rejected, "response", "responses")
         yield f"{some} could not be judged; run it again to retry"
     unscored = missing.responses_without_score - missing.responses_not_judged - waiting
     if unscored > 0:
@@ -81,6 +91,11 @@ def missing_in_words(missing: Missing, stages: Stages) -> Iterator[str]:
     yield from unknown_in_words(stages.checklist)
 
 
+def notes_of(stages: Stages) -> Iterator[str]:
+    """Yield a line about everything odd that was found and not refused."""
+    yield from map(printable, (*stages.load.notes, *stages.checklist.notes))
+
+
 def unknown_in_words(checklist: ChecklistFacts) -> Iterator[str]:
     """Yield a line about ids in a checklist file that no query has, if there are any."""
     unknown = checklist.unknown
@@ -92,7 +107,7 @@ def unknown_in_words(checklist: ChecklistFacts) -> Iterator[str]:
             named += f" and {count - MOST_NAMED:,} more"
         some = count_of(count, "id", "ids")
         are = "is no query" if count == 1 else "are no queries"
-        yield printable(f"{some} in the checklist file {are} and passed over: {named}")
+        yield printable(f"{some} in the checklists {are} and passed over: {named}")
 
 
 def _meant(name: str, nearest: str | None) -> str:

@@ -23,6 +23,8 @@ Verb = Callable[..., Any]
 class FiniteRange(click.FloatRange):
     """A range of numbers, of which `nan` and `inf` are none."""
 
+    name = "number"
+
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> float:
@@ -34,9 +36,7 @@ class FiniteRange(click.FloatRange):
 
 
 DEFAULT_CONFIG = Path("rocketeval.yaml")
-_CONFIG = click.argument(
-    "config", type=click.Path(path_type=Path, dir_okay=False), default=DEFAULT_CONFIG
-)
+_CONFIG = click.argument("config", type=click.Path(path_type=Path), default=DEFAULT_CONFIG)
 WHAT = click.argument("what", type=click.Path(path_type=Path), default=DEFAULT_CONFIG)
 """For verbs about checklists, which people keep in several places."""
 NO_CONFIG = (".jsonl", ".json", ".gz")

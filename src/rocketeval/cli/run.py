@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rocketeval.cli.help import COST, codes, option, verb
-from rocketeval.cli.missing import Missing, find_missing, missing_in_words
+from rocketeval.cli.missing import Missing, find_missing, missing_in_words, notes_of
 from rocketeval.cli.options import DEFAULT_CONFIG, with_evaluator, with_place, with_settings
 from rocketeval.cli.output import Output, with_output
 from rocketeval.cli.plan import show_dry_run
@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 
 PROGRAM = "rocketeval"
 WANTED = "labels_wanted.jsonl"
+REJECTED = " rejected it: "
+"""In the reason of a checklist that its author will not write, however often it is asked."""
 MANY_MISSING = 0.05
 """Share of missing answers from which the judge is looked at before anything else."""
 
@@ -110,10 +112,19 @@ class Typed:
 
 def next_step(outcome: Outcome, missing: Missing, typed: Typed) -> NextStep:
     """Return what helps most now: finish, find out about the judge, separate the best, or look."""
-    if missing.responses_not_judged or missing.queries_without_checklist:
+    grade, author = outcome.stages.grade, outcome.stages.checklist
+    if missing.queries_without_checklist and not author.usage.requests and not author.reused:
+        return NextStep(
+            shlex.join([PROGRAM, *typed.words]), "add the missing checklists first, then"
+        )
+    if missing.responses_not_judged > grade.rejected or missing.queries_without_checklist:
+        reasons = author.failures.values()
+        rejected = bool(reasons) and all(REJECTED in reason for reason in reasons)
         return NextStep(
             shlex.join([PROGRAM, *typed.words]),
-            "tries again what failed; nothing is paid for twice",
+            "shorten the queries that the author rejected, or set one with a larger context; then"
+            if rejected and not missing.responses_not_judged
+            else "tries again what failed; nothing is paid for twice",
         )
     rows = outcome.ranking.rows
     answers = outcome.stages.score.answers
@@ -211,6 +222,8 @@ def _pairs(summary: Summary) -> Iterator[tuple[str, str]]:
     ):
         for number, line in enumerate(list(lines) or ["nothing"]):
             yield "" if number else title, line
+    for number, line in enumerate(notes_of(stages)):
+        yield "" if number else "Check", line
 
 
 def _costs(stages: Stages) -> Iterator[str]:

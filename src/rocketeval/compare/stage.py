@@ -154,7 +154,8 @@ def _labelled(grid: ScoreGrid, labels: Floats, choice: LabelScope) -> tuple[str,
     if not named:
         raise BenchmarkError(
             "No candidate has two labelled responses with a score.",
-            hint="Label some first: `rocketeval labels next` chooses which.",
+            hint="Add labels to the benchmark (labels.jsonl) and run it again: `rocketeval labels "
+            "next` chooses which responses to label.",
         )
     return named
 

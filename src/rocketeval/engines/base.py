@@ -56,6 +56,8 @@ class EngineAnswers:
     """Why some answers are errors; None when every item was answered."""
     unavailable: bool = False
     """True when the failure lies with the engine, not with this task: others will fail too."""
+    rejected: bool = False
+    """True when a server will not answer this task, however often it is asked."""
 
     @classmethod
     def of(
@@ -65,11 +67,12 @@ class EngineAnswers:
         usage: Usage,
         failure: str | None = None,
         unavailable: bool = False,
+        rejected: bool = False,
     ) -> EngineAnswers:
         """Return `answers` in order, an error in the place of each that is missing."""
         items = range(len(task.suffixes))
         ordered = tuple(answers.get(item, Answer(Status.ERROR)) for item in items)
-        return cls(ordered, usage, failure, unavailable)
+        return cls(ordered, usage, failure, unavailable, rejected)
 
 
 @dataclass(frozen=True, slots=True)

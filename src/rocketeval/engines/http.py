@@ -92,9 +92,9 @@ TIMEOUT = "timeout"
 ARRAY = "array"
 """Where the rows of a reply stand that is a JSON array, not an object."""
 _HINTS = {
-    401: "Set the API key in the environment variable that `api_key_env` names.",
-    402: "The account behind the key has no credit left.",
-    403: "The key has no access to this model or endpoint.",
+    402: "The account behind the key has no credit left: add some, or use another key.",
+    403: "The server knows the key and does not allow this: its words say what. Ask whoever "
+    "manages the key for that permission, or use another key or `model`.",
 }
 
 
@@ -109,11 +109,20 @@ class HttpClient:
     """
 
     def __init__(
-        self, base_url: str, *, key: str | None, concurrency: int, timeout: float, patience: float
+        self,
+        base_url: str,
+        *,
+        key: str | None,
+        concurrency: int,
+        timeout: float,
+        patience: float,
+        key_variable: str = "OPENAI_API_KEY",
     ) -> None:
+        """`key_variable` is the environment variable that holds the key, for messages."""
         self.base_url = base_url
         self.retry_reasons: Counter[str] = Counter()
         """Requests sent again so far, by what happened to them."""
+        self._key_variable = key_variable
         self._key = (key or "").strip()
         self._timeout = timeout
         self._patience = patience
@@ -352,18 +361,39 @@ class HttpClient:
         )
 
     def _refused(self, status: int, shown: str) -> EngineRefused:
-        hint = _HINTS.get(status, "Check `base_url` (it usually ends in /v1) and `model`.")
+        hint = self._key_hint() if status == 401 else _HINTS.get(status, self._path_hint())
         return EngineRefused(f"{self.base_url} refused us with HTTP {status}: {shown}", hint=hint)
+
+    def _key_hint(self) -> str:
+        if not self._key:
+            return (
+                f"The environment variable {self._key_variable} is not set. Put the API key there, "
+                "or name the variable that holds it in `api_key_env`."
+            )
+        return (
+            f"The environment variable {self._key_variable} is set, but this server does not "
+            "accept the key in it. Check that the key is whole, not expired, and meant for this "
+            "`base_url`."
+        )
+
+    def _path_hint(self) -> str:
+        if not self.base_url.endswith("/v1"):
+            return f"`base_url` does not end in /v1: try {self.base_url}/v1. Then check `model`."
+        return "Check `base_url` and `model`."
 
     def _untrusted(self, error: aiohttp.ClientSSLError) -> EngineRefused:
         return EngineRefused(
             f"No secure connection to {self.base_url}: {name_of(error)}.",
-            hint="Check that it speaks https; for a private certificate authority set "
-            "$SSL_CERT_FILE.",
+            hint=f"If the server has no https, use {self.base_url.replace('https:', 'http:')} as "
+            "`base_url`; for a private certificate authority set $SSL_CERT_FILE.",
         )
 
     def _shown(self, body: bytes) -> str:
-        return self.safe(body.decode("utf-8", "replace"))
+        """Return the message in an error's body, or the whole body where there is none."""
+        reply = _json_reply(body) or {}
+        error = reply.get("error", reply)
+        message = error if isinstance(error, str) else mapping_or_empty(error).get("message")
+        return self.safe(message if isinstance(message, str) else body.decode("utf-8", "replace"))
 
     def safe(self, text: str) -> str:
         """Return a server's words on one line, short and without our key."""
@@ -453,6 +483,13 @@ def _json_reply(body: bytes) -> dict[str, Any] | None:
 
 def name_of(error: BaseException) -> str:
     """Return what went wrong, in the words of `error` itself."""
+    if isinstance(error, aiohttp.ClientConnectorDNSError):
+        return f"there is no server named {error.host} (DNS)"
+    refused = isinstance(getattr(error, "os_error", None), ConnectionRefusedError)
+    if isinstance(error, aiohttp.ClientConnectorError) and refused:
+        return f"connection refused, nothing listens on {error.host}:{error.port}"
+    if isinstance(error, aiohttp.ClientConnectorSSLError) and "WRONG_VERSION" in str(error):
+        return "the server does not speak https"
     # An address in an error's text may carry a proxy's password.
     text = _USER_INFO.sub("//***@", str(error))
     return f"{type(error).__name__}: {text}" if text else type(error).__name__

@@ -73,9 +73,18 @@ class TaskRequest:
             self._task,
             self._answers,
             self._meter.usage,
-            failure=None if failure is None else f"item {failure[0] + 1}: {failure[1].message}",
+            failure=None if failure is None else self._told(*failure),
             unavailable=failure is not None and isinstance(failure[1], EngineUnavailable),
+            rejected=failure is not None and isinstance(failure[1], RequestRejected),
         )
+
+    def _told(self, item: int, error: EngineUnavailable | RequestRejected) -> str:
+        """Return which item failed, and why; with a rejected prompt's length, a frequent cause."""
+        told = f"item {item + 1}: {error.message}"
+        if isinstance(error, EngineUnavailable):
+            return told
+        length = len(self._task.prefix) + len(self._task.suffixes[item])
+        return f"{told.rstrip('.')} (a prompt of {length:,} characters)"
 
     async def _ask(self, items: Sequence[int]) -> Failure | None:
         prompts = [self._task.prefix + self._task.suffixes[item] for item in items]
@@ -151,6 +160,7 @@ class OpenAIEngine:
             concurrency=config.concurrency or MOST_IN_FLIGHT,
             timeout=config.timeout,
             patience=config.patience,
+            key_variable=config.api_key_env,
         )
 
     @classmethod
@@ -311,10 +321,21 @@ def base_url(config: EngineConfig) -> str:
             hint="Keys belong in the environment variable that `api_key_env` names.",
         )
     if parts.scheme not in ("http", "https") or not parts.hostname or not _valid_port(parts):
-        raise ConfigError(f"base_url {url!r} is not an http(s) address.")
+        raise ConfigError(f"base_url {url!r} is not an http(s) address.", hint=_meant(url))
     if parts.query or parts.fragment:
         raise ConfigError(f"base_url {url!r} has something after its path.")
     return url.rstrip("/")
+
+
+def _meant(url: str) -> str:
+    if "$" in url:
+        return (
+            "Variables in the config are not replaced. Write the address itself, or leave "
+            "`base_url` out and set $OPENAI_BASE_URL."
+        )
+    if "://" not in url:
+        return f"Did you mean http://{url}? An address begins with http:// or https://."
+    return "Write it like http://127.0.0.1:8000/v1."
 
 
 def extra_mark(extra: Mapping[str, Any]) -> str:

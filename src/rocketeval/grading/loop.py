@@ -205,7 +205,9 @@ async def grade(
             grading.useless = False
             observer.judged(judgment)
             return
-        failure = Failure(task.key, task.query_id, task.candidate, reason, graded.answers)
+        failure = Failure(
+            task.key, task.query_id, task.candidate, reason, graded.answers, graded.rejected
+        )
         grading.failures.append(failure)
         failed_queries.add(failure.query_id)
         grading.useless = (

@@ -25,6 +25,8 @@ from rocketeval.store.manifest import GradeFacts
 from rocketeval.store.run import RunStore
 from rocketeval.workers import unless_stopped
 
+MOST_NAMED = 3
+"""Rejected responses that are named; all are counted."""
 NOT_ASKED_WITH = {"price", "template"}
 """Settings of a judge that change no answer; the method's hash covers the template."""
 
@@ -124,10 +126,15 @@ async def grade_responses(
         seconds=seconds,
     )
     status = status_of(engine)
+    rejected = [each for each in grading.failures if each.rejected]
     return replace(
         facts,
         retries=dict(status.retry_reasons) or None,
         asked_as=None if own_engine else judge_request(config, method),
+        rejected=len(rejected),
+        rejected_named=tuple(
+            f"{each.candidate} on {each.query_id}: {each.reason}" for each in rejected[:MOST_NAMED]
+        ),
     )
 
 

@@ -493,10 +493,13 @@ def stop_without_judge(grading: Grading, safe: int) -> None:
             f"The judge is gone; the last task: {grading.failures[-1].reason}",
             hint=f"{safe} judgments are safe: run the same command again to go on.",
         )
-    if grading.useless:
+    nothing = bool(grading.failures) and not safe and not grading.stopped
+    if grading.useless or nothing:
+        last = grading.failures[-1]
         raise EngineRefused(
-            f"Not one of the first {len(grading.failures)} tasks could be judged; the last: "
-            f"{grading.failures[-1].reason}",
-            hint="Check the judge's settings: some servers allow fewer `top_logprobs` or none, "
-            "or too short a context.",
+            f"The judge answered none of the first {len(grading.failures)} responses; the last, "
+            f"{last.candidate!r} on query {last.query_id!r}: {last.reason}",
+            hint="If the prompts are too long for it, serve it with a larger context (vLLM: "
+            "--max-model-len, llama.cpp: -c). Some servers allow fewer `top_logprobs` or none: "
+            "`rocketeval doctor` says what this one does.",
         )

@@ -110,6 +110,11 @@ class JudgedRun:
 
 def open_run(path: Path) -> JudgedRun:
     """Return the run in a run directory, or the run that a config file describes."""
+    if not path.exists():
+        raise ConfigError(
+            f"There is no run directory or config file {path}.",
+            hint="Give a run directory, such as runs/my-run, or its config file.",
+        )
     if not path.is_dir():
         config = as_graded(load_config(path))
         return JudgedRun(RunStore(config.run_path), config)

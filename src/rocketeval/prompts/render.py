@@ -89,10 +89,11 @@ _INCLUDE = re.compile(r"^@include (\w+)$", re.MULTILINE)
 
 @dataclass(frozen=True)
 class Template:
-    """A prompt template: its name and its text."""
+    """A prompt template: its name, its text, and the user's file if it is not packaged."""
 
     name: str
     text: str
+    path: Path | None = None
 
     @classmethod
     def load(cls, name: str, path: Path | None = None, *, needs: Sequence[str] = ()) -> Template:
@@ -100,7 +101,7 @@ class Template:
 
         Raises PromptError unless its placeholders are `needs`, each exactly once.
         """
-        template = cls(name, _read(name, path))
+        template = cls(name, _read(name, path), path)
         if needs:
             template.check(needs)
         return template
@@ -108,16 +109,21 @@ class Template:
     def check(self, needs: Sequence[str]) -> None:
         """Raise PromptError unless the placeholders are `needs`, each exactly once."""
         found = _PLACEHOLDER.findall(self.text)
-        for name in needs:
-            if found.count(name) != 1:
+        which = f"The {self.name!r} template" + (f" {self.path}" if self.path else "")
+        all_of_them = ", ".join(f"{{{{{name}}}}}" for name in needs)
+        for problem, names in (
+            ("lacks", [name for name in needs if name not in found]),
+            ("holds more than once", [name for name in needs if found.count(name) > 1]),
+        ):
+            if names:
                 raise PromptError(
-                    f"The {self.name!r} template holds {{{{{name}}}}} {found.count(name)} times.",
-                    hint="Every placeholder must appear exactly once; see the packaged template.",
+                    f"{which} {problem}: {', '.join(f'{{{{{name}}}}}' for name in names)}.",
+                    hint=f"Each of these must stand in it exactly once: {all_of_them}.",
                 )
         for name in found:
             if name not in needs:
                 raise PromptError(
-                    f"The {self.name!r} template asks for {{{{{name}}}}}, which does not exist.",
+                    f"{which} asks for {{{{{name}}}}}, which does not exist.",
                     hint=nearest(name, list(needs)),
                 )
 
@@ -154,7 +160,11 @@ def _read(name: str, path: Path | None) -> str:
     try:
         return path.read_text(encoding="utf-8-sig").rstrip("\n")
     except OSError as error:
-        raise PromptError(f"Cannot read the template {path}: {error.strerror}.") from None
+        raise PromptError(
+            f"Cannot read the {name!r} template {path}: {error.strerror}.",
+            hint="Check `template` in the config: it is relative to the config's folder. Without "
+            "it, the packaged template is used.",
+        ) from None
     except UnicodeDecodeError:
         raise PromptError(
             f"The template {path} is not text in UTF-8.", hint="Save it as UTF-8."

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from rocketeval.config import RunConfig, ScorerConfig
-from rocketeval.errors import ArtifactError
+from rocketeval.errors import ArtifactError, StageMissing
 from rocketeval.grid import GridBuilder, ScoreGrid
 from rocketeval.records import Basis, Gold
 from rocketeval.scoring.answers import AnswerTable
@@ -21,6 +21,7 @@ from rocketeval.scoring.crossfit import Scored, score_answers, score_table, scor
 from rocketeval.scoring.learning import refuse_off_scale
 from rocketeval.scoring.read_answers import AnsweredPart, AnswerReader
 from rocketeval.scoring.split import gold_cells, split_gold
+from rocketeval.store.ledger import live_files
 from rocketeval.store.manifest import LearnedFacts, ScoreFacts
 from rocketeval.store.run import RunStore
 
@@ -156,6 +157,10 @@ def _learned_keys(gold: Gold, answers: AnswerTable, keys: pa.StringArray) -> lis
 
 def score_responses(store: RunStore, config: RunConfig) -> ScoreFacts:
     """Write the scores; return how many there are, what they rest on, and how many are missing."""
+    if not live_files(store.ledger_folder):
+        raise StageMissing(
+            f"{store.path} has no judgments to score.", hint="Run `rocketeval grade` first."
+        )
     store.drop_from("score")
     reader = AnswerReader(store)
     tally = ScoreCounts()

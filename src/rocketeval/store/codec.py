@@ -86,6 +86,12 @@ def decode_finding(kind: type[FindingT], found: object, path: Path) -> FindingT:
     if root:
         found = {root: found}
     version = found.get(SCHEMA, kind.SCHEMA)
+    if isinstance(version, int) and version > kind.SCHEMA:
+        raise StoreError(
+            f"{path} was written by a newer version of RocketEval: it has schema {version}, this "
+            f"version reads {kind.SCHEMA}.",
+            hint=f"Update RocketEval (`pip install -U rocketeval`){_instead(kind)}.",
+        )
     if version != kind.SCHEMA:
         raise _unreadable(kind, path, f"it has schema {version}, this version reads {kind.SCHEMA}")
     try:
@@ -97,8 +103,16 @@ def decode_finding(kind: type[FindingT], found: object, path: Path) -> FindingT:
 def _unreadable(kind: type[Finding], path: Path, why: str) -> StoreError:
     return StoreError(
         f"{path} was written by another version of RocketEval, or is damaged ({why}).",
-        hint=f"Run `rocketeval {kind.COMMAND}` again.",
+        hint=("Move it away, then run" if kind.COMMAND == "run" else "Run")
+        + f" `rocketeval {kind.COMMAND}` again.",
     )
+
+
+def _instead(kind: type[Finding]) -> str:
+    """Return what else can be done about a file of a newer version."""
+    if kind.COMMAND == "run":
+        return ", or give this run another `name`: judgments in the cache are reused"
+    return f", or run `rocketeval {kind.COMMAND}` to make it again"
 
 
 def decode(kind: type[T], found: object) -> T:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 from collections.abc import Iterable, Iterator
@@ -19,10 +20,57 @@ ROW_GROUP = 1 << 20
 """Rows that Parquet files hold together."""
 
 
+FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+"""What the system says when there is no room for more."""
+_DENIED = frozenset({errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.ENOENT})
+
+
+def cannot_write(path: Path, error: OSError) -> StoreError:
+    """Return the error that says why a file of a run or a cache could not be written."""
+    # Arrow tells the number only in its words.
+    number = error.errno or next((n for n in FULL if f"[errno {n}]" in str(error)), None)
+    why = os.strerror(number) if number else str(error)
+    hints = {
+        **dict.fromkeys(
+            FULL,
+            "Free some space (or raise the quota), then run the same command again: everything "
+            "that was finished is kept.",
+        ),
+        **dict.fromkeys(
+            _DENIED,
+            "Check who may write there, or choose another place: `output` and `cache` in the "
+            "config.",
+        ),
+    }
+    hint = hints.get(number or 0, "Check the disk, then run the same command again.")
+    if number in _DENIED and (path / "manifest.json").exists():
+        hint += " Verbs that only read, such as compare, export and view, still work."
+    return StoreError(f"{path} cannot be written: {why}.", hint=hint)
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Turn an error of the system into one that names the file that cannot be written."""
+    try:
+        yield
+    except OSError as error:
+        raise cannot_write(path, error) from None
+
+
+def check_folder(folder: Path) -> None:
+    """Raise StoreError unless files can be made in `folder`, which is made if it is not there."""
+    probe = folder / f".writable-{os.getpid()}"
+    with writing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        probe.touch()
+        probe.unlink()
+
+
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
     """Give a temporary path to write; on success it takes the place of `path`, durably."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    with writing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         yield temporary
@@ -48,7 +96,7 @@ def sync_folder(folder: Path) -> None:
 
 def write_bytes(path: Path, content: bytes) -> None:
     """Write a whole file durably."""
-    with replacing(path) as temporary:
+    with writing(path), replacing(path) as temporary:
         temporary.write_bytes(content)
 
 
@@ -63,12 +111,21 @@ def read_json(path: Path) -> Any:
     try:
         return orjson.loads(path.read_bytes())
     except orjson.JSONDecodeError as error:
-        raise StoreError(f"{path} is damaged: {error}.") from None
+        raise damaged(path, str(error)) from None
+
+
+def damaged(path: Path, why: str) -> StoreError:
+    """Return the error for a run's file that does not hold what it should."""
+    return StoreError(
+        f"{path} is damaged: {why.rstrip('.')}.",
+        hint="Restore it from a backup, or move it away and run `rocketeval run` again: judgments "
+        "in the ledger and the cache are reused.",
+    )
 
 
 def write_jsonl(path: Path, rows: Iterable[Any]) -> None:
     """Write one JSON object a line, durably."""
-    with replacing(path) as temporary, temporary.open("wb") as stream:
+    with writing(path), replacing(path) as temporary, temporary.open("wb") as stream:
         for row in rows:
             stream.write(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE))
 
@@ -78,14 +135,17 @@ def read_jsonl(path: Path) -> Iterator[Any]:
     if not path.exists():
         return
     with path.open("rb") as stream:
-        for line in stream:
+        for number, line in enumerate(stream, 1):
             if line.strip():
-                yield orjson.loads(line)
+                try:
+                    yield orjson.loads(line)
+                except orjson.JSONDecodeError as error:
+                    raise damaged(path, f"line {number} is no JSON ({error.msg})") from None
 
 
 def write_parquet(path: Path, table: pa.Table) -> None:
     """Write an immutable Parquet part, durably."""
-    with replacing(path) as temporary:
+    with writing(path), replacing(path) as temporary:
         pq.write_table(table, temporary, compression="zstd")
 
 
@@ -94,6 +154,7 @@ def write_parquet_parts(path: Path, parts: Iterable[pa.Table]) -> None:
     rows = iter(parts)
     waiting = next(rows)
     with (
+        writing(path),
         replacing(path) as temporary,
         pq.ParquetWriter(temporary, waiting.schema, compression="zstd") as writer,
     ):

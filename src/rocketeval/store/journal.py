@@ -13,6 +13,7 @@ import orjson
 
 from rocketeval.errors import StoreError
 from rocketeval.records import Checklist, Usage
+from rocketeval.store.files import writing
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,11 +64,12 @@ class Journal:
 
     def append(self, row: Mapping[str, object]) -> None:
         """Add a line; it survives a power cut."""
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        with self.path.open("ab+", buffering=0) as stream:
-            torn = self._shared or _is_torn(stream)
-            stream.write((b"\n" if torn else b"") + orjson.dumps(row) + b"\n")
-            os.fsync(stream.fileno())
+        with writing(self.path):
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            with self.path.open("ab+", buffering=0) as stream:
+                torn = self._shared or _is_torn(stream)
+                stream.write((b"\n" if torn else b"") + orjson.dumps(row) + b"\n")
+                os.fsync(stream.fileno())
 
     def rows(self) -> Iterator[Any]:
         """Yield what each whole line holds; nothing if there is no file."""

@@ -198,6 +198,12 @@ def read_file(path: Path, names: Sequence[str]) -> pa.Table | None:
         # A writer rolled this journal while we read; its part holds the same rows.
         rolled = path.with_name(path.name.replace("journal-", "part-")).with_suffix(".parquet")
         return _read_part(rolled, names) if rolled.exists() else None
+    except (pa.ArrowException, OSError) as error:
+        raise StoreError(
+            f"{path} is damaged: {error}.",
+            hint="Restore it from a backup. Or delete it and run the same command again: what it "
+            "held is taken from the cache, or judged again.",
+        ) from None
 
 
 def adopt_from_cache(

@@ -194,6 +194,8 @@ class LoadFacts(InputSummary, StageFacts):
 
     left_out_by_config: Mapping[str, int] = field(default_factory=dict)
     """By kind of record."""
+    notes: tuple[str, ...] = field(default=(), metadata=OPTIONAL)
+    """What is odd in the benchmark and was not refused, in words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,6 +253,8 @@ class ChecklistFacts(StageFacts):
     """Reason by query."""
     unwritten: int = 0
     usage: PricedUsage = field(default=PricedUsage())
+    notes: tuple[str, ...] = field(default=(), metadata=OPTIONAL)
+    """What is odd in the checklists and was not refused, in words."""
     not_used: tuple[str, ...] | None = field(default=None, metadata=OPTIONAL)
     """Sections of the config that an evaluator has no use for."""
 
@@ -335,6 +339,10 @@ class GradeFacts(StageFacts):
     """None unless a plan was made for exactly this grading."""
     asked_as: str | None = field(default="", metadata=OPTIONAL)
     """Hash of all that the config says about the judge; None if it was not made from the config."""
+    rejected: int = field(default=0, metadata=OPTIONAL)
+    """Responses that the judge's server will not answer, such as those that are too long."""
+    rejected_named: tuple[str, ...] = field(default=(), metadata=OPTIONAL)
+    """The first of them, and why."""
     ray: RayFacts | None = field(default=None, metadata=OPTIONAL)
     evaluator: EvaluatorFacts | None = field(default=None, metadata=OPTIONAL)
     questions: QuestionCounts | None = field(default=None, metadata=OPTIONAL)

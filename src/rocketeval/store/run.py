@@ -41,6 +41,7 @@ from rocketeval.errors import RunLocked, RunMismatch, StageMissing, StoreError
 from rocketeval.records import NO_ANSWER, Answer, Failure, JudgeFingerprint, Judgment, Usage
 from rocketeval.store.codec import Finding, FindingT, decode_finding, encode_finding
 from rocketeval.store.files import (
+    cannot_write,
     read_json,
     read_jsonl,
     write_bytes,
@@ -119,14 +120,16 @@ class RunStore:
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Hold the run for writing; RunLocked when another process has it. May be nested."""
-        self.path.mkdir(parents=True, exist_ok=True)
         try:
+            self.path.mkdir(parents=True, exist_ok=True)
             self._lock.acquire(timeout=0)
         except Timeout:
             raise RunLocked(
                 f"Another process is writing the run {self.path}.",
                 hint="Wait for it, stop it, or give this run another `name`.",
             ) from None
+        except OSError as error:
+            raise cannot_write(self.path, error) from None
         try:
             yield
         finally:
@@ -464,6 +467,11 @@ class RunStore:
 
     def _stage_file(self, name: str, command: str) -> Path:
         path = self.path / name
+        if not path.exists() and not (self.path / "manifest.json").exists():
+            raise StageMissing(
+                f"There is no run {self.path} yet.",
+                hint="Run `rocketeval run` first, or check `name` and `output` in the config.",
+            )
         if not path.exists():
             raise StageMissing(
                 f"{self.path} has no {name} yet.", hint=f"Run `rocketeval {command}` first."

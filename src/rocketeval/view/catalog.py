@@ -69,7 +69,7 @@ def find_target(given: Path | None) -> ViewTarget:
         command = shlex.join(["rocketeval", "run", str(given)])
         return ViewTarget(load_config(given).run_path.resolve(), alone=True, command=command)
     raise StoreError(
-        f"There is no {given}.",
+        f"There is no file or folder {given}.",
         hint="Give a config file, a run's folder, or a folder that holds runs.",
     )
 

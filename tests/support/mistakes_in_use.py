@@ -1,0 +1,534 @@
+"""Mistakes with servers, disks, runs and the command line."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import socket
+from typing import Any
+
+from fakes.openai_server import MODEL, status, without_logprobs
+from support.in_process import cli
+from support.make import QUERIES
+from support.mistakes import KEY, Mistake, Place
+
+
+def http(**settings: Any) -> Any:
+    """Return what lets the fake server judge."""
+    return lambda place: place.judged_over_http(**settings)
+
+
+def answers(code: int, message: str, path: str = "/v1/chat/completions") -> Any:
+    """Return what lets the judge's server answer with an error."""
+
+    def make(place: Place) -> None:
+        place.judged_over_http()
+        place.server.always(path, status(code, message))
+
+    return make
+
+
+def unset_key(place: Place) -> None:
+    answers(401, "You didn't provide an API key.", "/v1/models")(place)
+    os.environ.pop(KEY)
+
+
+def author_refused(place: Place) -> None:
+    place.written_over_http()
+    place.server.always("/v1/models", status(401, "Incorrect API key provided: ***."))
+
+
+def no_logprobs(place: Place) -> None:
+    place.judged_over_http()
+    place.server.always("/v1/chat/completions", without_logprobs)
+
+
+def too_long(place: Place) -> None:
+    place.judged_over_http()
+    place.server.rejects = "right explains the sea"
+
+
+def all_too_long(place: Place) -> None:
+    place.judged_over_http()
+    place.server.rejects = "explains"
+
+
+def author_too_long(place: Place) -> None:
+    place.written_over_http()
+    place.server.rejects = "Why the sea?"
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+TAKEN = free_port()
+"""A port that is free, until something is put on it."""
+
+
+def down(place: Place) -> None:
+    place.judged_over_http(base_url=f"http://127.0.0.1:{TAKEN}/v1")
+
+
+def without_v1(place: Place) -> None:
+    place.judged_over_http(base_url=place.server.base_url.removesuffix("/v1"))
+
+
+def wrong_scheme(place: Place) -> None:
+    place.judged_over_http(base_url=place.server.base_url.replace("http:", "https:"))
+
+
+SERVERS = (
+    Mistake("No API key", unset_key, ("judge", KEY, "not set", "401"), code=4, asked=0),
+    Mistake(
+        "A wrong API key",
+        answers(401, "Incorrect API key provided.", "/v1/models"),
+        ("judge", KEY, "is set", "401", "Incorrect API key provided."),
+        code=4,
+        asked=0,
+    ),
+    Mistake(
+        "A wrong API key of the author",
+        author_refused,
+        ("author", KEY, "is set", "401"),
+        code=4,
+        asked=0,
+    ),
+    Mistake(
+        "No permission for log-probabilities",
+        answers(403, "You are not allowed to request logprobs from this model"),
+        ("You are not allowed to request logprobs from this model", "403", "judge"),
+        code=4,
+        never=("no access to this model",),
+    ),
+    Mistake(
+        "No credit",
+        answers(402, "Insufficient balance"),
+        ("Insufficient balance", "402", "credit"),
+        code=4,
+    ),
+    Mistake(
+        "A model that is not served",
+        http(model="fake-jugde"),
+        ("'fake-jugde'", MODEL, "judge"),
+        code=4,
+        asked=0,
+    ),
+    Mistake(
+        "The server does not know the path",
+        answers(404, "no such path"),
+        ("404", "base_url", "/v1"),
+        code=4,
+    ),
+    Mistake("An address without /v1", without_v1, ("/v1", "base_url"), code=4),
+    Mistake("https for a server without it", wrong_scheme, ("https", "http://"), code=4),
+    Mistake("Nobody listens", down, ("judge", "Cannot reach", "Start the server"), code=4),
+    Mistake(
+        "A server name that does not exist",
+        http(base_url="http://judge.invalid/v1"),
+        ("judge.invalid", "base_url"),
+        code=4,
+    ),
+    Mistake("A server without log-probabilities", no_logprobs, ("log-probabilities",), code=4),
+    Mistake(
+        "A response beyond the context",
+        too_long,
+        ("right on sea", "the prompt is too long", "characters", "larger context"),
+        code=3,
+        never=("run it again to retry",),
+    ),
+    Mistake(
+        "Every response beyond the context",
+        all_too_long,
+        ("the prompt is too long", "larger context"),
+        code=4,
+    ),
+    Mistake(
+        "A query beyond the author's context",
+        author_too_long,
+        ("no checklist for sea", "the prompt is too long", "larger context"),
+        code=3,
+    ),
+)
+
+
+def powerless(place: Place, *, writable: bool = False) -> None:
+    """Take away the right to write, also from root: be nobody for a while."""
+    for path in (place.folder, *place.folder.rglob("*")):
+        if not path.is_symlink():
+            path.chmod(0o755 if path.is_dir() else 0o644)
+    if os.geteuid() == 0:
+        os.seteuid(65534)
+        place.undo.callback(os.seteuid, 0)
+    else:
+        for path in (place.folder, *place.folder.rglob("*")):
+            path.chmod(path.stat().st_mode & ~0o222)
+            place.undo.callback(path.chmod, 0o755 if path.is_dir() else 0o644)
+
+
+def no_output(place: Place) -> None:
+    place.written_over_http()
+    place.config["output"] = "/proc/runs"
+
+
+def output_is_a_file(place: Place) -> None:
+    place.written_over_http()
+    (place.folder / "runs").write_text("")
+
+
+def no_cache(place: Place) -> None:
+    place.written_over_http()
+    place.judged_over_http()
+    place.config["cache"] = "/proc/cache"
+
+
+def no_longer_than(place: Place, size: int) -> None:
+    """Let no file grow longer: what a full disk does to a file that grows."""
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, limits[1]))
+    place.undo.callback(resource.setrlimit, resource.RLIMIT_FSIZE, limits)
+
+
+def full_while_authoring(place: Place) -> None:
+    place.written_over_http()
+    place.save_config()
+    journal = place.folder / "runs" / ".cache" / "authored.jsonl"
+    journal.parent.mkdir(parents=True)
+    journal.write_bytes(b"\n" * (1 << 16))
+    no_longer_than(place, 1 << 16)
+
+
+def full_while_grading(place: Place) -> None:
+    items = [f"Is it number {number}?" for number in range(100)]
+    place.rows("checklists.jsonl", *({"query_id": q, "items": items} for q in QUERIES))
+    place.save_config()
+    no_longer_than(place, 16_000)
+
+
+def full_while_scoring(place: Place) -> None:
+    place.finish()
+    no_longer_than(place, 300)
+
+
+def read_only_run(place: Place) -> None:
+    place.finish()
+    # Whoever may not write may not be able to import either: everything is imported before.
+    cli(place.folder, "compare", "left", "right")
+    cli(place.folder, "explain", "--candidate", "left")
+    powerless(place)
+
+
+DISKS = (
+    Mistake(
+        "A folder for runs that cannot be written",
+        no_output,
+        ("/proc/runs", "output"),
+        code=5,
+        asked=0,
+    ),
+    Mistake(
+        "The folder for runs is a file",
+        output_is_a_file,
+        ("runs", "output"),
+        code=5,
+        asked=0,
+    ),
+    Mistake(
+        "A cache that cannot be written",
+        no_cache,
+        ("/proc/cache", "cache"),
+        code=5,
+        asked=0,
+    ),
+    Mistake(
+        "The disk is full while the author writes",
+        full_while_authoring,
+        ("File too large", "authored.jsonl", "run the same command again"),
+        code=5,
+    ),
+    Mistake(
+        "The disk is full while the judge answers",
+        full_while_grading,
+        ("only part of a judgment", "run the same command again"),
+        code=5,
+    ),
+    Mistake(
+        "The disk is full afterwards",
+        full_while_scoring,
+        ("File too large", "demo", "again"),
+        code=5,
+        command=("score",),
+    ),
+    Mistake(
+        "Compare in a folder that cannot be written",
+        read_only_run,
+        ("left against right",),
+        command=("compare", "left", "right"),
+        code=0,
+    ),
+    Mistake(
+        "Explain in a folder that cannot be written",
+        read_only_run,
+        ("left",),
+        command=("explain", "--candidate", "left"),
+        code=0,
+    ),
+    Mistake(
+        "Audit in a folder that cannot be written",
+        read_only_run,
+        ("runs/demo", "cannot be written", "Verbs that only read"),
+        command=("audit",),
+        code=5,
+    ),
+    Mistake(
+        "Run again in a folder that cannot be written",
+        read_only_run,
+        ("cannot be written",),
+        code=5,
+    ),
+)
+
+
+def other_judge(place: Place) -> None:
+    place.finish()
+    place.config["judge"]["model"] = "another"
+    place.save_config()
+
+
+def damaged(name: str, content: bytes = b"{ no") -> Any:
+    """Return what damages a file of a finished run."""
+
+    def make(place: Place) -> None:
+        place.finish()
+        (found,) = place.run.glob(name)
+        found.write_bytes(content)
+
+    return make
+
+
+def newer(name: str) -> Any:
+    """Return what lets a newer version have written a file of the run."""
+
+    def make(place: Place) -> None:
+        place.finish()
+        path = place.run / name
+        path.write_text(json.dumps({**json.loads(path.read_text()), "schema": 99}))
+
+    return make
+
+
+def half_deleted(*names: str) -> Any:
+    """Return what deletes some files of a finished run."""
+
+    def make(place: Place) -> None:
+        import shutil
+
+        place.finish()
+        for name in names:
+            path = place.run / name
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+    return make
+
+
+def ran(place: Place) -> None:
+    place.finish()
+
+
+def changed_benchmark(place: Place) -> None:
+    place.finish()
+    place.rows("responses/left.jsonl", {"query_id": "sky", "text": "Another."})
+
+
+RUNS = (
+    Mistake(
+        "Another judge in the same run", other_judge, ("'scripted' -> 'another'", "name"), code=5
+    ),
+    Mistake(
+        "A damaged manifest",
+        damaged("manifest.json"),
+        ("manifest.json", "damaged", "rocketeval run"),
+        command=("rank",),
+        code=5,
+    ),
+    Mistake(
+        "A damaged part of the ledger",
+        damaged("ledger/part-*.parquet"),
+        ("part-000001.parquet", "damaged", "delete", "again"),
+        code=5,
+    ),
+    Mistake(
+        "Damaged scores",
+        damaged("scores.parquet"),
+        ("scores.parquet", "damaged", "rocketeval score"),
+        command=("rank",),
+        code=5,
+    ),
+    Mistake(
+        "Damaged inputs",
+        damaged("inputs/queries.jsonl"),
+        ("queries.jsonl", "damaged", "rocketeval run"),
+        command=("explain", "--candidate", "left"),
+        code=5,
+    ),
+    Mistake(
+        "A damaged ranking",
+        damaged("ranking.json"),
+        ("ranking.json", "damaged", "rocketeval run"),
+        command=("explain", "--candidate", "left"),
+        code=5,
+    ),
+    Mistake(
+        "A run of a newer version",
+        newer("manifest.json"),
+        ("manifest.json", "newer", "99", "Update RocketEval", "`name`"),
+        command=("rank",),
+        code=5,
+    ),
+    Mistake(
+        "A ranking of a newer version",
+        newer("ranking.json"),
+        ("ranking.json", "newer", "rocketeval rank"),
+        command=("explain", "--candidate", "left"),
+        code=5,
+    ),
+    Mistake(
+        "The scores were deleted",
+        half_deleted("scores.parquet"),
+        ("scores.parquet", "rocketeval score"),
+        command=("rank",),
+        code=5,
+    ),
+    Mistake(
+        "The inputs were deleted",
+        half_deleted("inputs"),
+        ("demo", "rocketeval run"),
+        command=("score",),
+        code=5,
+    ),
+    Mistake(
+        "The ledger was deleted",
+        half_deleted("ledger"),
+        ("demo", "rocketeval grade"),
+        command=("score",),
+        code=5,
+    ),
+    Mistake(
+        "There is no run yet",
+        lambda place: None,
+        ("demo", "rocketeval run"),
+        command=("rank",),
+        code=5,
+    ),
+)
+
+
+def taken(place: Place) -> None:
+    place.finish()
+    (place.folder / "out.csv").write_text("mine")
+
+
+def port_taken(place: Place) -> None:
+    place.finish()
+    other = place.undo.enter_context(socket.socket())
+    other.bind(("127.0.0.1", TAKEN))
+    other.listen()
+
+
+VERBS = (
+    Mistake(
+        "View on a port that is taken",
+        port_taken,
+        (str(TAKEN), "--port"),
+        command=("view", "runs", "--port", str(TAKEN)),
+        code=1,
+    ),
+    Mistake("An unknown verb", lambda place: None, ("'comapre'", "compare"), command=("comapre",)),
+    Mistake("An unknown option", ran, ("--limt", "--limit"), command=("run", "--limt", "3")),
+    Mistake("A negative number", ran, ("--top", "-1"), command=("estimate", "--top", "-1")),
+    Mistake(
+        "Money that is no number",
+        lambda place: None,
+        ("--max-cost", "abc"),
+        command=("run", "--max-cost", "abc"),
+    ),
+    Mistake(
+        "A limit of nothing", lambda place: None, ("--limit", "0"), command=("run", "--limit", "0")
+    ),
+    Mistake(
+        "Explain an unknown candidate",
+        ran,
+        ("'lefft'", "Did you mean 'left'"),
+        command=("explain", "--candidate", "lefft"),
+    ),
+    Mistake(
+        "A candidate where the config belongs",
+        ran,
+        ("the config left", "option"),
+        command=("explain", "left"),
+    ),
+    Mistake(
+        "Explain an unknown query",
+        ran,
+        ("'skye'", "Did you mean 'sky'"),
+        command=("explain", "--query", "skye"),
+    ),
+    Mistake(
+        "Compare an unknown candidate",
+        ran,
+        ("'rigth'", "Did you mean 'right'"),
+        command=("compare", "left", "rigth"),
+    ),
+    Mistake(
+        "Compare with nobody",
+        ran,
+        ("'SECOND'", "compare [OPTIONS] FIRST SECOND"),
+        command=("compare", "left"),
+    ),
+    Mistake(
+        "Compare with itself",
+        ran,
+        ("'left'", "itself"),
+        command=("compare", "left", "left"),
+    ),
+    Mistake(
+        "Estimate without labels",
+        ran,
+        ("label", "labels.jsonl"),
+        command=("estimate",),
+    ),
+    Mistake(
+        "Export over a file", taken, ("out.csv", "--force"), command=("export", "--out", "out.csv")
+    ),
+    Mistake(
+        "Export to an unknown format", ran, ("'cvs'", "csv"), command=("export", "--to", "cvs")
+    ),
+    Mistake(
+        "View nothing",
+        lambda place: None,
+        ("nowhere", "Give a config file"),
+        command=("view", "nowhere"),
+        code=5,
+    ),
+    Mistake(
+        "An ensemble of nothing",
+        ran,
+        ("nowhere",),
+        command=("ensemble", "runs/demo", "nowhere", "--out", "x"),
+    ),
+    Mistake(
+        "Init where something is",
+        ran,
+        ("rocketeval.yaml", "exist"),
+        command=("init", "."),
+    ),
+    Mistake(
+        "Export checklists over a file",
+        taken,
+        ("out.csv", "--force"),
+        command=("checklist", "--export", "out.csv"),
+    ),
+)
