@@ -29,7 +29,7 @@ from rocketeval.text import count_of
 
 if TYPE_CHECKING:
     from rocketeval.audit.audit import Audit
-    from rocketeval.config import RunConfig
+    from rocketeval.config import JudgeConfig, RunConfig
     from rocketeval.pipeline import Outcome
     from rocketeval.prices import PricedUsage
     from rocketeval.ranking.rank import RankedCandidate, Ranking
@@ -182,7 +182,7 @@ def summarise(outcome: Outcome, typed: Typed) -> Summary:
     )
 
 
-def show_summary(summary: Summary) -> None:
+def show_summary(summary: Summary, judge: JudgeConfig) -> None:
     """Print the ranking, and a line or two about everything else."""
     from rocketeval.cli.rank import show_ranking
     from rocketeval.cli.score import show_learned
@@ -190,6 +190,8 @@ def show_summary(summary: Summary) -> None:
     show_learned(summary.stages.score.learned)
     show_ranking(summary.ranking, brief=True)
     click.echo()
+    if judge.engine == "recorded":
+        show_pairs([("Judge", f"recorded: no model ran, these are answers of {judge.model}")], TITLES)
     show_pairs(_pairs(summary), TITLES)
     show_whole("Report", near(summary.report), TITLES)
     show_pairs([("Next", summary.next.why)], TITLES)
@@ -282,7 +284,7 @@ def command(settings: RunConfig, dry_run: bool, output: Output) -> int:
         return 0
     run = Run(settings, observer=make_observer(settings, quiet=output.quiet))
     summary = summarise(run_with_signals(run, run.all), Typed.now(settings))
-    output.give(summary, lambda: show_summary(summary))
+    output.give(summary, lambda: show_summary(summary, settings.judge))
     tell_unused(summary.stages.checklist)
     tell_decided(summary.stages.score)
     if output.silent:

@@ -280,8 +280,9 @@ class _Examiner:
         try:
             self.size = await measure_run(self.run, self.engine)
         except RocketEvalError as error:
+            # No advice: it says nothing about the judge, and `run` will tell what to do.
             told = f"not predicted: {error.message}"
-            self.findings.append(EngineFinding("run time", told, "note", error.hint))
+            self.findings.append(EngineFinding("run time", told, "note"))
 
     async def ask(self, *, quick: bool) -> None:
         """Ask every item once and, unless it is to be `quick`, again and among others."""
