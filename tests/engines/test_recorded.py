@@ -161,7 +161,7 @@ def test_the_first_minute(tmp_path: Path) -> None:
     place = "demo/rocketeval.yaml"
     assert "RECORDED" in (tmp_path / place).read_text()
     shown = cli(tmp_path, "run", place).stdout
-    assert "Judge    recorded" in shown
+    assert "Judge    qwen2.5-coder-1.5b-instruct (recorded): no model ran" in shown
     assert "careful" in shown
     assert "60 responses" in shown
     report = (tmp_path / "demo" / "runs" / "recorded" / "report.html").read_text()

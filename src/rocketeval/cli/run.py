@@ -191,7 +191,7 @@ def show_summary(summary: Summary, judge: JudgeConfig) -> None:
     show_ranking(summary.ranking, brief=True)
     click.echo()
     if judge.engine == "recorded":
-        show_pairs([("Judge", f"recorded: no model ran, these are answers of {judge.model}")], TITLES)
+        show_pairs([("Judge", f"{judge.model}: no model ran, its answers were read")], TITLES)
     show_pairs(_pairs(summary), TITLES)
     show_whole("Report", near(summary.report), TITLES)
     show_pairs([("Next", summary.next.why)], TITLES)
