@@ -57,7 +57,7 @@ def steps(gguf: Path | None) -> list[Step]:
         Step("write the example", "rocketeval init demo --recorded"),
         Step("run it", "rocketeval run demo/rocketeval.yaml"),
         Step("audit", "rocketeval audit demo/rocketeval.yaml"),
-        Step("explain", "rocketeval explain careful demo/rocketeval.yaml"),
+        Step("explain", "rocketeval explain demo/rocketeval.yaml --candidate careful"),
         Step("compare", "rocketeval compare careful solid demo/rocketeval.yaml", (0, 1)),
     ]
     if gguf is None:

@@ -167,7 +167,7 @@ def test_the_first_minute(tmp_path: Path) -> None:
     report = (tmp_path / "demo" / "runs" / "recorded" / "report.html").read_text()
     assert "qwen2.5-coder-1.5b-instruct (recorded)" in report
     assert "votes" in cli(tmp_path, "audit", place).stdout
-    assert "careful" in cli(tmp_path, "explain", "careful", place).stdout
+    assert "careful" in cli(tmp_path, "explain", place, "--candidate", "careful").stdout
     assert (
         "careful against broken: better"
         in cli(tmp_path, "compare", "careful", "broken", place).stdout

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import subprocess
 from pathlib import Path
@@ -69,3 +70,23 @@ def test_without_arguments_it_says_how_to_call_it() -> None:
     done = subprocess.run(["bash", str(SCRIPT)], capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert "usage:" in done.stderr
+
+
+def test_two_installations_wait_for_each_other(tmp_path: Path) -> None:
+    """The second says so, and does nothing when the first has finished."""
+    environment = tmp_path / "env"
+    with Path(f"{environment}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        command = f"source '{SCRIPT}'; disk_gb=0; has_vllm() {{ true; }}; install_vllm"
+        second = subprocess.Popen(
+            ["bash", "-c", command],
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "ROCKETEVAL_VLLM_ENV": str(environment)},
+        )
+        assert second.stderr is not None
+        assert "another process installs" in second.stderr.readline()
+    assert second.wait() == 0
+    assert second.stderr.read() == ""
+    second.stderr.close()
+    assert not environment.exists()

@@ -209,7 +209,8 @@ class RecordedEngine:
     async def findings(self) -> Sequence[EngineFinding]:
         """Say that no model is behind it."""
         count, judge = len(self._record.answers), self._record.judge.model
-        return (EngineFinding("record", f"{count} answers of {judge}; no model runs", "note"),)
+        told = f"{count} answers of {judge}; no model runs"
+        return (EngineFinding("record", told, "note", HINT),)
 
     async def tokenise(self, prompts: Sequence[str]) -> list[list[int]] | None:
         """Return None: a record has no tokenizer."""
