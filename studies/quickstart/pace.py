@@ -1,9 +1,10 @@
-"""Time judges on the quickstart: what doctor predicts, what the run then takes, how well they judge.
+"""Time judges on the quickstart: what doctor predicts, what the run takes, how well they judge.
 
     python studies/quickstart/pace.py FOLDER JUDGE... [--limit QUERIES]
 
 A judge is a GGUF file, judged in this process by llama.cpp, or NAME@URL for a server. Each gets a
-fresh run without a cache. Prints a Markdown table and the load average, because a busy machine is slow.
+fresh run without a cache. Prints a Markdown table, with the load average, because a busy machine is
+slow.
 """
 
 from __future__ import annotations
@@ -48,18 +49,13 @@ def pace(judge: str, folder: Path, limit: int | None) -> str:
     done = rocketeval("run", at, "--json", folder=folder)
     whole, grade = time.monotonic() - started, done["stages"]["grade"]
     took, responses = grade["seconds"], grade["judged"]
-    votes = done["audit"]["votes"]
+    votes = done["audit"]["agreement"]["judge"]["with_ties"]["value"]
     (folder / f"{place}.json").write_text(json.dumps({"doctor": found, "run": done}))
     return (
         f"| {place} | {figures['auc']:.2f} | {took / responses:.1f} s | {responses} | "
         f"{run['seconds']:.0f} s ({run['seconds_low']:.0f} to {run['seconds_high']:.0f}) | "
-        f"{took:.0f} s | {whole:.0f} s | {found['seconds']:.0f} s | {_agreement(votes)} |"
+        f"{took:.0f} s | {whole:.0f} s | {found['seconds']:.0f} s | {votes:.0%} |"
     )
-
-
-def _agreement(votes: Any) -> str:
-    share = (votes or {}).get("agreement") or {}
-    return f"{100 * share['value']:.0f}%" if "value" in share else "-"
 
 
 def main() -> None:

@@ -28,6 +28,8 @@ from rocketeval.pipeline import Run
 from rocketeval.records import Answer, GradingTask
 
 PACKAGE = Path(__file__).parents[2] / "src" / "rocketeval" / "examples"
+PATIENT = 900.0
+"""Seconds to wait for one item: a busy machine is slow, and asking again costs more."""
 WEIGHTS = (
     "Qwen2.5-Coder-1.5B-Instruct, GGUF Q4_K_M, Apache-2.0 (Qwen); fetched by "
     "studies/judges/fetch_weights.py, which names their source and pins their sha256"
@@ -57,9 +59,9 @@ class Recording:
 def judge_of(place: str, threads: int | None) -> dict[str, object]:
     """Return the config's judge for the path of a GGUF file or the address of a server."""
     if "://" in place:
-        return {"model": PACKAGED, "base_url": place}
+        return {"model": PACKAGED, "base_url": place, "timeout": PATIENT}
     options = {} if threads is None else {"threads": threads}
-    return {"engine": "llamacpp", "model": place, "options": options}
+    return {"engine": "llamacpp", "model": place, "options": options, "timeout": PATIENT}
 
 
 async def record(judge: dict[str, object], output: Path) -> None:
