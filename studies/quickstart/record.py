@@ -78,7 +78,8 @@ async def record(judge: dict[str, object], output: Path) -> None:
         finally:
             observer.closed()
             await recording.aclose()
-    recorded = RecordedJudge(**{**asdict(identity), "model": PACKAGED}, weights=WEIGHTS)
+    told = {**asdict(identity), "model": PACKAGED, "weights": WEIGHTS}
+    recorded = RecordedJudge(**{name: told[name] for name in RecordedJudge.model_fields})
     rows = sorted(recording.answers, key=lambda row: (row.query, row.candidate, row.item))
     write_record(output, recorded, rows)
     print(f"{len(rows)} answers in {time.monotonic() - started:.0f} s: {output}")
