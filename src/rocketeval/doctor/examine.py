@@ -13,10 +13,20 @@ from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
-from rocketeval.config import PriceConfig
+from rocketeval.config import PriceConfig, RunConfig
+from rocketeval.doctor.forecast import (
+    AtOnce,
+    GoldTimes,
+    RunForecast,
+    RunSize,
+    TimedTask,
+    in_words,
+    measure_run,
+    predict,
+)
 from rocketeval.doctor.quality import GOLD, GoldAnswer, GoldCase, measure, quality_findings
 from rocketeval.engines.base import Engine, EngineFinding
-from rocketeval.errors import EngineError, EngineUnavailable, RequestRejected
+from rocketeval.errors import EngineError, EngineUnavailable, RequestRejected, RocketEvalError
 from rocketeval.grading.loop import fingerprint
 from rocketeval.observer import Observer
 from rocketeval.prices import priced
@@ -83,6 +93,8 @@ class Examination:
     """What asking the gold items cost; an engine's own probe comes on top."""
     seconds: float
     """Wall time of all of it."""
+    run: RunForecast | None = None
+    """How long the config's run will take; None without a config, or where it is not known."""
 
     @property
     def verdict(self) -> DoctorVerdict:
@@ -111,6 +123,7 @@ class Examination:
                 {**asdict(finding), "name": finding.name.strip()} for finding in self.findings
             ],
             "figures": asdict(self.figures),
+            "run": None if self.run is None else asdict(self.run),
             "gold": [_gold_row(gold) for gold in self.gold],
             "usage": asdict(priced(self.usage, price)),
             "seconds": round(self.seconds, 3),
@@ -188,21 +201,34 @@ TOO_SLOW = 60.0
 """A judge that takes so many seconds for all items is not asked them again: a person waits."""
 FULL = 1 + 4 * len(GOLD)
 QUICK = 1 + len(GOLD)
+BRIEF_SECONDS = 30.0
+"""A slow judge is asked so much, at most, to see what several responses at once gain."""
+LONG_RUN = (
+    "Try a few queries first (`rocketeval run --limit 3`), take a smaller or faster judge, or "
+    "serve it on more or faster machines."
+)
 
 
 async def examine(
-    engine: Engine, prompt: GradingPrompt, *, quick: bool = False, observer: Observer | None = None
+    engine: Engine,
+    prompt: GradingPrompt,
+    *,
+    quick: bool = False,
+    observer: Observer | None = None,
+    run: RunConfig | None = None,
 ) -> Examination:
     """Return all that can be found out about a judge in about a hundred small requests.
 
     What is wrong with the judge is a finding, not an exception. `quick` leaves out what takes
-    longest: repeatability and rate.
+    longest: repeatability and rate. With the config of a `run`, it predicts how long that takes.
     """
-    visit = _Examiner(engine, prompt, observer or Observer())
+    visit = _Examiner(engine, prompt, observer or Observer(), run)
     started = time.monotonic()
     try:
         await visit.identify()
+        await visit.measure_run()
         await visit.ask(quick=quick)
+        await visit.predict()
     except EngineError as error:
         visit.findings.append(EngineFinding(visit.doing, error.message, "bad", error.hint))
     return Examination(
@@ -212,6 +238,7 @@ async def examine(
         fingerprint=visit.judge,
         usage=visit.spent,
         seconds=time.monotonic() - started,
+        run=visit.forecast,
     )
 
 
@@ -222,6 +249,7 @@ class _Examiner:
     engine: Engine
     prompt: GradingPrompt
     observer: Observer
+    run: RunConfig | None = None
     findings: list[EngineFinding] = field(default_factory=list)
     figures: DoctorFigures = field(default_factory=DoctorFigures)
     gold: list[GoldAnswer] = field(default_factory=list)
@@ -233,21 +261,41 @@ class _Examiner:
     """What the next finding is about, should it go wrong."""
     salt: str = field(default_factory=lambda: secrets.token_hex(4))
     """Makes prompts that no server has in its cache."""
+    size: RunSize | None = None
+    """What the run leaves to judge."""
+    again: float | None = None
+    """Seconds that the first gold response took when it was asked again."""
+    at_once: AtOnce | None = None
+    forecast: RunForecast | None = None
 
     async def identify(self) -> None:
         self.observer.stage_began("probe")
         self.judge = fingerprint(await self.engine.identify(), self.prompt)
         self.findings += await self.engine.findings()
 
+    async def measure_run(self) -> None:
+        """Find out how much the run has to ask; a run that cannot be read is a finding."""
+        if self.run is None or self.engine.durable:
+            return
+        try:
+            self.size = await measure_run(self.run, self.engine)
+        except RocketEvalError as error:
+            # No advice: it says nothing about the judge, and `run` will tell what to do.
+            told = f"not predicted: {error.message}"
+            self.findings.append(EngineFinding("run time", told, "note"))
+
     async def ask(self, *, quick: bool) -> None:
         """Ask every item once and, unless it is to be `quick`, again and among others."""
-        if self._answers_much_later():
+        if self._answers_much_later() or self._answers_from_a_record():
             return
         self.observer.stage_began("gold items", QUICK if quick else FULL)
         await self._latency()
         started = time.monotonic()
         first = await self._quality()
-        if quick or self._took_too_long(time.monotonic() - started):
+        if quick:
+            return
+        if self._took_too_long(time.monotonic() - started):
+            await self._few_at_once()
             return
         await self._again_alone(first)
         await self._again_together(first)
@@ -263,6 +311,13 @@ class _Examiner:
                 "Examine the same judge with `--engine openai`, if its endpoint answers at once.",
             )
         )
+        return True
+
+    def _answers_from_a_record(self) -> bool:
+        if self.judge is None or self.judge.engine != "recorded":
+            return False
+        told = "not asked: a record answers only what was recorded"
+        self.findings.append(EngineFinding("gold items", told, "note"))
         return True
 
     def _took_too_long(self, seconds: float) -> bool:
@@ -312,7 +367,7 @@ class _Examiner:
 
     async def _again_alone(self, first: Sequence[Answer]) -> None:
         self.doing = "again alone"
-        repeat = compare(first, await self._alone())
+        repeat = compare(first, await self._alone(again=True))
         self.figures = replace(self.figures, repeat_alone=repeat.moved)
         self.findings.append(repeat_finding(self.doing, repeat, self._server))
 
@@ -332,14 +387,21 @@ class _Examiner:
             EngineFinding("rate", f"{rate:.3g} items/s, responses in flight: {many}{self._size}"),
         ]
 
-    async def _alone(self) -> list[Answer]:
+    async def _alone(self, *, again: bool = False) -> list[Answer]:
         """Return the answers to all gold items, asked with nothing else in flight."""
-        return [answer for case in GOLD for answer in await self._ask(case.task(self.prompt, ""))]
+        answers: list[Answer] = []
+        for place, case in enumerate(GOLD):
+            started = time.monotonic()
+            answers += await self._ask(case.task(self.prompt, ""))
+            if again and place == 0:
+                self.again = time.monotonic() - started
+        return answers
 
     async def _together(self) -> tuple[list[Answer], int]:
         """Return the same answers, asked among others in flight, and how many others there were."""
         answers: dict[int, Sequence[Answer]] = {}
         others = 0
+        timed: list[TimedTask] = []
         late = time.monotonic() + RATE_SECONDS
         waiting = iter(
             [(place, salt) for place in range(len(GOLD)) for salt in (self.salt + "+", "")]
@@ -350,14 +412,58 @@ class _Examiner:
             for place, salt in waiting:
                 if salt and time.monotonic() > late:
                     continue
+                began = time.monotonic()
                 found = await self._ask(GOLD[place].task(self.prompt, salt))
+                timed.append(TimedTask(place, bool(salt), time.monotonic() - began))
                 if salt:
                     others += len(found)
                 else:
                     answers[place] = found
 
+        started = time.monotonic()
         await run_workers(work, self.engine.in_flight)
+        self.at_once = AtOnce(timed, time.monotonic() - started)
         return [answer for place in sorted(answers) for answer in answers[place]], others
+
+    async def _few_at_once(self) -> None:
+        """Ask a slow judge a few short gold responses at once, to see what that gains."""
+        latency = self.figures.latency_seconds
+        if self.size is None or self.engine.in_flight == 1 or latency is None:
+            return
+        self.doing = "among others"
+        each = latency * len(GOLD[1].items) / len(GOLD[0].items)
+        many = min(self.engine.in_flight, len(GOLD) - 1, max(2, int(BRIEF_SECONDS / each)))
+        waiting = iter(range(1, many + 1))
+        timed: list[TimedTask] = []
+
+        async def work() -> None:
+            for place in waiting:
+                began = time.monotonic()
+                await self._ask(GOLD[place].task(self.prompt, self.salt + "+"))
+                timed.append(TimedTask(place, True, time.monotonic() - began))
+
+        started = time.monotonic()
+        await run_workers(work, many)
+        self.at_once = AtOnce(timed, time.monotonic() - started)
+
+    async def predict(self) -> None:
+        """Predict how long the run takes; a long one turns the latency into a note."""
+        alone, run = self.figures.latency_seconds, self.size
+        if run is None or alone is None:
+            return
+        times = GoldTimes(alone, self.again, self.at_once)
+        self.forecast = await predict(self.engine, self.prompt, run, times, self._in_flight)
+        place = next(n for n, found in enumerate(self.findings) if found.name == "latency")
+        told = f"{self.findings[place].told}; {in_words(self.forecast)}"
+        found = EngineFinding("latency", told)
+        if self.forecast.long:
+            found = replace(found, level="note", advice=LONG_RUN)
+        self.findings[place] = found
+
+    @property
+    def _in_flight(self) -> int:
+        wanted = self.run.judge.concurrency if self.run else None
+        return wanted or self.engine.in_flight
 
     async def _ask(self, task: GradingTask) -> Sequence[Answer]:
         graded = await self.engine.grade(task, {})

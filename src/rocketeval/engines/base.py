@@ -184,6 +184,7 @@ ENGINES: Registry[Engine] = Registry(
         "llamacpp": "rocketeval.engines.llamacpp:LlamaCppEngine",
         "openai": "rocketeval.engines.openai_http:OpenAIEngine",
         "openai_batch": "rocketeval.engines.batch.engine:OpenAIBatchEngine",
+        "recorded": "rocketeval.engines.recorded:RecordedEngine",
         "scripted": "rocketeval.engines.scripted:ScriptedEngine",
         "vllm": "rocketeval.engines.vllm:VLLMEngine",
     },

