@@ -22,8 +22,8 @@ from typing import Any
 
 from rocketeval.cli.progress import make_observer
 from rocketeval.config import parse_config
-from rocketeval.engines.base import Engine, EngineAnswers, create_engine
-from rocketeval.engines.recorded import PACKAGED, RecordedAnswer, RecordedJudge, write_record
+from rocketeval.engines.base import PACKAGED, Engine, EngineAnswers, create_engine
+from rocketeval.engines.recorded import RecordedAnswer, RecordedJudge, write_record
 from rocketeval.pipeline import Run
 from rocketeval.records import Answer, GradingTask
 

@@ -422,6 +422,6 @@ CHECKLISTS = (
     Mistake(
         "A checklist file that is not there",
         setting("author", kind="file", options={"file": "mine.yaml"}),
-        ("mine.yaml", "rocketeval checklist --export"),
+        ("mine.yaml", "rocketeval checklist --out"),
     ),
 )

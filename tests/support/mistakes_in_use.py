@@ -260,7 +260,7 @@ DISKS = (
         full_while_scoring,
         ("File too large", "demo", "again"),
         code=5,
-        command=("score",),
+        command=("run", "--only", "score"),
     ),
     Mistake(
         "Compare in a folder that cannot be written",
@@ -351,7 +351,7 @@ RUNS = (
         "A damaged manifest",
         damaged("manifest.json"),
         ("manifest.json", "damaged", "rocketeval run"),
-        command=("rank",),
+        command=("run", "--only", "rank"),
         code=5,
     ),
     Mistake(
@@ -363,8 +363,8 @@ RUNS = (
     Mistake(
         "Damaged scores",
         damaged("scores.parquet"),
-        ("scores.parquet", "damaged", "rocketeval score"),
-        command=("rank",),
+        ("scores.parquet", "damaged", "rocketeval run --only score"),
+        command=("run", "--only", "rank"),
         code=5,
     ),
     Mistake(
@@ -385,42 +385,42 @@ RUNS = (
         "A run of a newer version",
         newer("manifest.json"),
         ("manifest.json", "newer", "99", "Update RocketEval", "`name`"),
-        command=("rank",),
+        command=("run", "--only", "rank"),
         code=5,
     ),
     Mistake(
         "A ranking of a newer version",
         newer("ranking.json"),
-        ("ranking.json", "newer", "rocketeval rank"),
+        ("ranking.json", "newer", "rocketeval run --only rank"),
         command=("explain", "--candidate", "left"),
         code=5,
     ),
     Mistake(
         "The scores were deleted",
         half_deleted("scores.parquet"),
-        ("scores.parquet", "rocketeval score"),
-        command=("rank",),
+        ("scores.parquet", "rocketeval run --only score"),
+        command=("run", "--only", "rank"),
         code=5,
     ),
     Mistake(
         "The inputs were deleted",
         half_deleted("inputs"),
         ("demo", "rocketeval run"),
-        command=("score",),
+        command=("run", "--only", "score"),
         code=5,
     ),
     Mistake(
         "The ledger was deleted",
         half_deleted("ledger"),
-        ("demo", "rocketeval grade"),
-        command=("score",),
+        ("demo", "rocketeval run --only grade"),
+        command=("run", "--only", "score"),
         code=5,
     ),
     Mistake(
         "There is no run yet",
         lambda place: None,
         ("demo", "rocketeval run"),
-        command=("rank",),
+        command=("run", "--only", "rank"),
         code=5,
     ),
 )
@@ -448,7 +448,9 @@ VERBS = (
     ),
     Mistake("An unknown verb", lambda place: None, ("'comapre'", "compare"), command=("comapre",)),
     Mistake("An unknown option", ran, ("--limt", "--limit"), command=("run", "--limt", "3")),
-    Mistake("A negative number", ran, ("--top", "-1"), command=("estimate", "--top", "-1")),
+    Mistake(
+        "A negative number", ran, ("--top", "-1"), command=("labels", "estimate", "--top", "-1")
+    ),
     Mistake(
         "Money that is no number",
         lambda place: None,
@@ -498,7 +500,7 @@ VERBS = (
         "Estimate without labels",
         ran,
         ("label", "labels.jsonl"),
-        command=("estimate",),
+        command=("labels", "estimate"),
     ),
     Mistake(
         "Export over a file", taken, ("out.csv", "--force"), command=("export", "--out", "out.csv")
@@ -529,6 +531,6 @@ VERBS = (
         "Export checklists over a file",
         taken,
         ("out.csv", "--force"),
-        command=("checklist", "--export", "out.csv"),
+        command=("checklist", "--out", "out.csv"),
     ),
 )

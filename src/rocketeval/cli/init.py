@@ -116,7 +116,7 @@ def _judge(model: str | None, base_url: str | None, *, recorded: bool) -> str:
     if recorded:
         if model or base_url:
             raise click.UsageError("--recorded brings its own judge: leave --model and --base-url.")
-        from rocketeval.engines.recorded import PACKAGED, SUFFIX
+        from rocketeval.engines.base import PACKAGED, SUFFIX
 
         return RECORDED.format(judge=PACKAGED, model=PACKAGED + SUFFIX, base_url=URL)
     if model is not None and model.endswith(GGUF):

@@ -178,6 +178,11 @@ class Engine(Protocol):
         ...
 
 
+PACKAGED = "qwen2.5-coder-1.5b-instruct"
+"""The judge whose recorded answers to the quickstart are packaged."""
+SUFFIX = " (recorded)"
+"""Ends the name of a judge that is only recorded, so that every page and file shows it."""
+
 ENGINES: Registry[Engine] = Registry(
     "engine",
     {

@@ -19,6 +19,8 @@ from pydantic import ValidationError
 
 from rocketeval.config import EngineConfig, Section, parse_options
 from rocketeval.engines.base import (
+    PACKAGED,
+    SUFFIX,
     EngineAnswers,
     EngineFinding,
     EngineIdentity,
@@ -31,10 +33,6 @@ from rocketeval.errors import ConfigError, EngineRefused
 from rocketeval.hashing import content_hash
 from rocketeval.records import Answer, GradingTask, Status, Usage
 
-SUFFIX = " (recorded)"
-"""Ends the name of a judge that is only recorded, so that every page and file shows it."""
-PACKAGED = "qwen2.5-coder-1.5b-instruct"
-"""The judge whose answers to the quickstart are packaged."""
 IN_FLIGHT = 8
 Line = TypeVar("Line", bound=Section)
 HINT = (
@@ -52,6 +50,7 @@ class RecordedJudge(Section):
     version: str
     logprobs: str
     readout: str
+    precision: str = ""
     weights: str = ""
     """Where its weights came from."""
 
@@ -181,6 +180,7 @@ class RecordedEngine:
             version=f"record {self._record.digest} of {judge.engine} {judge.version}",
             logprobs=judge.logprobs,
             readout=judge.readout,
+            precision=judge.precision,
         )
 
     async def grade(self, task: GradingTask, known: Mapping[int, Answer]) -> EngineAnswers:

@@ -25,11 +25,11 @@ from rocketeval.errors import ConfigError, StageMissing
 from rocketeval.grading.ask import Ask, Method
 from rocketeval.grading.loop import calls, fingerprint
 from rocketeval.grading.methods import create_method
+from rocketeval.grading.schedule import cached_keys
 from rocketeval.grading.work import (
     PlannedChecklists,
     PlannedInputs,
     WorkList,
-    cached_keys,
     foresee_checklists,
     identity,
 )

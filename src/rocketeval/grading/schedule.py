@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol
 
 import numpy as np
@@ -19,9 +20,10 @@ from rocketeval.prompts.render import (
     shown_query,
     shown_response,
 )
-from rocketeval.records import Checklist, GradingTask, Query, Response
+from rocketeval.records import Checklist, GradingTask, JudgeFingerprint, Query, Response
 from rocketeval.store.inputs import Inputs, ResponseHead
 from rocketeval.store.ledger_index import hex_to_bytes
+from rocketeval.store.run import RunStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,3 +172,25 @@ def unfinished_tasks(
         given.add(key)
         query_id = response.query_id
         yield prompt.render(queries[query_id], response, checklists[query_id], key)
+
+
+def keys_before_precision(inputs: JudgingInputs, judge: JudgeFingerprint) -> dict[bytes, bytes]:
+    """Return the judgments' keys by those they had before precision was recorded."""
+    earlier = cells(inputs, judge.before_precision.digest)
+    pairs = zip(earlier, cells(inputs, judge.digest), strict=True)
+    return {old.key: new.key for old, new in pairs if old.key is not None and new.key is not None}
+
+
+def cached_keys(
+    store: RunStore, inputs: JudgingInputs, judge: JudgeFingerprint, cache: Path | None
+) -> set[bytes]:
+    """Return the keys of the judgments that the cache holds.
+
+    Those from before precision was recorded count under the key that they are taken over with.
+    """
+    found = store.cached(judge.digest, cache)
+    before = store.cached(judge.before_precision.digest, cache) if judge.precision else set()
+    if before:
+        renamed = keys_before_precision(inputs, judge)
+        found |= {new for old, new in renamed.items() if old in before}
+    return found

@@ -12,7 +12,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import chain
-from pathlib import Path
 
 from rocketeval.benchmarks.base import open_benchmark
 from rocketeval.benchmarks.load import imported_checklists
@@ -22,7 +21,13 @@ from rocketeval.config import PriceConfig, RunConfig
 from rocketeval.errors import ChecklistError, EngineRefused, EngineUnavailable, StageMissing
 from rocketeval.grading.ask import Method, each_item_alone
 from rocketeval.grading.loop import Grading
-from rocketeval.grading.schedule import JudgingInputs, cells, shown_heads, unfinished_tasks
+from rocketeval.grading.schedule import (
+    JudgingInputs,
+    cells,
+    keys_before_precision,
+    shown_heads,
+    unfinished_tasks,
+)
 from rocketeval.hashing import combine
 from rocketeval.observer import Expected, Observer
 from rocketeval.prices import priced
@@ -287,28 +292,6 @@ class WorkList:
 
     def _is_done(self, key: bytes) -> bool:
         return key in self._finished or key in self._cached
-
-
-def keys_before_precision(inputs: JudgingInputs, judge: JudgeFingerprint) -> dict[bytes, bytes]:
-    """Return the judgments' keys by those they had before precision was recorded."""
-    earlier = cells(inputs, judge.before_precision.digest)
-    pairs = zip(earlier, cells(inputs, judge.digest), strict=True)
-    return {old.key: new.key for old, new in pairs if old.key is not None and new.key is not None}
-
-
-def cached_keys(
-    store: RunStore, inputs: JudgingInputs, judge: JudgeFingerprint, cache: Path | None
-) -> set[bytes]:
-    """Return the keys of the judgments that the cache holds.
-
-    Those from before precision was recorded count under the key that they are taken over with.
-    """
-    found = store.cached(judge.digest, cache)
-    before = store.cached(judge.before_precision.digest, cache) if judge.precision else set()
-    if before:
-        renamed = keys_before_precision(inputs, judge)
-        found |= {new for old, new in renamed.items() if old in before}
-    return found
 
 
 def identity(keys: Collection[bytes]) -> str:

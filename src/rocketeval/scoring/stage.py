@@ -159,7 +159,8 @@ def score_responses(store: RunStore, config: RunConfig) -> ScoreFacts:
     """Write the scores; return how many there are, what they rest on, and how many are missing."""
     if not live_files(store.ledger_folder):
         raise StageMissing(
-            f"{store.path} has no judgments to score.", hint="Run `rocketeval grade` first."
+            f"{store.path} has no judgments to score.",
+            hint="Run `rocketeval run --only grade` first.",
         )
     store.drop_from("score")
     reader = AnswerReader(store)
