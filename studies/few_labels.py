@@ -2,10 +2,10 @@
 
     python studies/few_labels.py [--repetitions 4000] [--record]
 
-Three intervals on the same draws: Student's t; Hall's transformation for skewness, as
-`rocketeval labels estimate` used until it was bounded; and the one in use now (Student's t whose
-longer tail reaches out as Hall's says, at most by half). `low` and `high` are the shares of
-intervals that lie above and below the truth. `width` is the mean width over that of Student's, `p99` the width
+Three intervals on the same draws: Student's t; Hall's transformation for skewness, as `rocketeval
+labels estimate` used until it was bounded; and the one in use now (Student's t whose longer tail
+reaches out as Hall's says, at most by half). `low` and `high` are the shares of intervals that
+lie above and below the truth. `width` is the mean width over that of Student's, `p99` the width
 that one in a hundred exceeds. Samples without any variation have no interval and are left out;
 their share is `none`. Each figure has a Monte Carlo error of at most 0.8 points at 4000
 repetitions. `--record` writes studies/recorded/few_labels.txt.

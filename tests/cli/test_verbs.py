@@ -143,6 +143,9 @@ def named_commands() -> Iterator[tuple[str, str]]:
     """Yield every command that documents, messages and pages name, with the file."""
     pages = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("studies/**/*.md")]
     for path in pages:
+        if path.name == "mistakes.md":
+            # What is typed wrong there is typed wrong on purpose.
+            continue
         for named in named_in(path.read_text()):
             yield str(path.relative_to(ROOT)), named
     for folder in ("src", "studies", "perf", "docs"):
