@@ -7,8 +7,6 @@ import gzip
 import json
 import shlex
 import signal
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -25,6 +23,7 @@ from rocketeval.store.run import RunStore
 from rocketeval.view import live_run as watched
 from rocketeval.view.provisional import provisional_figures
 from rocketeval.view.run_list import ProgressMeter
+from support.forked import Forked, run_forked
 from support.make import make_config, write_jsonl
 from support.viewing import View, Viewing, files_of, prefer_left
 
@@ -52,20 +51,19 @@ def write_many(folder: Path) -> None:
 @pytest.fixture
 def started(tmp_path: Path) -> Iterator[Any]:
     """Start runs in processes that do not outlive the test."""
-    processes: list[subprocess.Popen[bytes]] = []
+    processes: list[Forked] = []
 
-    def start(delay: float = 0.1, scorer: str = "mean") -> subprocess.Popen[bytes]:
+    def start(delay: float = 0.1, scorer: str = "mean") -> Forked:
         write_many(tmp_path / "benchmark")
         config = tmp_path / "rocketeval.yaml"
         config.write_text(CONFIG.format(delay=delay, scorer=scorer))
-        command = [sys.executable, "-m", "rocketeval.cli.main", "run", "--quiet"]
-        processes.append(subprocess.Popen(command, cwd=tmp_path))
+        processes.append(Forked(tmp_path, ("run", "--quiet")))
         return processes[-1]
 
     yield start
     for process in processes:
         process.kill()
-        process.wait()
+        process.communicate()
 
 
 async def until(view: View, place: str, wanted: Any, seconds: float = 60.0) -> Any:
@@ -142,8 +140,8 @@ async def test_a_killed_run_is_paused_and_its_command_goes_on(
     command = head["provisional"].split("`")[1]
     words = shlex.split(command)
     assert words[:2] == ["rocketeval", "run"]
-    done = subprocess.run([sys.executable, "-m", "rocketeval.cli.main", *words[1:], "--quiet"])
-    assert done.returncode == 0
+    done = run_forked(tmp_path, (*words[1:], "--quiet"))
+    assert done.returncode == 0, done.stderr
     assert (await view.json("/run/live/pulse.json"))["state"] == "finished"
 
 
