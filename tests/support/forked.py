@@ -6,11 +6,13 @@ own memory, streams, folder, environment and exit code, as when a shell starts i
 
 from __future__ import annotations
 
+import fcntl
 import os
 import runpy
 import signal
 import subprocess
 import sys
+import termios
 from collections.abc import Callable, Mapping, Sequence
 from io import TextIOWrapper
 from multiprocessing import get_context, reduction
@@ -21,9 +23,12 @@ from typing import Any
 
 import rocketeval
 from rocketeval.cli.main import main
+from rocketeval.errors import RunLocked
+from rocketeval.store.run import RunStore
 
 SECONDS = 600
 """After so long a command hangs, on however busy a machine."""
+HELD = 9
 CONTEXT = get_context("forkserver")
 CONTEXT.set_forkserver_preload(
     [
@@ -36,17 +41,28 @@ CONTEXT.set_forkserver_preload(
 
 
 class Forked:
-    """A command that runs: of `subprocess.Popen`, what tests need. Its words must be few."""
+    """A command that runs: of `subprocess.Popen`, what tests need. Its words must be few.
+
+    With a `terminal` all its streams are that, and it is the terminal of its own session.
+    """
 
     def __init__(
-        self, folder: Path, args: Sequence[str], env: Mapping[str, str] | None = None
+        self,
+        folder: Path,
+        args: Sequence[str],
+        env: Mapping[str, str] | None = None,
+        terminal: int | None = None,
     ) -> None:
         self.args = ["rocketeval", *args]
+        if terminal is not None:
+            self._process = _started(main, self.args, folder, env, terminal, terminal)
+            self.pid: int = self._process.pid
+            return
         (from_out, out), (from_err, err) = os.pipe(), os.pipe()
         self._process = _started(main, self.args, folder, env, out, err)
         os.close(out)
         os.close(err)
-        self.pid: int = self._process.pid
+        self.pid = self._process.pid
         self.stdout, self.stderr = os.fdopen(from_out), os.fdopen(from_err)
 
     @property
@@ -91,6 +107,23 @@ def run_script(
 ) -> subprocess.CompletedProcess[str]:
     """Run a Python file as a program, and wait for it."""
     return _ended(_be_script, [str(script), *args], folder, env)
+
+
+def is_held(run: Path) -> bool:
+    """Whether another process is refused this run."""
+    process = CONTEXT.Process(target=_take, args=(run,))
+    process.start()
+    process.join(SECONDS)
+    assert process.exitcode in (0, HELD), process.exitcode
+    return bool(process.exitcode == HELD)
+
+
+def _take(run: Path) -> None:
+    try:
+        with RunStore(run).locked():
+            pass
+    except RunLocked:
+        sys.exit(HELD)
 
 
 def _ended(
@@ -152,16 +185,21 @@ def _run(
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(environment)
-    # Nobody's terminal: as wide as it is in a pipe.
+    # As wide as the terminal is, or a pipe.
     os.environ.pop("COLUMNS", None)
     # A test run in the background of a shell hands down that Ctrl-C is ignored.
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    if os.isatty(streams[0]):
+        os.setsid()
+        fcntl.ioctl(streams[0], termios.TIOCSCTTY, 0)
+        os.dup2(streams[0], 0)
+    else:
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     encoding = environment.get("PYTHONIOENCODING", "utf-8")
     for number, name, stream in ((1, "stdout", streams[0]), (2, "stderr", streams[1])):
         os.dup2(stream, number)
         os.close(stream)
-        lines = "PYTHONUNBUFFERED" in environment or name == "stderr"
+        lines = "PYTHONUNBUFFERED" in environment or name == "stderr" or os.isatty(number)
         opened = os.fdopen(number, "wb", closefd=False)
         setattr(sys, name, TextIOWrapper(opened, encoding, line_buffering=lines))
     sys.argv = command
