@@ -48,7 +48,7 @@ class StartedCommand:
         """Wait for its end."""
         while self._process.returncode is None:
             await asyncio.sleep(0.01)
-        return self._process.returncode
+        return self._process.wait()
 
     async def communicate(self) -> tuple[bytes, bytes]:
         """Wait for its end; return what it said."""

@@ -19,7 +19,7 @@ from multiprocessing import get_context, reduction
 from pathlib import Path
 from pkgutil import walk_packages
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, TextIO
 
 import rocketeval
 from rocketeval.cli.main import main
@@ -57,6 +57,7 @@ class Forked:
         if terminal is not None:
             self._process = _started(main, self.args, folder, env, terminal, terminal)
             self.pid: int = self._process.pid
+            self._unread: dict[TextIO, str] = {}
             return
         (from_out, out), (from_err, err) = os.pipe(), os.pipe()
         self._process = _started(main, self.args, folder, env, out, err)
@@ -64,6 +65,7 @@ class Forked:
         os.close(err)
         self.pid = self._process.pid
         self.stdout, self.stderr = os.fdopen(from_out), os.fdopen(from_err)
+        self._unread = {self.stdout: "", self.stderr: ""}
 
     @property
     def returncode(self) -> int | None:
@@ -84,15 +86,16 @@ class Forked:
         self._process.join(timeout)
         if self.returncode is None:
             raise subprocess.TimeoutExpired(self.args, timeout)
+        for stream in self._unread:
+            if not stream.closed:
+                self._unread[stream] = stream.read()
+                stream.close()
         return self.returncode
 
     def communicate(self, timeout: float = SECONDS) -> tuple[str, str]:
         """Wait for its end; return what it said that was not read yet."""
         self.wait(timeout)
-        told = ["" if stream.closed else stream.read() for stream in (self.stdout, self.stderr)]
-        self.stdout.close()
-        self.stderr.close()
-        return told[0], told[1]
+        return self._unread[self.stdout], self._unread[self.stderr]
 
 
 def run_forked(
