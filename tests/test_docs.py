@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 from runpy import run_path
 
@@ -12,6 +10,8 @@ import pytest
 import yaml
 
 from rocketeval.config import parse_config
+from support.forked import run_script
+from support.in_process import cli
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *ROOT.glob("studies/*/*.md")])
@@ -27,8 +27,7 @@ def blocks(language: str) -> list[tuple[str, str]]:
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder in which `rocketeval init demo` was run, judged by the scripted engine."""
     folder = tmp_path_factory.mktemp("docs")
-    init = [sys.executable, "-m", "rocketeval.cli.main", "init", "demo", "--model", "m"]
-    subprocess.run(init, check=True, cwd=folder)
+    cli(folder, "init", "demo", "--model", "m")
     config = folder / "demo" / "rocketeval.yaml"
     config.write_text(config.read_text().replace("model: m", "model: m\n  engine: scripted"))
     return folder
@@ -37,7 +36,9 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(("page", "code"), blocks("python"))
 def test_python_in_the_documents_runs(page: str, code: str, demo: Path) -> None:
     """Every Python block runs as it stands, beside the quickstart's folder."""
-    done = subprocess.run([sys.executable, "-c", code], cwd=demo, capture_output=True, text=True)
+    script = demo / "block.py"
+    script.write_text(code)
+    done = run_script(script, folder=demo)
     assert done.returncode == 0, done.stderr
     assert done.stdout
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import subprocess
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -26,6 +24,7 @@ from rocketeval.errors import (
 )
 from rocketeval.pipeline import Outcome, Run
 from rocketeval.records import Answer, GradingTask, Judgment, Status, Usage
+from support.forked import is_held
 from support.make import CANDIDATES, QUERIES, make_config, write_benchmark
 
 ITEMS = 2
@@ -269,14 +268,7 @@ def test_a_run_is_held_from_its_first_stage_to_its_last(tmp_path: Path) -> None:
         refused = 0
 
         def stage_ended(self, stage: str, facts: object) -> None:
-            code = (
-                "import sys; from pathlib import Path; from rocketeval.store.run import RunStore\n"
-                "from rocketeval.errors import RunLocked\n"
-                "try:\n    with RunStore(Path(sys.argv[1])).locked(): pass\n"
-                "except RunLocked: sys.exit(9)"
-            )
-            command = [sys.executable, "-c", code, str(config.run_path)]
-            self.refused += subprocess.run(command).returncode == 9
+            self.refused += is_held(config.run_path)
 
     intruder = Intruder()
     rocketeval.run(config, observer=intruder)

@@ -108,7 +108,9 @@ def correlations(grid: ScoreGrid, ratings: Mapping[str, float]) -> dict[str, Int
 
     value = both(np.ones(len(scores)))
     counts = np.concatenate(list(resample_queries(len(scores), 1000, 0)))
-    draws = np.array([both(row) for row in counts])
+    # Few queries are drawn in few ways.
+    ways, drawn = np.unique(counts, axis=0, return_inverse=True)
+    draws = np.array([both(row) for row in ways])[drawn.reshape(-1)]
     return {
         kind: interval(value[place], draws[:, place], queries=len(scores), level=0.95)
         for place, kind in enumerate(KINDS)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
-import subprocess
-import sys
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +12,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from support.command import cli, run_scripted
+from support.forked import Forked
 
 SLOW = """\
 name: slow
@@ -31,15 +32,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
-def _started(folder: Path, *args: str) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "rocketeval.cli.main", *args]
-    return subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, text=True)
+def _started(folder: Path, *args: str) -> Forked:
+    return Forked(folder, args, {**os.environ, "PYTHONUNBUFFERED": "1"})
 
 
 @pytest.fixture
 def address(folder: Path) -> Iterator[str]:
     server = _started(folder, "view", "runs")
-    assert server.stdout is not None
     for line in server.stdout:
         found = re.search(r"http://127\.0\.0\.1:\d+/", line)
         if found:
@@ -47,9 +46,9 @@ def address(folder: Path) -> Iterator[str]:
     else:
         pytest.fail("the server named no address")
     yield found[0]
-    server.terminate()
-    assert server.wait(20) == 0
-    server.stdout.close()
+    server.send_signal(signal.SIGTERM)
+    _, errors = server.communicate()
+    assert server.returncode == 0, errors
 
 
 @pytest.fixture
@@ -90,7 +89,7 @@ def test_a_run_that_goes_is_seen_going_and_ending(page: Page, address: str, fold
         before = banner.inner_text()
         expect(banner).not_to_have_text(before, timeout=20_000)
     finally:
-        assert going.wait(60) == 0
+        assert going.wait() == 0
         going.stdout.close()  # type: ignore[union-attr]
     expect(banner).to_have_count(0, timeout=20_000)
     expect(page.locator(".trust-number")).to_have_count(3)

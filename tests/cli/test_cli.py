@@ -19,6 +19,7 @@ from rocketeval.config import JudgeConfig, load_config
 from rocketeval.engines import http
 from rocketeval.errors import EngineUnavailable
 from rocketeval.pipeline import Run
+from support.forked import Forked
 from support.in_process import cli
 from support.make import write_benchmark, write_jsonl
 
@@ -251,19 +252,16 @@ def test_ctrl_c_stops_cleanly_and_goes_on_later(folder: Path) -> None:
     """An interrupt finishes what is in flight, exits 130, and the next run completes."""
     text = CONFIG.replace("model: scripted", "model: scripted, concurrency: 1, options: {delay: 1}")
     (folder / "rocketeval.yaml").write_text(text)
-    command = [sys.executable, "-m", "rocketeval.cli.main", "run"]
-    environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
-    with subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE, env=environment) as process:
-        ledger = folder / "runs" / "demo" / "ledger"
-        deadline = time.monotonic() + 30
-        while not any(p.stat().st_size for p in ledger.glob("journal*")):
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
-        process.send_signal(signal.SIGINT)
-        _, stderr = process.communicate(timeout=30)
+    process = Forked(folder, ("run",))
+    ledger = folder / "runs" / "demo" / "ledger"
+    while not any(p.stat().st_size for p in ledger.glob("journal*")):
+        assert process.returncode is None, process.communicate()
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    _, stderr = process.communicate()
     assert process.returncode == 130, stderr
-    assert b"Traceback" not in stderr
-    assert b"Stopping" in stderr
+    assert "Traceback" not in stderr
+    assert "Stopping" in stderr
     (folder / "rocketeval.yaml").write_text(CONFIG)
     shown = cli(folder, "run")
     assert "are already there" in shown.stderr

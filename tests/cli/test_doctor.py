@@ -7,7 +7,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -15,6 +14,7 @@ import pytest
 from fakes import batch_server
 from fakes.openai_server import MODEL, FakeOpenAI, serving, status, yes_no
 from rocketeval.doctor.quality import GOLD
+from support.command import start_cli
 from support.forked import run_forked
 
 RIGHT = {
@@ -194,16 +194,8 @@ async def test_progress_goes_to_stderr(tmp_path: Path) -> None:
 async def test_ctrl_c_is_a_message_and_exit_code_130(tmp_path: Path) -> None:
     """An examination that is interrupted says so; it has no finished judgments to speak of."""
     async with serving(FakeOpenAI(latency=30)) as server:
-        command = [sys.executable, "-m", "rocketeval.cli.main", "doctor", "--judge", MODEL]
-        process = await asyncio.create_subprocess_exec(
-            *command,
-            "--base-url",
-            server.base_url,
-            cwd=tmp_path,
-            stderr=asyncio.subprocess.PIPE,
-            # A test run in the background of a shell hands down that Ctrl-C is ignored.
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-        )
+        judge = ("--judge", MODEL, "--base-url", server.base_url)
+        process = await start_cli(tmp_path, "doctor", *judge)
         while not server.chats:
             await asyncio.sleep(0.05)
         process.send_signal(signal.SIGINT)

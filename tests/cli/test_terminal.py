@@ -7,13 +7,12 @@ import os
 import pty
 import re
 import select
-import signal
 import struct
 import subprocess
 import sys
 import termios
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,6 +20,7 @@ import pytest
 from rich.cells import cell_len
 
 from cli.test_cli import CONFIG
+from support.forked import SECONDS, Forked
 from support.in_process import cli
 from support.make import write_benchmark
 
@@ -68,40 +68,42 @@ def in_terminal(
     env = {**os.environ, **usual, "LC_CTYPE": "", **(environment or {})}
     env = {name: value for name, value in env.items() if value}
 
+    # How a stream is encoded is settled when an interpreter starts.
+    start = Forked if encoding == "utf-8" else fresh_in_terminal
+    process = start(folder, words, env, slave)
+    os.close(slave)
+    shown = b""
+    deadline = time.monotonic() + SECONDS
+    while time.monotonic() < deadline:
+        if not select.select([master], [], [], 0.1)[0]:
+            continue
+        try:
+            piece = os.read(master, 65536)
+        except OSError:
+            break
+        if not piece:
+            break
+        shown += piece
+        keys = press(shown.decode(encoding, "replace"))
+        if keys:
+            os.write(master, keys)
+    code = process.wait(timeout=SECONDS)
+    os.close(master)
+    return Screen(shown.decode(encoding), code)
+
+
+def fresh_in_terminal(
+    folder: Path, words: Sequence[str], env: Mapping[str, str], terminal: int
+) -> subprocess.Popen[bytes]:
+    """Start an interpreter of its own in a terminal."""
+
     def own_terminal() -> None:
         os.setsid()
         fcntl.ioctl(0, termios.TIOCSCTTY, 0)
-        signal.signal(signal.SIGINT, signal.default_int_handler)
 
     command = [sys.executable, "-m", "rocketeval.cli.main", *words]
-    with subprocess.Popen(
-        command,
-        cwd=folder,
-        stdin=slave,
-        stdout=slave,
-        stderr=slave,
-        env=env,
-        preexec_fn=own_terminal,
-    ) as process:
-        os.close(slave)
-        shown = b""
-        deadline = time.monotonic() + 60
-        while time.monotonic() < deadline:
-            if not select.select([master], [], [], 0.1)[0]:
-                continue
-            try:
-                piece = os.read(master, 65536)
-            except OSError:
-                break
-            if not piece:
-                break
-            shown += piece
-            keys = press(shown.decode(encoding, "replace"))
-            if keys:
-                os.write(master, keys)
-        code = process.wait(timeout=10)
-    os.close(master)
-    return Screen(shown.decode(encoding), code)
+    streams = {"stdin": terminal, "stdout": terminal, "stderr": terminal}
+    return subprocess.Popen(command, cwd=folder, env=env, preexec_fn=own_terminal, **streams)
 
 
 @pytest.mark.parametrize("width", [80, 160])
@@ -112,7 +114,7 @@ def test_everything_fits_and_is_there(width: int, folder: Path) -> None:
     assert screen.code == 0
     assert max(map(cell_len, screen.lines)) <= width
     bars = [line for line in screen.lines if "\u2501" in line and " left" in line]
-    assert re.search(r"grade  \u2501+\u2500*  [1-5]/6 +\d+ %  about 0:0\d left", bars[-1])
+    assert re.search(r"grade  \u2501+\u2500*  [1-5]/6 +\d+ %  about 0:\d\d left", bars[-1])
     last = screen.lines[screen.lines.index(bars[-1]) + 1]
     assert re.search(r"so far at \d\.\d/s, .* of .* prompt tokens, .* of .* USD planned", last)
     shown = "\n".join(screen.lines)

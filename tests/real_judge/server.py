@@ -15,8 +15,10 @@ from typing import Any, NamedTuple
 from urllib.error import URLError
 
 SCRIPTS = Path(__file__).resolve().parents[2] / "studies" / "judges"
-START_SECONDS = 120.0
-ANSWER_SECONDS = 120.0
+START_SECONDS = 240.0
+ANSWER_SECONDS = 240.0
+SLOTS = 4
+"""Prompts kept: with one, every probe would cost the next task its cached prefix."""
 
 
 class ServedJudge(NamedTuple):
@@ -44,7 +46,7 @@ def llamacpp_judge(gguf: Path, name: str, log: Path) -> Iterator[ServedJudge]:
     """Serve the file with llama.cpp on a free port for the length of the `with` block."""
     # One thread: two that wait for each other lose more than they gain beside other tests.
     command = [sys.executable, str(SCRIPTS / "serve_llamacpp.py"), str(gguf)]
-    command += ["--name", name, "--threads", "1"]
+    command += ["--name", name, "--threads", "1", "--slots", str(SLOTS)]
     with (
         log.open("w") as errors,
         subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True) as process,
@@ -106,7 +108,7 @@ def _wait_until_healthy(judge: ServedJudge) -> None:
 def _stop(process: subprocess.Popen[str]) -> None:
     process.terminate()
     try:
-        process.wait(timeout=20)
+        process.wait(timeout=120)
     except subprocess.TimeoutExpired:
         process.kill()
         raise

@@ -29,12 +29,12 @@ def prepare(folder: Path, judge: ServedJudge, **author: Any) -> None:
     if not (folder / "benchmark").exists():
         write_benchmark(folder / "benchmark")
     (folder / "own.yaml").write_text(ONE_PART)
-    engine = {"model": judge.name, "base_url": judge.base_url, "extra_body": {"max_tokens": 40}}
+    engine = {"model": judge.name, "base_url": judge.base_url, "extra_body": {"max_tokens": 16}}
     config = {
         "name": "demo",
         "benchmark": {"path": "benchmark"},
         "judge": {"engine": "scripted", "model": "m"},
-        "author": {"engine": engine, "attempts": ATTEMPTS, **author},
+        "author": {"engine": engine, "attempts": ATTEMPTS} | author,
         "cache": None,
     }
     (folder / "rocketeval.yaml").write_text(yaml.safe_dump(config))
@@ -80,7 +80,8 @@ def test_every_query_has_a_list_or_a_reason(judge_url: ServedJudge, tmp_path: Pa
 def test_every_step_is_done_or_named(judge_url: ServedJudge, tmp_path: Path) -> None:
     """Strictly, a failed step leaves no checklist; skipped, the run says so and stays with it."""
     options = {"file": "own.yaml", "steps": ["diversify", "filter"]}
-    prepare(tmp_path, judge_url, kind="dimension", min_items=1, options=options)
+    once = {"kind": "dimension", "min_items": 1, "attempts": 1}
+    prepare(tmp_path, judge_url, **once, options=options)
     strict, told, _ = checklist(tmp_path)
     done = len(kept(tmp_path))
     if strict == 2:
@@ -88,7 +89,7 @@ def test_every_step_is_done_or_named(judge_url: ServedJudge, tmp_path: Path) -> 
         assert "warmth" in told["error"]["message"]
         assert not (tmp_path / "runs" / RUN / "inputs" / "checklists.jsonl").exists()
     options |= {"on_failure": "skip"}
-    prepare(tmp_path, judge_url, kind="dimension", min_items=1, options=options)
+    prepare(tmp_path, judge_url, **once, options=options)
     code, told, said = checklist(tmp_path)
     if code == 2:
         assert "The filter left no question" in told["error"]["message"]

@@ -33,8 +33,6 @@ READOUT = Readout(min_mass=0.0, max_width=1.0)
 CASES = (
     ("What do bees make?", "Bees make honey from nectar.", "Does the response mention honey?"),
     ("What do bees make?", "I like trains.", "Does the response mention honey?"),
-    ("Write two lines of verse.", "The sun is low,\nthe winds are slow.", "Is it in verse?"),
-    ("Name three rivers.", "The Nile, the Rhine and the Po.", "Are there exactly three names?"),
     ("Say nothing.", "", "Is the response empty?"),
 )
 
@@ -71,7 +69,7 @@ def listed(reply: dict[str, Any]) -> Listed:
 
 def settled(judge: ServedJudge, request: dict[str, Any]) -> Listed:
     """The reply when the cache holds just this prompt: other states differ in the last digits."""
-    post_chat(judge, request)
+    post_chat(judge, {**request, "top_logprobs": 1})
     return listed(post_chat(judge, request))
 
 

@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 import yaml
 
 from contracts.engine_contract import EngineContract
 from rocketeval.config import EngineConfig
-from rocketeval.engines.llamacpp import LlamaCppEngine
+from rocketeval.engines import llamacpp
+from rocketeval.engines.llamacpp import LlamaCppEngine, LlamaCppOptions
 from rocketeval.engines.openai_http import OpenAIEngine
 from rocketeval.errors import EngineRefused
 from rocketeval.records import GradingTask
 from rocketeval.testing import EngineCase
+from support.make import write_benchmark
 
-from .server import ServedJudge
+from .server import SLOTS, ServedJudge
 from .test_walk import check_answers, judgments, run_cli
 
 TOO_LONG = "many words " * 10_000
@@ -39,12 +41,22 @@ TASK = GradingTask(
 
 def gguf_config(gguf: Path, **settings: object) -> EngineConfig:
     """A config for a small judge."""
-    options = {"context": 2048, "threads": 1}
+    options = {"context": 2048, "threads": 1, "slots": SLOTS}
     return EngineConfig(
         engine="llamacpp", model=str(gguf), min_mass=0.0, options=options, **settings
     )
 
 
+@pytest.fixture(scope="class")
+def loaded_once(judge_gguf: Path) -> Iterator[None]:
+    """Engines that start and stop, around a model that is loaded once and keeps its prefixes."""
+    options = LlamaCppOptions(**gguf_config(judge_gguf).options)
+    running = llamacpp._start(judge_gguf, options)
+    with patch.object(llamacpp, "_start", lambda *_: running):
+        yield
+
+
+@pytest.mark.usefixtures("loaded_once")
 class TestLlamaCpp(EngineContract):
     """A small model inside this process."""
 
@@ -58,7 +70,7 @@ async def test_it_answers_as_the_served_file_does(judge_gguf: Path, judge_url: S
     """The same file behind a server of its own gives the same probabilities."""
     if "ROCKETEVAL_TEST_JUDGE_URL" in os.environ:
         pytest.skip("ROCKETEVAL_TEST_JUDGE_URL may serve another file")
-    inside = LlamaCppEngine.create(gguf_config(judge_gguf))
+    inside = LlamaCppEngine.create(gguf_config(judge_gguf, concurrency=1))
     served = OpenAIEngine(
         EngineConfig(model=judge_url.name, base_url=judge_url.base_url, concurrency=1, min_mass=0.0)
     )
@@ -73,11 +85,13 @@ async def test_it_answers_as_the_served_file_does(judge_gguf: Path, judge_url: S
     assert mine.usage.cached_tokens > mine.usage.prompt_tokens / 2
 
 
-async def test_identity_is_the_file(judge_gguf: Path, tmp_path: Path) -> None:
-    """Engine, path and the hash of the weights tell one judge from another."""
+async def test_identity_is_the_file(judge_gguf: Path) -> None:
+    """Engine, path and the hash of the weights tell one judge from another; it loads again."""
     engine = LlamaCppEngine.create(gguf_config(judge_gguf))
     try:
         identity = await engine.identify()
+        await engine.aclose()
+        assert (await engine.write("Name one city.", max_tokens=2)).text
     finally:
         await engine.aclose()
     assert (identity.engine, identity.model) == ("llamacpp", str(judge_gguf))
@@ -96,22 +110,15 @@ async def test_a_damaged_file_is_refused(judge_gguf: Path, tmp_path: Path) -> No
 
 
 def test_a_whole_run_without_a_server(judge_gguf: Path, tmp_path: Path) -> None:
-    """The quickstart with another `judge` section: judged by a file, to the report."""
-    folder = tmp_path / "demo"
-    init = ["init", str(folder), "--model", str(judge_gguf)]
-    subprocess.run([sys.executable, "-m", "rocketeval.cli.main", *init], check=True)
-    config = folder / "rocketeval.yaml"
-    settings = yaml.safe_load(config.read_text())
-    settings["judge"] = {
-        "engine": "llamacpp",
-        "model": str(judge_gguf),
-        "min_mass": 0.0,
-        "options": {"threads": 1},
-    }
-    settings["benchmark"]["candidates"] = ["careful", "broken"]
-    config.write_text(yaml.safe_dump(settings))
+    """Two responses judged by a file, from the command line to the report."""
+    write_benchmark(tmp_path / "benchmark")
+    judge = gguf_config(judge_gguf).model_dump(include={"engine", "model", "min_mass", "options"})
+    config = tmp_path / "rocketeval.yaml"
+    run = {"name": "demo", "benchmark": {"path": "benchmark"}, "judge": judge}
+    config.write_text(yaml.safe_dump(run))
     shown = run_cli(config, "--limit", "1")
-    assert "careful" in shown
-    rows = judgments(folder / "runs" / "quickstart-first-1")
+    assert "left" in shown
+    rows = judgments(tmp_path / "runs" / "demo-first-1")
     assert len(rows) == 2
     check_answers(rows)
+    assert (tmp_path / "runs" / "demo-first-1" / "report.html").stat().st_size > 10_000

@@ -15,20 +15,20 @@ from .server import ServedJudge
 
 
 @pytest.mark.parametrize(
-    ("kind", "options"), [("direct", {}), ("sequential", {}), ("cot", {"max_tokens": 60})]
+    ("kind", "options"), [("direct", {}), ("sequential", {}), ("cot", {"max_tokens": 16})]
 )
-async def test_two_responses_are_graded(
+async def test_a_response_is_graded(
     judge_url: ServedJudge, tmp_path: Path, kind: str, options: dict[str, int]
 ) -> None:
-    """Every judgment is there and paid for; a text that holds no score is kept and said so."""
+    """The judgment is there and paid for; a text that holds no score is kept and said so."""
     config = make_config(
         tmp_path,
-        benchmark={"path": str(tmp_path / "benchmark"), "limit": 1},
+        benchmark={"path": str(tmp_path / "benchmark"), "limit": 1, "candidates": ["left"]},
         judge={"model": judge_url.name, "base_url": judge_url.base_url},
         method={"kind": kind, "options": options},
     )
     facts = await Run(config).to_judgments()
-    assert (facts.judged, facts.failed) == (2, 0)
+    assert (facts.judged, facts.failed) == (1, 0)
     found = RunStore(config.run_path)
     rows = [row for table in found.judgments() for row in table.to_pylist()]
     keys = [row["key"] for row in rows]
@@ -39,7 +39,7 @@ async def test_two_responses_are_graded(
             if kind == "cot":
                 assert answer.text
                 assert answer.status in (Status.OK, Status.UNREADABLE)
-                assert 1 < judgment.usage.completion_tokens <= 60
+                assert 1 < judgment.usage.completion_tokens <= 16
             if answer.p_yes is not None:
                 assert 0.0 <= answer.p_yes <= 1.0
     if kind != "cot":

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from support.forked import run_script
 
 ROOT = Path(__file__).parents[2]
 STUDIES = ROOT / "studies" / "papers"
@@ -19,14 +19,8 @@ pytestmark = pytest.mark.skipif(not DATA.exists(), reason="the shared benchmark 
 
 def script(runs: Path, name: str, *arguments: str) -> str:
     """What a study's script prints, with its runs in a folder of the test."""
-    done = subprocess.run(
-        [sys.executable, str(STUDIES / f"{name}.py"), *arguments],
-        env={**os.environ, "ROCKETEVAL_STUDY_RUNS": str(runs)},
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    environment = {**os.environ, "ROCKETEVAL_STUDY_RUNS": str(runs)}
+    done = run_script(STUDIES / f"{name}.py", *arguments, folder=ROOT, env=environment)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +16,8 @@ from stage3.design import Design, folds_by, table
 from stage3.figures import measure
 from stage3.methods import CONSTANT, MEAN, METHODS, STRAIGHT_LINE, Method, out_of_fold
 from stage3_recorded import check_anchor
+
+from support.forked import run_script
 
 ROOT = Path(__file__).parents[2]
 DATA = ROOT.parent / "shared" / "data"
@@ -142,9 +142,8 @@ def test_the_script_reads_the_formats(tmp_path: Path) -> None:
     """On made-up files: gaps are counted, what is absent is skipped with a reason, tables come."""
     write_hanna(tmp_path / "hanna")
     write_hellobench(tmp_path / "hellobench")
-    command = [sys.executable, str(ROOT / "studies" / "stage3_recorded.py"), "--quick"]
-    command += ["--data", str(tmp_path), "--trees", "2", "--resamples", "9"]
-    done = subprocess.run(command, capture_output=True, text=True)
+    options = ("--quick", "--data", str(tmp_path), "--trees", "2", "--resamples", "9")
+    done = run_script(ROOT / "studies" / "stage3_recorded.py", *options, folder=tmp_path)
     assert done.returncode == 0, done.stderr
     assert f"skipped: {tmp_path / 'llm_rubric'} is not there" in done.stdout
     assert "1 of 1920 ratings are below 1 and count as missing" in done.stdout

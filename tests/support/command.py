@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import subprocess
-import sys
 from pathlib import Path
 
-from support.forked import run_forked
+from support.forked import Forked, run_forked
 
 SCRIPTED = """\
 name: {name}
@@ -33,12 +32,31 @@ def cli(folder: Path, *args: str, code: int = 0) -> subprocess.CompletedProcess[
     return done
 
 
-async def start_cli(folder: Path, *args: str) -> asyncio.subprocess.Process:
+class StartedCommand:
+    """A command that runs, for tests with an event loop that serves it."""
+
+    def __init__(self, process: Forked) -> None:
+        self._process = process
+        self.kill, self.send_signal = process.kill, process.send_signal
+
+    @property
+    def returncode(self) -> int | None:
+        """How it ended, negative for a signal; None while it runs."""
+        return self._process.returncode
+
+    async def wait(self) -> int:
+        """Wait for its end."""
+        while self._process.returncode is None:
+            await asyncio.sleep(0.01)
+        return self._process.wait()
+
+    async def communicate(self) -> tuple[bytes, bytes]:
+        """Wait for its end; return what it said."""
+        await self.wait()
+        out, err = self._process.communicate()
+        return out.encode(), err.encode()
+
+
+async def start_cli(folder: Path, *args: str) -> StartedCommand:
     """Start the command in `folder`, as a process that can be killed."""
-    return await asyncio.create_subprocess_exec(
-        sys.executable,
-        *("-m", "rocketeval.cli.main", *args),
-        cwd=folder,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-    )
+    return StartedCommand(await asyncio.to_thread(Forked, folder, args))

@@ -6,8 +6,6 @@ import http.client
 import os
 import signal
 import socket
-import subprocess
-import sys
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,18 +16,15 @@ import pytest
 from rocketeval.errors import ConfigError, RocketEvalError
 from rocketeval.view.server import bind
 from support.command import cli
+from support.forked import Forked
 from support.viewing import finish
 
 
 @contextmanager
-def shown(folder: Path, *args: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
+def shown(folder: Path, *args: str) -> Iterator[tuple[Forked, str]]:
     """Start the command; give it with the address it prints."""
-    command = [sys.executable, "-u", "-m", "rocketeval.cli.main", "view", *args]
-    process = subprocess.Popen(
-        command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
+    process = Forked(folder, ("view", *args), {**os.environ, "PYTHONUNBUFFERED": "1"})
     try:
-        assert process.stdout is not None
         line = process.stdout.readline()
         assert " at http://" in line, line
         assert process.stdout.readline() == "Press Ctrl-C to stop.\n"
@@ -47,7 +42,7 @@ def test_ctrl_c_ends_it_cleanly(tmp_path: Path, number: signal.Signals) -> None:
         with urllib.request.urlopen(address) as page:
             assert page.url == f"{address}run/run/"
         process.send_signal(number)
-        said, errors = process.communicate(timeout=20)
+        said, errors = process.communicate()
     assert process.returncode == 0
     assert said == "Stopped.\n"
     assert errors == ""
@@ -70,7 +65,7 @@ def test_other_machines_are_kept_out(tmp_path: Path) -> None:
     assert "others could read the run" in told
     with shown(tmp_path, "--host", "0.0.0.0", "--allow-remote", "--port", "0") as (process, _):
         process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=20)
+        _, errors = process.communicate()
     assert "There is no password" in errors
 
 
