@@ -147,7 +147,7 @@ class LoadedBenchmark:
         for what, odd in (("labels", self.foreign_labels), ("votes", self.foreign_votes)):
             yield from odd.told(
                 f"{what} on responses that do not exist: {{count}} of {{of}} ({{named}}). They are "
-                f"not used: check the names in the {what}."
+                f"not used: check the names in the {what}, and that the responses are there."
             )
 
     def absent(self) -> Iterator[str]:

@@ -113,7 +113,8 @@ class Typed:
 def next_step(outcome: Outcome, missing: Missing, typed: Typed) -> NextStep:
     """Return what helps most now: finish, find out about the judge, separate the best, or look."""
     grade, author = outcome.stages.grade, outcome.stages.checklist
-    if missing.queries_without_checklist and not author.usage.requests and not author.reused:
+    written = author.usage.requests or author.reused
+    if missing.queries_without_checklist and not written and not missing.responses_not_judged:
         return NextStep(
             shlex.join([PROGRAM, *typed.words]), "add the missing checklists first, then"
         )

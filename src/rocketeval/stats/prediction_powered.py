@@ -16,7 +16,7 @@ the variance from the estimate without each label in turn, weight and all; Stude
 normal; and where labels pile up at an end of their scale, it moves the end on the side of the long
 tail further out, as far as Hall's transformation for skewness says, but at most by half.
 `studies/coverage.py` and `studies/few_labels.py` show what it covers: with 15 to 30 very skewed
-labels (skewness beyond 2, a handful of low ones among tens) 92 to 95% instead of 95%.
+labels (skewness beyond 2, a handful of low ones among tens) 92 to 94% instead of 95%.
 
 What it rests on:
 - Within a stratum the labelled queries were drawn at random, or are like the others at least.
