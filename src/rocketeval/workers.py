@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from rocketeval.errors import RocketEvalError, Stopped
 
-GRACE_SECONDS = 3.0
+GRACE_SECONDS = 2.0
 """After a stop, what is in flight has so long to finish; then it is dropped."""
 SHRINK_SECONDS = 1.0
 """One burst of push-back halves only once."""
