@@ -36,7 +36,7 @@ class Budget:
     async def reserve(self, most: float) -> bool:
         """Set `most` aside, waiting for what is in flight if need be; False when it cannot fit."""
         while not self.refused:
-            if self.spent + self._kept_back + self._reserved + most <= self.limit:
+            if self.has_room(most):
                 self._reserved += most
                 self._in_flight += 1
                 return True
@@ -56,6 +56,10 @@ class Budget:
             self._reserved = 0.0
         self.spent += spent
         self._changed.set()
+
+    def has_room(self, most: float) -> bool:
+        """Whether `most` fits beside what was spent and is set aside."""
+        return self.spent + self._kept_back + self._reserved + most <= self.limit
 
     def keep_back(self, most: float) -> None:
         """Leave room for good, for what an engine uses without telling."""
@@ -104,6 +108,10 @@ class PricedBudget:
             # A bound that was broken once is not trusted again.
             self._excess *= spent / reserved
         self._budget.settle(reserved, spent + untold * reserved)
+
+    def has_room(self, most: Usage) -> bool:
+        """Whether `most` fits beside what was spent and is set aside."""
+        return self._budget.has_room(money(most, self._worst))
 
     def keep_back(self, most: Usage) -> None:
         """Leave room for good, for what an engine uses without telling."""

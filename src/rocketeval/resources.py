@@ -61,7 +61,8 @@ def read_yaml(path: Path, what: str, *, hint: str) -> Any:
     except IsADirectoryError:
         inside = [path / name for name in ("rocketeval.yaml", "run.yaml")]
         meant = next((f"Did you mean {name}?" for name in inside if name.is_file()), hint)
-        raise ConfigError(f"{path} is a folder, not a {what} file.", hint=meant) from None
+        file = what if what.endswith("file") else f"{what} file"
+        raise ConfigError(f"{path} is a folder, not a {file}.", hint=meant) from None
     except OSError as error:
         raise ConfigError(f"Cannot read the {what} {path}: {error.strerror}.", hint=hint) from None
     except UnicodeDecodeError:

@@ -176,7 +176,8 @@ class ChecklistStrategy:
             return await grade_on_ray(run.store, run.config, run.observer, run.stop)
         from rocketeval.grading.stage import grade_responses
 
-        engine = run.contacted.pop() if run.contacted else self._make_engine()
+        contacted = bool(run.contacted)
+        engine = run.contacted.pop() if contacted else self._make_engine()
         try:
             with used_as("judge"):
                 return await grade_responses(
@@ -187,6 +188,7 @@ class ChecklistStrategy:
                     run.stop,
                     run.budget,
                     own_engine=run.engine is not None,
+                    contacted=contacted,
                 )
         finally:
             await engine.aclose()
@@ -201,9 +203,12 @@ class ChecklistStrategy:
         from rocketeval.grading.stage import contact_judge
 
         run = self._run
-        run.contacted.append(self._make_engine())
+        engine = self._make_engine()
+        run.contacted.append(engine)
         with used_as("judge"):
-            await contact_judge(run.store, run.config, run.contacted[-1], run.observer)
+            asked = await contact_judge(run.store, run.config, engine, run.observer, run.budget)
+        if not asked:
+            await run.contacted.pop().aclose()
 
     def _make_engine(self) -> Engine:
         from rocketeval.engines.base import create_engine

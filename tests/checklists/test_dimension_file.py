@@ -137,5 +137,5 @@ def test_hostile_files_are_refused_in_words(tmp_path: Path, text: str | bytes, t
 def test_a_folder_is_no_file(tmp_path: Path) -> None:
     """Nor is what cannot be read."""
     (tmp_path / "a.yaml").mkdir()
-    with pytest.raises(ConfigError, match="Cannot read the dimension file"):
+    with pytest.raises(ConfigError, match="is a folder, not a dimension file"):
         load_dimensions(str(tmp_path / "a.yaml"))

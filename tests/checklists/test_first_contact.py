@@ -84,7 +84,7 @@ async def test_a_cache_that_cannot_be_written_costs_nothing(
 ) -> None:
     """Lists that could not be kept are not bought."""
     (tmp_path / "cache").write_text("a file in the way of a folder")
-    with pytest.raises(StoreError, match="cannot be kept"):
+    with pytest.raises(StoreError, match="cache cannot be written"):
         await make().to_judgments()
     assert author.chats == []
 

@@ -292,7 +292,7 @@ def test_a_template_without_its_placeholders_is_refused(tmp_path: Path) -> None:
     """The author's own prompt must show the query, the history and the reference."""
     path = tmp_path / "author.txt"
     path.write_text("Write a list for {{query}}.")
-    with pytest.raises(PromptError, match=r"holds \{\{history\}\} 0 times"):
+    with pytest.raises(PromptError, match=r"lacks: \{\{history\}\}"):
         InstanceAuthor(AuthorConfig(template=path), ScriptedEngine(), "big")
 
 

@@ -36,9 +36,15 @@ from rocketeval.records import (
 )
 from rocketeval.workers import GRACE_SECONDS, run_workers
 
-CONTACT_CALLS = 16
+CONTACT_CALLS = 24
 CONTACT_TOKENS = 256
 """To find out how a judge can be asked, it gets at most so many questions of so many tokens."""
+
+
+def most_for_contact(template: int = TEMPLATE_TOKENS) -> Usage:
+    """Return the most that a judge's first contact uses, with a chat template of so many tokens."""
+    asked = CONTACT_CALLS * (CONTACT_TOKENS + template)
+    return Usage(prompt_tokens=asked, completion_tokens=CONTACT_CALLS)
 
 
 def calls(engine: Engine, items: int, *, alone: bool = False) -> int:
@@ -69,13 +75,16 @@ class GradingBudget:
         self._template = TEMPLATE_TOKENS
         self._reserved: dict[bytes, float] = {}
 
-    async def learn(self) -> None:
-        """Ask how long the chat template is, and leave room for the first contact."""
+    async def learn(self, *, contacted: bool = False) -> None:
+        """Ask how long the chat template is, and leave room for the first contact.
+
+        `contacted` says that room was left for it already.
+        """
         told = await self._engine.tokenise(["."])
         if told:
             self._template = len(told[0])
-        asked = CONTACT_CALLS * (CONTACT_TOKENS + self._template)
-        self._budget.keep_back(Usage(prompt_tokens=asked, completion_tokens=CONTACT_CALLS))
+        if not contacted:
+            self._budget.keep_back(most_for_contact(self._template))
 
     async def admit(
         self, task: GradingTask, known: Mapping[int, Answer], ending: Callable[[], bool]

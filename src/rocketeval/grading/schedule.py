@@ -176,9 +176,10 @@ def unfinished_tasks(
 
 def keys_before_precision(inputs: JudgingInputs, judge: JudgeFingerprint) -> dict[bytes, bytes]:
     """Return the judgments' keys by those they had before precision was recorded."""
-    earlier = cells(inputs, judge.before_precision.digest)
+    # One after the other: a benchmark is not read twice at the same time.
+    earlier = [cell.key for cell in cells(inputs, judge.before_precision.digest)]
     pairs = zip(earlier, cells(inputs, judge.digest), strict=True)
-    return {old.key: new.key for old, new in pairs if old.key is not None and new.key is not None}
+    return {old: new.key for old, new in pairs if old is not None and new.key is not None}
 
 
 def cached_keys(

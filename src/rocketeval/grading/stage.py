@@ -15,7 +15,13 @@ from rocketeval.budget import Budget, PricedBudget
 from rocketeval.config import RunConfig
 from rocketeval.engines.base import Engine, offline_identity, status_of
 from rocketeval.grading.ask import Method
-from rocketeval.grading.loop import GradingBudget, HashedPrompt, fingerprint, grade
+from rocketeval.grading.loop import (
+    GradingBudget,
+    HashedPrompt,
+    fingerprint,
+    grade,
+    most_for_contact,
+)
 from rocketeval.grading.methods import create_method
 from rocketeval.grading.work import open_grading, stop_without_judge
 from rocketeval.hashing import content_hash
@@ -60,15 +66,26 @@ async def judge_of(
 
 
 async def contact_judge(
-    store: RunStore, config: RunConfig, engine: Engine, observer: Observer
-) -> None:
+    store: RunStore,
+    config: RunConfig,
+    engine: Engine,
+    observer: Observer,
+    budget: Budget | None = None,
+) -> bool:
     """Find out whether the judge can be used for this run, before anything is paid for it.
 
-    Raises EngineError if it is not there, serves another model or tells no log-probabilities, and
-    RunMismatch if the run was begun with another judge.
+    Returns whether it was asked: what has no room for a first contact in its `budget` cannot judge
+    anyway. Raises EngineError if it is not there, serves another model or tells no
+    log-probabilities, and RunMismatch if the run was begun with another judge.
     """
+    if budget is not None and config.judge.price is not None:
+        priced = PricedBudget(budget, config.judge.price)
+        if not priced.has_room(most_for_contact()):
+            return False
+        priced.keep_back(most_for_contact())
     observer.watched(partial(_first_contact, engine, config))
     store.check_judge(fingerprint(await offline_identity(engine), create_method(config)))
+    return True
 
 
 async def grade_responses(
@@ -82,12 +99,14 @@ async def grade_responses(
     method: Method | None = None,
     also: Sequence[RunStore] = (),
     own_engine: bool = False,
+    contacted: bool = False,
 ) -> GradeFacts:
     """Append the missing judgments to the ledger; return counts and cost of this grading.
 
     `method` is how the judge is asked, where it is not one that the config names. Answers to the
     same items in the runs `also` named are taken over. A run that lacks nothing needs no judge:
     the engine is not contacted, unless it is one that the config does not describe (`own_engine`).
+    `contacted` says that it was, with room left for it in the budget.
     """
     method = method or create_method(config)
     observer.watched(partial(_first_contact, engine, config))
@@ -100,7 +119,7 @@ async def grade_responses(
         if remembered is not None and work.left:
             identity = await unless_stopped(engine.identify(), stop)
             store.check_judge(fingerprint(identity, method))
-        learning = _limit(budget, engine, config, method) if work.left else None
+        learning = _limit(budget, engine, config, method, contacted) if work.left else None
         limit = await unless_stopped(learning, stop) if learning else None
         started = time.monotonic()
         grading = await grade(
@@ -145,7 +164,7 @@ def _first_contact(engine: Engine, config: RunConfig) -> EngineStatus:
 
 
 async def _limit(
-    budget: Budget | None, engine: Engine, config: RunConfig, method: Method
+    budget: Budget | None, engine: Engine, config: RunConfig, method: Method, contacted: bool
 ) -> GradingBudget | None:
     """Return what keeps grading within the money; None when there is no limit."""
     if budget is None or config.judge.price is None:
@@ -154,5 +173,5 @@ async def _limit(
     limit = GradingBudget(
         priced, engine, config.judge.extra_body, method.most_written, alone=method.alone
     )
-    await limit.learn()
+    await limit.learn(contacted=contacted)
     return limit
