@@ -71,7 +71,7 @@ def settings(tmp_path: Path, server: FakeOpenAI, **changes: Any) -> RunConfig:
 
 @pytest.mark.parametrize("tokens", [dense, usual])
 @pytest.mark.parametrize("concurrency", [1, 3, 8])
-@pytest.mark.parametrize("limit", [10.0, 15.0, 25.0, 40.0])
+@pytest.mark.parametrize("limit", [16.0, 21.0, 31.0, 46.0])
 async def test_the_servers_bill_never_goes_over(
     tmp_path: Path, limit: float, concurrency: int, tokens: Callable[[str], int]
 ) -> None:
@@ -87,8 +87,8 @@ async def test_the_servers_bill_never_goes_over(
         assert run.budget is not None
         assert max(server.bill, run.budget.spent) <= limit
         before = len(server.chats)
-        assert bool(before) == (limit > 10.0)
-        assert (before == 12) == (limit == 40.0 or (limit == 25.0 and tokens is usual))
+        assert bool(before) == (limit > 16.0)
+        assert (before == 12) == (limit == 46.0 or (limit == 31.0 and tokens is usual))
         await Run(settings(tmp_path, server)).to_judgments()
         prompts = [seen.prompt for seen in server.chats]
         assert len(prompts) == len(set(prompts)) == 12
@@ -100,12 +100,12 @@ async def test_raising_the_limit_step_by_step_pays_nothing_twice(tmp_path: Path)
         commands = 0
         while True:
             paid = server.bill
-            run = Run(settings(tmp_path, server, max_cost=15.0))
+            run = Run(settings(tmp_path, server, max_cost=21.2))
             commands += 1
             try:
                 facts = await run.to_judgments()
             except BudgetSpent:
-                assert server.bill - paid <= 15.0
+                assert server.bill - paid <= 21.2
                 assert commands < 12
                 continue
             break
