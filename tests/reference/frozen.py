@@ -6,6 +6,7 @@ import json
 import lzma
 import math
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -137,10 +138,14 @@ def reworded(content: Any, declared: tuple[tuple[str, str], ...] = DECLARED) -> 
         }
     if isinstance(content, list):
         return [reworded(each, declared) for each in content]
-    if isinstance(content, str):
-        for old, new in declared:
-            content = content.replace(old, new)
-    return content
+    return _reworded_text(content, declared) if isinstance(content, str) else content
+
+
+@lru_cache(maxsize=100_000)
+def _reworded_text(text: str, declared: tuple[tuple[str, str], ...]) -> str:
+    for old, new in declared:
+        text = text.replace(old, new)
+    return text
 
 
 def differences(frozen: Any, found: Any, place: str = "", *, exact: bool = True) -> Iterator[str]:
