@@ -57,7 +57,6 @@ class AdaptiveLimiter:
             self._wake()
             raise
         self.in_flight += 1
-        self._silent_since = min(self._silent_since, time.monotonic())
 
     async def __aexit__(self, *_: object) -> None:
         self.in_flight -= 1
@@ -65,8 +64,12 @@ class AdaptiveLimiter:
 
     @property
     def silence(self) -> float:
-        """Seconds that someone has waited without a sign of life."""
+        """Seconds that someone has waited for an answer without a sign of life."""
         return max(0.0, time.monotonic() - self._silent_since)
+
+    def awaited(self) -> None:
+        """Note that an answer is waited for from now on, if none was already."""
+        self._silent_since = min(self._silent_since, time.monotonic())
 
     def heard(self, *, answer: bool = False) -> None:
         """Note a sign of life, or an `answer`; or that nobody waits for one any more."""
@@ -138,6 +141,7 @@ class Overdue:
     async def __aenter__(self) -> None:
         await self._limit.__aenter__()
         if self.seconds < math.inf:
+            self._limiter.awaited()
             self._timer = asyncio.get_running_loop().call_later(self.seconds, self._look)
 
     async def __aexit__(self, *error: Any) -> None:

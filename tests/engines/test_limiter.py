@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -10,7 +11,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from rocketeval import workers as module
-from rocketeval.workers import AdaptiveLimiter
+from rocketeval.workers import AdaptiveLimiter, Overdue
 
 
 async def use(limiter: AdaptiveLimiter, peak: list[int], seconds: float = 0.001) -> None:
@@ -175,3 +176,22 @@ async def test_an_error_inside_gives_the_place_back() -> None:
             async with limiter:
                 raise KeyError
     assert limiter.in_flight == 0
+
+
+async def test_silence_is_counted_while_an_answer_is_awaited(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """From the first that waits to any sign of life; a transfer that takes long is no silence."""
+    clock = [100.0]
+    monkeypatch.setattr(module.time, "monotonic", lambda: clock[0])
+    limiter = AdaptiveLimiter(4)
+    async with limiter, Overdue(limiter, math.inf):
+        clock[0] = 900.0
+        assert limiter.silence == 0.0
+        async with Overdue(limiter, 60.0):
+            clock[0] = 920.0
+            async with Overdue(limiter, 60.0):
+                clock[0] = 950.0
+                assert limiter.silence == 50.0
+                limiter.heard(answer=True)
+    assert (limiter.silence, limiter.answers, limiter.answered_at) == (0.0, 1, 950.0)
