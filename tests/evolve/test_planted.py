@@ -27,7 +27,7 @@ from rocketeval.records import Interval
 from support.planted_run import Engines, planted_config
 
 SETTINGS = {"rounds": 3, "folds": 4, "patience": 2}
-FORESTS = tuple(ForestSettings(40, depth, 2, 5) for depth in (3, 5))
+FORESTS = tuple(ForestSettings(16, depth, 2, 5) for depth in (3, 5))
 
 
 def evolve(folder: Path, planted: Planted, engines: Engines, **changes: object) -> Evolution:

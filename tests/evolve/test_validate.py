@@ -30,9 +30,9 @@ PLANTED = planted_pairs(80, idle=2)
 
 @pytest.fixture(scope="module", autouse=True)
 def _small_forests() -> Iterator[None]:
-    """Two settings to choose from and thirty trees: folds within folds take their time."""
+    """Two settings to choose from and twenty trees: folds within folds take their time."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(SPACES, "short", tuple(ForestSettings(30, 10, 2, leaf) for leaf in (2, 5)))
+        patch.setitem(SPACES, "short", tuple(ForestSettings(20, 10, 2, leaf) for leaf in (2, 5)))
         yield
 
 

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
+from runpy import run_path
 from unittest.mock import patch
 
 import pytest
@@ -14,14 +15,14 @@ import yaml
 from contracts.engine_contract import EngineContract
 from rocketeval.config import EngineConfig
 from rocketeval.engines import llamacpp
-from rocketeval.engines.llamacpp import LlamaCppEngine, LlamaCppOptions
+from rocketeval.engines.llamacpp import LlamaCppEngine
 from rocketeval.engines.openai_http import OpenAIEngine
 from rocketeval.errors import EngineRefused
 from rocketeval.records import GradingTask
 from rocketeval.testing import EngineCase
 from support.make import write_benchmark
 
-from .server import SLOTS, ServedJudge
+from .server import OLD_PROMPTS, SCRIPTS, ServedJudge
 from .test_walk import check_answers, judgments, run_cli
 
 TOO_LONG = "many words " * 10_000
@@ -41,7 +42,7 @@ TASK = GradingTask(
 
 def gguf_config(gguf: Path, **settings: object) -> EngineConfig:
     """A config for a small judge."""
-    options = {"context": 2048, "threads": 1, "slots": SLOTS}
+    options = {"context": 2048, "threads": 1}
     return EngineConfig(
         engine="llamacpp", model=str(gguf), min_mass=0.0, options=options, **settings
     )
@@ -50,8 +51,9 @@ def gguf_config(gguf: Path, **settings: object) -> EngineConfig:
 @pytest.fixture(scope="class")
 def loaded_once(judge_gguf: Path) -> Iterator[None]:
     """Engines that start and stop, around a model that is loaded once and keeps its prefixes."""
-    options = LlamaCppOptions(**gguf_config(judge_gguf).options)
-    running = llamacpp._start(judge_gguf, options)
+    start = run_path(str(SCRIPTS / "serve_llamacpp.py"))["start"]
+    options = {"slots": 1, "context": 2048, "threads": 1, "old_prompts": OLD_PROMPTS}
+    running = start(judge_gguf, llamacpp.SERVED_AS, 0, **options)
     with patch.object(llamacpp, "_start", lambda *_: running):
         yield
 

@@ -126,8 +126,6 @@ def _start(gguf: Path, options: LlamaCppOptions) -> Any:
         params.cpuparams.n_threads = options.threads
     # One prefix a slot is the cache a checklist needs; the default keeps up to 8 GB of old prompts.
     params.cache_ram_mib = 0
-    # A chat template in common is no shared prefix: such a prompt must not evict another's.
-    params.slot_prompt_similarity = 0.5
     # There is no key on this server: give web pages no way to it.
     params.ui = False
     params.cors_origins = ""
