@@ -49,8 +49,11 @@ class Timed:
     shown: str
 
 
-def steps(gguf: Path | None) -> list[Step]:
-    """Return the README's steps; those with a real judge only with its weights."""
+def steps(gguf: Path | None, limit: int | None) -> list[Step]:
+    """Return the README's steps; those with a real judge only with its weights.
+
+    `limit`: let it judge the first so many queries only, as the README advises on a slow machine.
+    """
     first = [
         Step("a virtual environment", f"{shlex.quote(sys.executable)} -m venv env"),
         Step("install", f"pip install --quiet {shlex.quote(str(ROOT))}"),
@@ -62,14 +65,14 @@ def steps(gguf: Path | None) -> list[Step]:
     ]
     if gguf is None:
         return first
-    place = shlex.quote(str(gguf))
+    place, few = shlex.quote(str(gguf)), f" --limit {limit}" if limit else ""
     return [
         *first,
         Step("install llama.cpp", f"pip install --quiet '{ROOT}[llamacpp]'"),
         Step("write it for a real judge", f"rocketeval init real --model {place}"),
         Step("check the judge", "rocketeval doctor real/rocketeval.yaml"),
         Step("plan", "rocketeval plan real/rocketeval.yaml"),
-        Step("run it", "rocketeval run real/rocketeval.yaml"),
+        Step("run it", f"rocketeval run real/rocketeval.yaml{few}"),
     ]
 
 
@@ -137,12 +140,13 @@ def main() -> None:
     )
     parser.add_argument("folder", type=Path, help="a new folder")
     parser.add_argument("--gguf", type=Path, help="weights of a real judge")
+    parser.add_argument("--limit", type=int, help="let it judge the first so many queries only")
     parser.add_argument("--write", type=Path, help="a page whose walk is replaced by this one")
     given = parser.parse_args()
     folder: Path = given.folder.resolve()
     folder.mkdir(parents=True)
     on = machine()
-    taken = [take(step, folder) for step in steps(given.gguf and given.gguf.resolve())]
+    taken = [take(step, folder) for step in steps(given.gguf and given.gguf.resolve(), given.limit)]
     told = table(taken, on)
     print(told)
     facts = [{"command": one.step.command, "seconds": one.seconds} for one in taken]
