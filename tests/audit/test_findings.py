@@ -21,6 +21,7 @@ from rocketeval.audit.wording import (
 from rocketeval.errors import StageMissing, StoreError
 from rocketeval.exports.tables import audit_table
 from rocketeval.report.figures import figures, tables
+from rocketeval.store.manifest import Manifest
 from rocketeval.store.run import RunStore
 from support.make import as_json
 
@@ -153,14 +154,17 @@ def test_an_older_audit_is_read_without_what_it_lacks(tmp_path: Path) -> None:
 )
 def test_an_audit_of_another_version_is_refused(tmp_path: Path, kept: dict[str, Any]) -> None:
     """In one sentence, with what to do."""
-    with pytest.raises(StoreError, match="was written by another version") as caught:
+    with pytest.raises(StoreError, match="was written by (another|a newer) version") as caught:
         read(tmp_path, kept)
-    assert caught.value.hint == "Run `rocketeval audit` again."
+    assert "un `rocketeval audit`" in (caught.value.hint or "")
 
 
 def test_what_is_not_made_is_not_read(tmp_path: Path) -> None:
     """None, or the stage that makes it."""
     store = RunStore(tmp_path)
     assert store.read_if_made(Audit) is None
+    with pytest.raises(StageMissing, match="There is no run"):
+        store.read(Audit)
+    store.save(Manifest())
     with pytest.raises(StageMissing, match=r"no audit\.json yet"):
         store.read(Audit)

@@ -228,7 +228,7 @@ async def test_a_method_the_judge_cannot_do_does_not_end_the_others(tmp_path: Pa
     assert [row.name for row in found.rows][:2] == ["checklist", "fixed"]
     (apart,) = found.apart
     assert (apart.name, apart.figures) == ("perplexity", None)
-    assert apart.reason == "This server tells nothing of prompts."
+    assert apart.reason == "The judge cannot be used: This server tells nothing of prompts."
     assert json.loads((config.run_path / "methods.json").read_text())["apart"][0]["name"]
     able = ScriptedEngine()
     again = await Run(config, judge=able).compare_methods(methods)
@@ -261,7 +261,8 @@ async def test_failures_are_counted_and_tried_again(tmp_path: Path, kind: str) -
 async def test_a_sequence_goes_on_where_it_broke_off(tmp_path: Path) -> None:
     """The first item is known from before: it is shown, not asked."""
     config = priced(tmp_path, "sequential")
-    await Run(config, judge=MeteredEngine(fail_on="Is it clear?")).to_judgments()
+    with pytest.raises(EngineRefused, match="answered none of the first 6 responses"):
+        await Run(config, judge=MeteredEngine(fail_on="Is it clear?")).to_judgments()
     rest = MeteredEngine()
     facts = await Run(config, judge=rest).to_judgments()
     assert (facts.judged, len(rest.prompts)) == (6, 6)
