@@ -154,7 +154,7 @@ def test_an_older_audit_is_read_without_what_it_lacks(tmp_path: Path) -> None:
 )
 def test_an_audit_of_another_version_is_refused(tmp_path: Path, kept: dict[str, Any]) -> None:
     """In one sentence, with what to do."""
-    with pytest.raises(StoreError, match="was written by (another|a newer) version") as caught:
+    with pytest.raises(StoreError, match=r"was written by (another|a newer) version") as caught:
         read(tmp_path, kept)
     assert "un `rocketeval audit`" in (caught.value.hint or "")
 
