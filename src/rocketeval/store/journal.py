@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import IO, Any, NamedTuple
 
 import orjson
@@ -99,8 +100,9 @@ class AuthoredJournal:
         """Raise StoreError if nothing can be recorded: what is paid for next would be lost."""
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            with self.path.open("ab"):
-                pass
+            # Not the journal itself where there is none: another run may be about to begin it.
+            with TemporaryFile(dir=self.path.parent), suppress(FileNotFoundError):
+                self.path.open("rb+").close()
         except OSError as error:
             raise StoreError(
                 f"Checklists cannot be kept in {self.path}: {error.strerror or error}.",
