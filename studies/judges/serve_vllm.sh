@@ -146,6 +146,8 @@ main() {
     export VLLM_CPU_KVCACHE_SPACE="${VLLM_CPU_KVCACHE_SPACE:-4}"
     export VLLM_CPU_OMP_THREADS_BIND="${VLLM_CPU_OMP_THREADS_BIND:-0-$(($(nproc) - 1))}"
     export HF_HUB_OFFLINE=1 VLLM_NO_USAGE_STATS=1
+    # A step that takes longer ends the server. The default, 300, is too short for a busy processor.
+    export VLLM_EXECUTE_MODEL_TIMEOUT_SECONDS="${VLLM_EXECUTE_MODEL_TIMEOUT_SECONDS:-3600}"
     # Comes with vllm-cpu, and vLLM asks for it: matrix products were faster with it than without.
     openmp="$environment/lib/libiomp5.so"
     [ -f "$openmp" ] && export LD_PRELOAD="$openmp${LD_PRELOAD:+:$LD_PRELOAD}"
