@@ -88,7 +88,7 @@ async def test_a_refused_key_is_exit_code_four(tmp_path: Path) -> None:
         options = ("--judge", MODEL, "--base-url", server.base_url)
         shown = (await asyncio.to_thread(doctor, tmp_path, *options, code=4)).stdout
     assert "HTTP 401" in shown
-    assert "api_key_env" in shown
+    assert "OPENAI_API_KEY is set, but this server" in shown
 
 
 def test_a_guessing_judge_is_exit_code_four(tmp_path: Path) -> None:
