@@ -114,7 +114,7 @@ def test_mistakes_are_explained(folder: Path) -> None:
         cli(folder, "export", "runs/first", "--name", "x", "--to", "csv", code=2).stderr
     )
     absent = cli(folder, "export", "first.yaml", "--name", "other", "--to", "csv", code=5)
-    assert "rocketeval run --only rank" in absent.stderr
+    assert "There is no run" in absent.stderr
     assert not (folder / "runs" / "other").exists()
 
 
