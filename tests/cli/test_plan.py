@@ -83,8 +83,8 @@ def test_the_bill_is_shown_beside_the_plan(folder: Path) -> None:
 
 def test_the_limit_ends_a_run_with_its_own_exit_code(folder: Path) -> None:
     """Exit code 6, what was spent and left, and how to go on; a higher limit goes on."""
-    shown = cli(folder, "run", "--max-cost", "0.0145", code=6).stderr
-    for text in ("limit of 0.0145 USD is reached", "responses are not judged", "--max-cost"):
+    shown = cli(folder, "run", "--max-cost", "0.0205", code=6).stderr
+    for text in ("limit of 0.0205 USD is reached", "responses are not judged", "--max-cost"):
         assert text in shown
     assert "Error" not in shown
     assert "are already there" in cli(folder, "run", "--max-cost", "1").stderr

@@ -162,7 +162,7 @@ async def test_a_key_that_is_refused_is_not_shown(
     found = await examined(server.base_url)
     finding = only_bad(found)
     assert "HTTP 401" in finding.told
-    assert "api_key_env" in finding.advice
+    assert "OPENAI_API_KEY is set, but" in finding.advice
     assert "sk-secret-123" not in str(found.to_json())
 
 
