@@ -50,7 +50,7 @@ async def test_waiting_workers_are_dropped() -> None:
         await asyncio.sleep(0.01)
         drop.set()
 
-    await asyncio.wait_for(asyncio.gather(run_workers(work, 2, drop_at=drop), soon()), 5)
+    await asyncio.wait_for(asyncio.gather(run_workers(work, 2, drop_at=drop), soon()), 120)
     assert len(reached) == 2
 
 
@@ -60,4 +60,4 @@ async def test_finished_workers_do_not_wait_for_the_event() -> None:
     async def work() -> None:
         await asyncio.sleep(0)
 
-    await asyncio.wait_for(run_workers(work, 2, drop_at=asyncio.Event()), 5)
+    await asyncio.wait_for(run_workers(work, 2, drop_at=asyncio.Event()), 120)
