@@ -35,7 +35,7 @@ async def test_it_never_spends_more_and_stops_only_when_it_must(workers: int, se
             flying -= most
             budget.settle(most, most * rng.uniform(0.1, 1))
 
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(120):
         await asyncio.gather(*(work() for _ in range(workers)))
     assert budget.spent <= budget.limit
     assert budget.spent + budget.refused > budget.limit

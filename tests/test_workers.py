@@ -50,7 +50,7 @@ async def test_waiting_workers_are_dropped() -> None:
         await asyncio.sleep(0.01)
         drop.set()
 
-    await asyncio.wait_for(asyncio.gather(run_workers(work, 2, stop=drop, grace=0.0), soon()), 5)
+    await asyncio.wait_for(asyncio.gather(run_workers(work, 2, stop=drop, grace=0.0), soon()), 120)
     assert len(reached) == 2
 
 
@@ -60,7 +60,7 @@ async def test_finished_workers_do_not_wait_for_the_event() -> None:
     async def work() -> None:
         await asyncio.sleep(0)
 
-    await asyncio.wait_for(run_workers(work, 2, stop=asyncio.Event()), 5)
+    await asyncio.wait_for(run_workers(work, 2, stop=asyncio.Event()), 120)
 
 
 async def test_workers_are_told_before_they_are_dropped() -> None:

@@ -17,13 +17,7 @@ from typing import Any
 
 
 def start(
-    gguf: Path,
-    name: str,
-    port: int,
-    slots: int,
-    context: int,
-    threads: int | None = None,
-    old_prompts: int = 0,
+    gguf: Path, name: str, port: int, slots: int, context: int, threads: int | None = None
 ) -> Any:
     """Give the running server; it answers HTTP for as long as the object lives."""
     try:
@@ -43,7 +37,9 @@ def start(
     if threads is not None:
         params.cpuparams.n_threads = threads
     # One prefix a slot is the cache a checklist needs; the default keeps up to 8 GB of old prompts.
-    params.cache_ram_mib = old_prompts
+    params.cache_ram_mib = 0
+    # Prompts with no more than a chat template in common do not take each other's slot.
+    params.slot_prompt_similarity = 0.5
     # There is no key on this server: give web pages no way to it.
     params.ui = False
     params.cors_origins = ""
@@ -79,9 +75,6 @@ def main() -> int:
     parser.add_argument("--slots", type=int, default=1, help="requests at once, each with a cache")
     parser.add_argument("--context", type=int, default=4096, help="tokens per slot")
     parser.add_argument("--threads", type=int, help="processor threads (default: llama.cpp's own)")
-    parser.add_argument(
-        "--old-prompts", type=int, default=0, help="MiB for prompts that left their slot"
-    )
     arguments = parser.parse_args()
     if not arguments.gguf.is_file():
         parser.error(f"{arguments.gguf} is not a file; fetch_weights.py gets one.")
@@ -94,7 +87,6 @@ def main() -> int:
         arguments.slots,
         arguments.context,
         arguments.threads,
-        arguments.old_prompts,
     )
     sys.stdout.write(f"ready {server.listening_address}/v1 {name}\n")
     sys.stdout.flush()

@@ -173,7 +173,7 @@ async def test_ctrl_c_stops_cleanly_and_says_how_to_go_on(tmp_path: Path) -> Non
             assert going.returncode is None
             await asyncio.sleep(0.02)
         going.send_signal(signal.SIGINT)
-        _, err = await asyncio.wait_for(going.communicate(), 60)
+        _, err = await asyncio.wait_for(going.communicate(), 240)
         assert going.returncode == 130
         assert "Run the same command again to go on" in err.decode()
         assert "Traceback" not in err.decode()
@@ -181,7 +181,7 @@ async def test_ctrl_c_stops_cleanly_and_says_how_to_go_on(tmp_path: Path) -> Non
         assert len(server.chats) == 1
         server.latency = 0.0
         again = await start_cli(tmp_path, "lint", "--fix", "new.yaml")
-        out, _ = await asyncio.wait_for(again.communicate(), 60)
+        out, _ = await asyncio.wait_for(again.communicate(), 240)
     assert again.returncode == 0
     assert "1 paid for earlier" in out.decode()
     assert len(server.chats) == len(QUERIES)

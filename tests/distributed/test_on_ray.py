@@ -194,7 +194,7 @@ def test_a_killed_command_goes_on_where_it_was(
     first = subprocess.Popen(command, cwd=folder, env=environment, stderr=subprocess.DEVNULL)
     wait_until(lambda: durable() >= SURELY_HALF_WAY, "the first batches")
     first.send_signal(signal.SIGKILL)
-    first.wait(30)
+    first.wait(240)
     wait_until(lambda: not cluster.judges(), "the end of its workers")
     server.release()
     assert not keys(store)

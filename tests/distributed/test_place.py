@@ -89,7 +89,7 @@ def test_a_cluster_that_does_not_answer_is_named_soon(tmp_path: Path) -> None:
     done = cli(tmp_path, "run", "--only", "grade", "--on", f"ray://127.0.0.1:{port}", code=4)
     assert f"No Ray cluster answers at ray://127.0.0.1:{port}" in done.stderr
     assert "ray start --head" in done.stderr
-    assert time.monotonic() - started < 60
+    assert time.monotonic() - started < 120
 
 
 @pytest.mark.parametrize("place", ["kubernetes", "ray://head", "ray://:1", "head:port"])

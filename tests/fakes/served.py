@@ -41,5 +41,5 @@ class Served:
     def kill(self) -> None:
         """Kill it like a power cut would."""
         self._process.kill()
-        self._process.wait(30)
+        self._process.wait(240)
         self._stdout.close()

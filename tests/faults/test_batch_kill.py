@@ -13,11 +13,11 @@ import pytest
 from fakes.batch_server import FakeBatches, hung_after_it, serving
 from fakes.openai_server import MODEL
 from rocketeval.store.ledger import read_tables
-from support.command import start_cli
+from support.command import StartedCommand, start_cli
 from support.make import write_benchmark
 
 TASKS, REQUESTS, BATCHES = 6, 12, 3
-SLOW = 90.0
+SLOW = 240.0
 """Seconds after which something hangs, on however busy a machine."""
 SOON = 20.0
 """Seconds in which a stopped command ends; asleep, its loop would only wake after thirty."""
@@ -50,7 +50,7 @@ class Command:
         config = CONFIG.format(model=MODEL, base_url=server.base_url)
         (folder / "rocketeval.yaml").write_text(config)
 
-    async def start(self) -> asyncio.subprocess.Process:
+    async def start(self) -> StartedCommand:
         """Start a new life."""
         return await start_cli(self.folder, "run")
 

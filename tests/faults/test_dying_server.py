@@ -156,7 +156,7 @@ async def test_the_server_dies_for_good(
     started = time.monotonic()
     with pytest.raises(EngineUnavailable, match="The judge is gone") as caught:
         await grade(first)
-    assert time.monotonic() - started < 10
+    assert time.monotonic() - started < 60
     finished = recorded(first)
     assert len(finished) == len(set(finished)) == DEATH - watcher.count
     assert f"{len(finished)} judgments are safe" in caught.value.hint

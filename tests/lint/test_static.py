@@ -135,9 +135,9 @@ def test_one_cause_is_one_finding() -> None:
 )
 def test_a_hostile_item_takes_no_time(item: str) -> None:
     """No text makes the patterns search for long."""
-    started = time.perf_counter()
+    started = time.process_time()
     findings(item, item + "?")
-    assert time.perf_counter() - started < 5.0
+    assert time.process_time() - started < 10.0
 
 
 def test_severities_are_the_kinds() -> None:

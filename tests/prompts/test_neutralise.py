@@ -198,9 +198,9 @@ def test_a_role_cannot_hold_any_bracket() -> None:
 )
 def test_long_hostile_text_is_fast(text: str) -> None:
     """No text makes the scan quadratic."""
-    started = time.perf_counter()
+    started = time.process_time()
     neutralize(text)
-    assert time.perf_counter() - started < 2
+    assert time.process_time() - started < 5
 
 
 def test_the_test_has_teeth() -> None:

@@ -17,8 +17,8 @@ from urllib.error import URLError
 SCRIPTS = Path(__file__).resolve().parents[2] / "studies" / "judges"
 START_SECONDS = 240.0
 ANSWER_SECONDS = 240.0
-OLD_PROMPTS = 128
-"""MiB for prompts that left the only slot: without, a probe costs the next task its prefix."""
+SLOTS = 4
+"""Prompts kept: with one, every probe would cost the next task its cached prefix."""
 
 
 class ServedJudge(NamedTuple):
@@ -46,7 +46,7 @@ def llamacpp_judge(gguf: Path, name: str, log: Path) -> Iterator[ServedJudge]:
     """Serve the file with llama.cpp on a free port for the length of the `with` block."""
     # One thread: two that wait for each other lose more than they gain beside other tests.
     command = [sys.executable, str(SCRIPTS / "serve_llamacpp.py"), str(gguf)]
-    command += ["--name", name, "--threads", "1", "--old-prompts", str(OLD_PROMPTS)]
+    command += ["--name", name, "--threads", "1", "--slots", str(SLOTS)]
     with (
         log.open("w") as errors,
         subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True) as process,

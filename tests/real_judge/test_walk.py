@@ -15,7 +15,7 @@ from support.make import write_jsonl
 
 from .server import ServedJudge
 
-CANDIDATES = ["brief", "careful"]
+CANDIDATES = ["brief", "broken"]
 
 
 def run_cli(config: Path, *args: str) -> str:
@@ -45,14 +45,14 @@ def check_answers(rows: list[dict[str, Any]]) -> None:
 
 
 def shorten(folder: Path) -> Path:
-    """Two candidates and three items a query: a model on one core reads few words a second."""
+    """Two candidates and two items a query: a model on one core reads few words a second."""
     config = folder / "rocketeval.yaml"
     settings = yaml.safe_load(config.read_text())
     settings["benchmark"]["candidates"] = CANDIDATES
     config.write_text(yaml.safe_dump(settings))
     path = folder / "benchmark" / "checklists.jsonl"
     rows = [json.loads(line) for line in path.read_text().splitlines()]
-    write_jsonl(path, [{**row, "items": row["items"][:3]} for row in rows])
+    write_jsonl(path, [{**row, "items": row["items"][:2]} for row in rows])
     return config
 
 
@@ -63,7 +63,7 @@ def test_the_quickstart_is_judged_by_a_real_model(judge_url: ServedJudge, tmp_pa
     init = ["init", str(folder), "--model", model, "--base-url", base_url]
     subprocess.run([sys.executable, "-m", "rocketeval.cli.main", *init], check=True)
     shown = run_cli(shorten(folder), "--limit", "1")
-    assert "careful" in shown
+    assert "broken" in shown
     run = folder / "runs" / "quickstart-first-1"
     rows = judgments(run)
     assert sorted(row["candidate"] for row in rows) == CANDIDATES

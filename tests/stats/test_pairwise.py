@@ -109,7 +109,7 @@ def test_a_million_cells_take_seconds_of_cpu_not_minutes() -> None:
     scores = np.random.default_rng(0).normal(size=(1000, 1000))
     before = time.process_time()
     pairwise.win_totals(scores, 0.1)
-    assert time.process_time() - before < 3.0
+    assert time.process_time() - before < 10.0
 
 
 @pytest.mark.parametrize("tie_margin", [-0.1, float("nan"), float("inf")])
