@@ -96,7 +96,7 @@ def test_names_that_are_not_there_are_answered_with_the_nearest(run: Run) -> Non
 
 def test_before_ranking_there_is_nothing_to_explain(tmp_path: Path) -> None:
     """The missing stage is named."""
-    with pytest.raises(StageMissing, match=r"no ranking\.json"):
+    with pytest.raises(StageMissing, match="There is no run"):
         Run(make_config(tmp_path)).explain()
 
 
