@@ -133,15 +133,16 @@ def test_other_responses_under_the_same_names_are_refused(judged: Judge, tmp_pat
 
 
 def test_a_judge_without_answers_is_refused_by_its_run(judged: Judge) -> None:
-    """Hidden answers are none; a judge that never came through has nothing in common."""
+    """Hidden answers are none; two judges of different responses have nothing in common."""
     one = judged("a", says("a", likes("left")))
     silent = judged("b", Silent(model="b"))
     with pytest.raises(BenchmarkError, match=r"runs/b answered none of the items") as caught:
         compared(one, silent)
     assert "Leave its run out" in (caught.value.hint or "")
-    failed = judged("c", says("c", likes("left"), fail_on="explains"))
+    left = judged("c", says("c", likes("left"), fail_on="right explains"))
+    right = judged("d", says("d", likes("left"), fail_on="left explains"))
     with pytest.raises(BenchmarkError, match="no response in common"):
-        compared(one, failed)
+        compared(left, right)
 
 
 def test_one_run_the_same_run_and_an_ungraded_one_are_refused(
