@@ -15,53 +15,9 @@ import numpy as np
 import scipy.linalg  # noqa: F401  (its kernels are among those that are told)
 from threadpoolctl import threadpool_info
 
-STAGES = ("checklist", "grade", "score", "rank", "report")
 FROZEN = Path(__file__).parent / "frozen"
-DECLARED: tuple[tuple[str, str], ...] = (
-    ("Votes agreed with, ties left out", "Agreement with decided votes"),
-    ("Votes agreed with", "Agreement with votes, ties included"),
-    ("Reference ratings, Spearman", "Spearman with reference ratings"),
-    ("Reference ratings, Kendall", "Kendall with reference ratings"),
-    *(
-        (
-            f"{labels.capitalize()}, Spearman, {level}",
-            f"Spearman with {labels}" + ("" if level == "responses" else f", {level}"),
-        )
-        for labels in ("all labels", "held-out labels", "labels out of fold")
-        for level in ("responses", "per query", "candidates")
-    ),
-    ("score of labelled responses follows length", "score of labelled responses"),
-    ("score follows length beyond label", "score beyond label"),
-    ("share of lost votes that the longer won", "lost votes that the longer won, share"),
-    ("In other, too few votes each:", "other: fewer than 20 votes each:"),
-    (" responses |", " labelled responses |"),
-    (" responses \\\\", " labelled responses \\\\"),
-    *(
-        (
-            f"Queries left out, scores or labels all the same: {count}.",
-            f"Per query: {count} {'query is' if count == 1 else 'queries are'} left out, scores or "
-            "labels there are all the same.",
-        )
-        for count in (1, 10, 12)
-    ),
-    *((f"$ {stage} ", f"$ run --only {stage} ") for stage in STAGES),
-    *((f"rocketeval {stage}", f"rocketeval run --only {stage}") for stage in STAGES),
-    ("$ advise ", "$ labels next "),
-    ("rocketeval advise", "rocketeval labels next"),
-    ("$ estimate ", "$ labels estimate "),
-    ("rocketeval estimate", "rocketeval labels estimate"),
-    ("$ scorers ", "$ audit "),
-    ("--among", "--scorers"),
-    ("$ criteria ", "$ audit --criteria "),
-    ("--more ", "--queries "),
-    ("--beside", "--against"),
-    ("--most, ", "--top, "),
-    (" --json --export sheet.csv", " --json"),
-    (" --export sheet.yaml --json", " --json"),
-)
+DECLARED: tuple[tuple[str, str], ...] = ()
 """Changes of wording that were decided on: old text, new text. All else must be as it was."""
-AUDITS = ("audit", "methods", "reliability", "item_gold")
-"""What the audit's document held before."""
 MOST_SHOWN = 20
 """Differences that are shown."""
 MADE_ON = FROZEN / "made_on.json"
@@ -99,26 +55,7 @@ def load(name: str) -> dict[str, Any]:
     """Return what a run gave when it was frozen, in the words of today."""
     text = lzma.decompress(path_of(name).read_bytes()).decode()
     found: dict[str, Any] = json.loads(text, object_hook=_without_schema)
-    return moved(reworded(found))
-
-
-def moved(found: dict[str, Any]) -> dict[str, Any]:
-    """Return what commands said where other commands say it now.
-
-    Help has a test of its own, the comparison of scorers is part of the audit's document, and
-    checklists are exported by another command than the one that makes them.
-    """
-    kept = {command: told for command, told in found.items() if command != "$ --help"}
-    for command, told in kept.items():
-        said = told["stdout"] if command.startswith("$ ") else None
-        if not isinstance(said, dict):
-            continue
-        said.pop("export", None)
-        if command.startswith("$ audit ") and "--scorers" in command:
-            told["stdout"] = {**dict.fromkeys(AUDITS), "scorers": said}
-        elif set(said) == set(AUDITS):
-            said["scorers"] = None
-    return kept
+    return dict(reworded(found))
 
 
 def _without_schema(found: dict[str, Any]) -> dict[str, Any]:
