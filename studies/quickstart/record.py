@@ -13,47 +13,40 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import shutil
 import time
-from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 from rocketeval.cli.progress import make_observer
 from rocketeval.config import parse_config
-from rocketeval.engines.base import PACKAGED, Engine, EngineAnswers, create_engine
+from rocketeval.engines.base import PACKAGED
 from rocketeval.engines.recorded import RecordedAnswer, RecordedJudge, write_record
+from rocketeval.grading.methods import create_method
+from rocketeval.grading.work import WorkList
 from rocketeval.pipeline import Run
-from rocketeval.records import Answer, GradingTask
 
 PACKAGE = Path(__file__).parents[2] / "src" / "rocketeval" / "examples"
 PATIENT = 900.0
 """Seconds to wait for one item: a busy machine is slow, and asking again costs more."""
 WEIGHTS = (
-    "Qwen2.5-Coder-1.5B-Instruct, GGUF Q4_K_M, Apache-2.0 (Qwen); fetched by "
-    "studies/judges/fetch_weights.py, which names their source and pins their sha256"
+    "Qwen2.5-Coder-1.5B-Instruct (Apache-2.0), the GGUF file Q4_K_M with sha256 cc324af070c2ecbf..., "
+    "as studies/judges/fetch_weights.py gets it"
 )
 
 
-class Recording:
-    """An engine that passes everything on to another and keeps the answers."""
-
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
-        self.answers: list[RecordedAnswer] = []
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._engine, name)
-
-    async def grade(self, task: GradingTask, known: Mapping[int, Answer]) -> EngineAnswers:
-        """Let the other engine answer, and keep what it says."""
-        graded = await self._engine.grade(task, known)
-        if graded.failure:
-            raise SystemExit(f"{task.candidate} on {task.query_id}: {graded.failure}")
-        rows = enumerate(graded.answers)
-        self.answers += [RecordedAnswer.of(task, item, answer) for item, answer in rows]
-        return graded
+def answers_of(run: Run) -> list[RecordedAnswer]:
+    """Return every answer of a finished run, with the prompt it was given to."""
+    store, method = run.store, create_method(run.config)
+    work = WorkList(store, store.inputs, method, store.judge(), finished=())
+    tasks = list(work.tasks())
+    judged = store.judgments_of({task.key.hex() for task in tasks})
+    return [
+        RecordedAnswer.of(task, item, answer)
+        for task in tasks
+        for item, answer in enumerate(judged[task.key.hex()].answers)
+    ]
 
 
 def judge_of(place: str, threads: int | None) -> dict[str, object]:
@@ -65,23 +58,27 @@ def judge_of(place: str, threads: int | None) -> dict[str, object]:
 
 
 async def record(judge: dict[str, object], output: Path) -> None:
-    """Run the quickstart with this judge and write its record."""
+    """Run the quickstart with this judge and write its record.
+
+    What was judged before a failure is kept in the cache, so that the same command goes on.
+    """
     with TemporaryDirectory() as folder:
         benchmark = {"path": str(PACKAGE / "quickstart")}
-        config = parse_config({"benchmark": benchmark, "judge": judge, "output": folder})
-        recording = Recording(create_engine(config.judge))
+        cache = output.with_suffix(".cache")
+        raw = {"benchmark": benchmark, "judge": judge, "output": folder, "cache": str(cache)}
+        config = parse_config(raw)
         observer = make_observer(config, quiet=False)
         started = time.monotonic()
         try:
-            identity = await recording.identify()
-            await Run(config, judge=recording, observer=observer).all()
+            run = Run(config, observer=observer)
+            await run.all()
         finally:
             observer.closed()
-            await recording.aclose()
-    told = {**asdict(identity), "model": PACKAGED, "weights": WEIGHTS}
-    recorded = RecordedJudge(**{name: told[name] for name in RecordedJudge.model_fields})
-    rows = sorted(recording.answers, key=lambda row: (row.query, row.candidate, row.item))
+        told = {**asdict(run.store.judge()), "model": PACKAGED, "weights": WEIGHTS}
+        recorded = RecordedJudge(**{name: told[name] for name in RecordedJudge.model_fields})
+        rows = sorted(answers_of(run), key=lambda row: (row.query, row.candidate, row.item))
     write_record(output, recorded, rows)
+    shutil.rmtree(cache, ignore_errors=True)
     print(f"{len(rows)} answers in {time.monotonic() - started:.0f} s: {output}")
 
 
