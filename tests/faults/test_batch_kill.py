@@ -84,7 +84,7 @@ def command(tmp_path: Path, server: FakeBatches) -> Command:
     return Command(tmp_path, server)
 
 
-async def kill(process: asyncio.subprocess.Process) -> None:
+async def kill(process: StartedCommand) -> None:
     """End a life like a power cut would."""
     process.kill()
     await process.communicate()
