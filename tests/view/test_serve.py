@@ -92,7 +92,7 @@ def test_a_name_can_be_added_for_remote_readers(tmp_path: Path) -> None:
 def test_words_for_what_is_not_there(tmp_path: Path) -> None:
     """A target that does not exist is an error with a hint."""
     told = cli(tmp_path, "view", "nothing", code=5).stderr
-    assert "There is no nothing." in told
+    assert "There is no file or folder nothing." in told
     assert "a folder that holds runs" in told
 
 
