@@ -238,8 +238,8 @@ def test_a_judge_that_is_gone_ends_the_run(
     cluster: LocalCluster, folder: Path, server: Server
 ) -> None:
     """Without a server the run says so, and what was finished is in the ledger."""
-    judge = {**http_judge(server), "patience": 1}
-    run = Run(config(folder, "gone", judge=judge), observer=Heard(SURELY_HALF_WAY, server.kill))
+    heard = Heard(SURELY_HALF_WAY, server.kill)
+    run = Run(config(folder, "gone", judge=http_judge(server)), observer=heard)
     with pytest.raises(EngineUnavailable, match="judgments are safe"):
         asyncio.run(run.to_judgments())
     found = keys(run.store)
