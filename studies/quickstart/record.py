@@ -30,8 +30,8 @@ PACKAGE = Path(__file__).parents[2] / "src" / "rocketeval" / "examples"
 PATIENT = 900.0
 """Seconds to wait for one item: a busy machine is slow, and asking again costs more."""
 WEIGHTS = (
-    "Qwen2.5-Coder-1.5B-Instruct (Apache-2.0), the GGUF file Q4_K_M with sha256 cc324af070c2ecbf..., "
-    "as studies/judges/fetch_weights.py gets it"
+    "Qwen2.5-Coder-1.5B-Instruct (Apache-2.0), the GGUF file Q4_K_M with sha256 "
+    "cc324af070c2ecbf..., as studies/judges/fetch_weights.py gets it"
 )
 
 
