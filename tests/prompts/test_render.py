@@ -9,12 +9,14 @@ import pytest
 
 from rocketeval.errors import PromptError
 from rocketeval.prompts.render import (
+    FIRST_RULES,
     NO_HISTORY,
     NO_REFERENCE,
     GradingPrompt,
     Template,
     render_checklist_request,
     render_history,
+    shown_response,
 )
 from rocketeval.records import Checklist, GradingTask, Query, Response, Turn
 
@@ -226,11 +228,16 @@ def test_the_author_sees_history_query_and_reference() -> None:
     )
 
 
-def test_all_that_shapes_a_prompt_is_in_its_hash(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another template or other rules for disarming text make another judge."""
+def test_a_template_makes_another_judge_and_a_rule_another_text(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Other rules for disarming change the identity of the texts they change, and no other."""
     packaged = GradingPrompt()
     other = GradingPrompt(Template("grade", packaged.template.text + " Think first."))
     assert other.hash != packaged.hash
-    before = packaged.hash
-    monkeypatch.setattr("rocketeval.prompts.render.RULES", "other rules")
-    assert packaged.hash != before
+    plain, marked = Response("q", "c", "Blue."), Response("q", "c", "[SECRET] blue.")
+    before = packaged.hash, shown_response(plain), shown_response(marked)
+    better = re.compile(f"{FIRST_RULES}|\\[SECRET\\]")
+    monkeypatch.setattr("rocketeval.prompts.render._DANGEROUS", better)
+    assert (packaged.hash, shown_response(plain)) == before[:2]
+    assert shown_response(marked) != before[2]
