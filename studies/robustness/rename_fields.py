@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import io
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -69,14 +70,15 @@ def copied(folder: Path) -> Path:
 def rename(source: Path, file: str, owner: str, field: str) -> tuple[bool, int]:
     """Rename the field; return whether it is declared there, and in how many places it was."""
     text = (source / "rocketeval" / file).read_text()
-    body = text.partition(f"class {owner}")[2].partition("\nclass ")[0]
+    head = re.compile(rf"^class {owner}\b", re.MULTILINE)
+    body = head.split(text, maxsplit=1)[-1].partition("\nclass ")[0]
     declared = f"\n    {field}: " in body
     places = 0
     for path in sorted([*source.rglob("*.py"), *(source.parent / "tests").rglob("*.py")]):
         old = path.read_text()
         new, count = renamed_text(old, field, f"{field}_renamed")
         if path == source / "rocketeval" / file:
-            start = new.index(f"class {owner}")
+            start = next(head.finditer(new)).start()
             line = f"\n    {field}: "
             new = new[:start] + new[start:].replace(line, f"\n    {field}_renamed: ", 1)
             count += 1
