@@ -240,14 +240,12 @@ async def test_the_json_keeps_its_shape() -> None:
         "judge",
         "findings",
         "figures",
-        "run",
         "gold",
         "usage",
         "seconds",
     }
     assert told["schema"] == 1
     assert told["verdict"] == "ready"
-    assert told["run"] is None
     assert set(told["findings"][0]) == {"name", "told", "level", "advice"}
     assert set(told["judge"]) == {
         "engine",

@@ -172,14 +172,16 @@ async def test_a_slow_judge_is_asked_a_few_at_once_and_warned_about(
 
 
 async def test_only_what_is_left_counts(demo: RunConfig, monkeypatch: pytest.MonkeyPatch) -> None:
-    """After the run nothing is left, and the verdict says so instead of a time."""
+    """Judgments in the cache are not counted; after the run there is nothing to predict."""
     clock = Clock()
     judge = PacedJudge(clock, 0.05, 0.0, at_once=4, shared=False)
+    part = {"benchmark": demo.benchmark.model_copy(update={"limit": 2}), "name": "part"}
+    await judged(judge, clock, demo.model_copy(update=part))
+    found = (await examined(judge, clock, demo, monkeypatch, quick=True)).run
+    assert found is not None
+    assert found.responses == 50
     await judged(judge, clock, demo)
-    found = await examined(judge, clock, demo, monkeypatch, quick=True)
-    assert found.run is not None
-    assert (found.run.responses, found.run.seconds) == (0, 0)
-    assert "nothing is left to judge" in found.findings[-4].told
+    assert (await examined(judge, clock, demo, monkeypatch, quick=True)).run is None
 
 
 async def test_unwritten_checklists_are_assumed_and_nobody_is_paid(

@@ -94,7 +94,8 @@ class Examination:
     seconds: float
     """Wall time of all of it."""
     run: RunForecast | None = None
-    """How long the config's run will take; None without a config, or where it is not known."""
+    """How long the config's run will take; None without a config, where nothing is left to judge,
+    and where it is not known."""
 
     @property
     def verdict(self) -> DoctorVerdict:
@@ -123,7 +124,7 @@ class Examination:
                 {**asdict(finding), "name": finding.name.strip()} for finding in self.findings
             ],
             "figures": asdict(self.figures),
-            "run": None if self.run is None else asdict(self.run),
+            **({} if self.run is None else {"run": asdict(self.run)}),
             "gold": [_gold_row(gold) for gold in self.gold],
             "usage": asdict(priced(self.usage, price)),
             "seconds": round(self.seconds, 3),
@@ -449,7 +450,7 @@ class _Examiner:
     async def predict(self) -> None:
         """Predict how long the run takes; a long one turns the latency into a note."""
         alone, run = self.figures.latency_seconds, self.size
-        if run is None or alone is None:
+        if run is None or not run.responses or alone is None:
             return
         times = GoldTimes(alone, self.again, self.at_once)
         self.forecast = await predict(self.engine, self.prompt, run, times, self._in_flight)

@@ -233,8 +233,6 @@ def in_words(forecast: RunForecast) -> str:
     '60 responses: about 38 minutes (27 to 53)'
     """
     count = count_of(forecast.responses, "response", "responses")
-    if not forecast.responses:
-        return "nothing is left to judge"
     size, unit = _unit(forecast.seconds)
     middle, low, high = (
         _brief(seconds / size)
