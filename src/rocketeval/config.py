@@ -278,6 +278,9 @@ class RankingConfig(Section):
     """Candidate whose rating is put at `anchor_rating`; the mean of all is when absent."""
     anchor_rating: float = 1000.0
     """The rating of the anchor, or the mean rating."""
+    rank_intervals: Literal["simultaneous", "pairwise"] = "simultaneous"
+    """simultaneous: all rank intervals hold at once; pairwise: each holds on its own, and is
+    narrower."""
 
 
 class DistributedConfig(Section):

@@ -1,14 +1,17 @@
-"""The ranking: ratings, ranks and which candidates cannot be told apart.
+"""The ranking: ratings, ranks and which candidates are tied.
 
 **Rating**: Bradley-Terry on every pair of scores of every query, on the Elo scale, mean 1000, or
 with one candidate held at a rating of your own (`anchor`).
 **Intervals**: percentiles over resampled queries (`bootstrap`). A figure that rests on fewer than
 six queries (at 95 %) has no interval: its bounds are NaN and its rank may be any.
-**Group**: walking down the ranking, the first candidate opens group 1. The next one joins as long
-as the interval of its rating difference to the group's *first* candidate holds zero; otherwise it
-opens the next group. So two neighbours in different groups need not be far apart (`beats_next`
-says whether they are), and each group's first candidate is clearly better than the next group's
-first. The intervals are pairwise, with no correction for how many there are.
+**Tied**: two candidates are tied unless the difference of their mean scores is significant, with
+family-wise correction over all pairs of the ranking (`stats/pairwise_tests.py`). This is the only
+definition of a tie in a ranking: groups, rank intervals, words and exports follow from it.
+**Group**: walking down the ranking, the first candidate opens group 1. The next one joins if it is
+tied with the group's *first* candidate; otherwise it opens the next group. Two neighbors in
+different groups can be tied too (`beats_next` is False).
+**Rank intervals**: simultaneous by default: all of them contain the true ranks at once, with the
+given confidence. `pairwise` ones are narrower and hold for one candidate at a time.
 **Islands**: candidates that share no query, not even through others, cannot be compared. Each such
 set is rated around its own mean, never separated from the others, and its ranks allow for every
 candidate outside it. An anchor refuses them.
@@ -26,30 +29,30 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rocketeval.arrays import Floats, Ints
+from rocketeval.arrays import Bools, Floats, Ints
 from rocketeval.errors import ConfigError, RocketEvalError
 from rocketeval.grid import ScoreGrid
 from rocketeval.records import Interval
 from rocketeval.stats.bootstrap import (
     interval,
-    least_queries,
     ratio_draws,
     strength_draws,
-    tail_probability,
 )
 from rocketeval.stats.bradley_terry import (
     ELO_PER_STRENGTH,
+    MATRIX_CANDIDATES,
     fit,
     pair_counts,
     win_matrix,
     win_totals,
     wins_and_losses,
 )
+from rocketeval.stats.pairwise_tests import FLIPS, PairwiseTests, pairwise_tests
 from rocketeval.text import did_you_mean, join_words
 from rocketeval.workers import one_blas_thread
 
@@ -108,6 +111,11 @@ def _island_means(strengths: Floats, islands: Ints) -> Floats:
     return means
 
 
+RankIntervals = Literal["simultaneous", "pairwise"]
+FEWEST_FLIPS = 399
+"""Sign flips behind the tests of very many pairs."""
+MOST_STATISTICS = 40_000_000
+"""Pairs times sign flips up to which all flips are made: a few seconds."""
 DIGITS = 6
 """Beyond these, figures differ between machines and equal candidates differ by rounding."""
 
@@ -142,33 +150,6 @@ class Standings:
         queries, value = int(self.queries[column]), float(values[column])
         sure = interval(value, draws[:, column], queries=queries, level=level)
         return Interval(value, round(sure.low, DIGITS), round(sure.high, DIGITS))
-
-    def separable(self, better: int, worse: int, level: float) -> bool:
-        """Whether the interval of the rating difference lies above zero."""
-        if better == worse or self.islands[better] != self.islands[worse]:
-            return False
-        queries = int(min(self.queries[better], self.queries[worse]))
-        difference = self.ratings[better] - self.ratings[worse]
-        draws = self.rating_draws[:, better] - self.rating_draws[:, worse]
-        low = interval(float(difference), draws, queries=queries, level=level).low
-        return not math.isnan(low) and low > 0.0
-
-    def rank_bounds(self, level: float) -> tuple[Ints, Ints]:
-        """The best and worst rank of each candidate that its resampled ratings allow."""
-        total = len(self.ratings)
-        lows, highs = np.ones(total, np.int64), np.full(total, total, np.int64)
-        for island in range(1, int(self.islands.max()) + 1):
-            columns = np.flatnonzero(self.islands == island)
-            outside = total - len(columns)
-            wins, losses = wins_and_losses(self.rating_draws[:, columns], 0.0)
-            for place, column in enumerate(columns):
-                if self.queries[column] < least_queries(level):
-                    continue
-                tail = tail_probability(int(self.queries[column]), level)
-                best, worst = 1 + losses[:, place], len(columns) - wins[:, place]
-                lows[column] = np.quantile(best, tail, method="lower")
-                highs[column] = np.quantile(worst, 1.0 - tail, method="higher") + outside
-        return lows, highs
 
 
 def compute_standings(
@@ -248,11 +229,11 @@ class RankedCandidate:
     missing: int
     """How many have none."""
     group: int
-    """Equal for neighbours that cannot be separated; 1 holds the best."""
+    """Equal for candidates tied with the first of their group; 1 holds the best."""
     island: int
     """Ratings compare only within an island; a single 1 everywhere is the usual case."""
     beats_next: bool | None = None
-    """Whether it is clearly better than the next row's candidate; None for the last."""
+    """Whether it is significantly better than the next row's candidate; None for the last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,6 +245,22 @@ class WinMatrix:
     shares: tuple[tuple[float | None, ...], ...]
     """The share of shared queries that the row wins over the column, ties half; None where two
     never meet, and on the diagonal."""
+
+
+@dataclass(frozen=True, slots=True)
+class PairTests:
+    """The score difference of every two candidates, tested with family-wise correction."""
+
+    candidates: tuple[str, ...]
+    """In the order of the ranking: of the rows, and of the columns."""
+    p_values: tuple[tuple[float | None, ...], ...]
+    """Adjusted for all pairs, two-sided; None on the diagonal."""
+
+    def tied(self, first: str, second: str, level: float) -> bool:
+        """Return whether the difference of two candidates is not significant."""
+        place = self.candidates.index
+        p_value = self.p_values[place(first)][place(second)]
+        return p_value is None or not is_significant(p_value, level)
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,7 +290,15 @@ class Ranking:
     anchor_rating: float = 1000.0
     """The rating of the anchor, or the mean rating."""
     wins: WinMatrix | None = None
-    """None above `pairwise.MATRIX_CANDIDATES` candidates."""
+    """None above `MATRIX_CANDIDATES` candidates."""
+    rank_intervals: RankIntervals = "pairwise"
+    """What the rank intervals cover; rankings of earlier versions do not say and are pairwise."""
+    pairs: int | None = None
+    """Pairs of candidates that were tested; None in rankings of earlier versions."""
+    significant_pairs: int | None = None
+    """Pairs with a significant difference."""
+    tests: PairTests | None = None
+    """None above `MATRIX_CANDIDATES` candidates."""
 
 
 def rank(
@@ -305,6 +310,7 @@ def rank(
     level: float = 0.95,
     anchor: str | None = None,
     anchor_rating: float = 1000.0,
+    rank_intervals: RankIntervals = "simultaneous",
 ) -> Ranking:
     """The ranking of a grid's candidates; the same grid and settings give the same ranking."""
     return rank_pooled(
@@ -315,6 +321,7 @@ def rank(
         level=level,
         anchor=anchor,
         anchor_rating=anchor_rating,
+        rank_intervals=rank_intervals,
     )
 
 
@@ -327,6 +334,7 @@ def rank_pooled(
     level: float = 0.95,
     anchor: str | None = None,
     anchor_rating: float = 1000.0,
+    rank_intervals: RankIntervals = "simultaneous",
 ) -> Ranking:
     """The ranking from all comparisons that several judges make, in one fit.
 
@@ -360,9 +368,17 @@ def rank_pooled(
             anchor=find_anchor(anchor, candidates, unranked),
             anchor_rating=anchor_rating,
         )
+        flips = _affordable_flips(len(candidates))
+        tests = pairwise_tests(scores, level=level, seed=seed, clusters=places, flips=flips)
+        bounds = tests.rank_bounds()
+        if rank_intervals == "pairwise":
+            bounds = pairwise_tests(
+                scores, level=level, seed=seed, clusters=places, flips=flips, adjusted=False
+            ).rank_bounds()
     order = sorted(range(len(candidates)), key=lambda c: (-standing.ratings[c], candidates[c]))
+    ordered = [candidates[column] for column in order]
     return Ranking(
-        rows=_rows(candidates, order, standing, len(grids[0].query_ids), level),
+        rows=_rows(candidates, order, standing, tests, bounds, len(grids[0].query_ids), level),
         unranked=unranked,
         tie_margin=tie_margin,
         bootstrap=bootstrap,
@@ -372,16 +388,51 @@ def rank_pooled(
         islands=int(standing.islands.max()),
         anchor=anchor,
         anchor_rating=anchor_rating,
-        wins=_wins([candidates[column] for column in order], scores[:, order], tie_margin),
+        wins=_wins(ordered, scores[:, order], tie_margin),
+        rank_intervals=rank_intervals,
+        pairs=len(order) * (len(order) - 1) // 2,
+        significant_pairs=int(tests.better().sum()),
+        tests=_tests(ordered, tests.p_values[np.ix_(order, order)]),
+    )
+
+
+def is_significant(p_value: float, level: float) -> bool:
+    """Return whether a p-value is small enough at this level of confidence."""
+    return p_value <= 1.0 - level + 1e-12
+
+
+def _affordable_flips(candidates: int) -> int:
+    """Return fewer sign flips for very many pairs: a p-value of 0.05 needs 199."""
+    pairs = max(1, candidates * (candidates - 1) // 2)
+    return max(FEWEST_FLIPS, min(FLIPS, MOST_STATISTICS // pairs))
+
+
+def _tests(names: Sequence[str], p_values: Floats) -> PairTests | None:
+    if len(names) > MATRIX_CANDIDATES:
+        return None
+    rows = p_values.round(DIGITS).tolist()
+    return PairTests(
+        tuple(names),
+        tuple(
+            tuple(None if row == column else p for column, p in enumerate(values))
+            for row, values in enumerate(rows)
+        ),
     )
 
 
 def _rows(
-    names: Sequence[str], order: Sequence[int], standing: Standings, queries: int, level: float
+    names: Sequence[str],
+    order: Sequence[int],
+    standing: Standings,
+    tests: PairwiseTests,
+    bounds: tuple[Ints, Ints],
+    queries: int,
+    level: float,
 ) -> tuple[RankedCandidate, ...]:
     ranks = 1 + wins_and_losses(standing.ratings[None, :], 0.0)[1][0]
-    lows, highs = standing.rank_bounds(level)
-    groups = _groups(order, standing, level)
+    lows, highs = bounds
+    better = tests.better()
+    groups = _groups(order, better)
     nexts = dict(pairwise(order))
     return tuple(
         RankedCandidate(
@@ -395,20 +446,18 @@ def _rows(
             missing=queries - int(standing.queries[column]),
             group=groups[column],
             island=int(standing.islands[column]),
-            beats_next=standing.separable(column, nexts[column], level)
-            if column in nexts
-            else None,
+            beats_next=bool(better[column, nexts[column]]) if column in nexts else None,
         )
         for column in order
     )
 
 
-def _groups(order: Sequence[int], standing: Standings, level: float) -> dict[int, int]:
-    """Group number of each column, walking down the ranking."""
+def _groups(order: Sequence[int], better: Bools) -> dict[int, int]:
+    """Return the group number of each column, walking down the ranking."""
     groups: dict[int, int] = {}
     first, group = order[0], 1
     for column in order:
-        if standing.separable(first, column, level):
+        if better[first, column]:
             first, group = column, group + 1
         groups[column] = group
     return groups

@@ -19,6 +19,7 @@ def rank_candidates(store: RunStore, config: RunConfig) -> Ranking:
         seed=config.ranking.seed,
         anchor=config.ranking.anchor,
         anchor_rating=config.ranking.anchor_rating,
+        rank_intervals=config.ranking.rank_intervals,
     )
     store.save(ranking)
     store.save_text("ranking.csv", ranking_csv(ranking))
