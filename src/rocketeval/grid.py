@@ -6,8 +6,8 @@ Who wins, of two scores or in a vote: 1 for the first, -1 for the second, 0 for 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -33,6 +33,8 @@ class ScoreGrid:
     """One per column."""
     scores: Floats
     """Shape (queries, candidates), read-only."""
+    clusters: tuple[str, ...] | None = None
+    """The cluster of each row, where some queries depend on each other."""
 
     def __post_init__(self) -> None:
         scores = np.array(self.scores, dtype=np.float64)
@@ -41,6 +43,36 @@ class ScoreGrid:
             raise ValueError(f"scores have shape {scores.shape}, their names say {expected}")
         scores.setflags(write=False)
         object.__setattr__(self, "scores", scores)
+        if self.clusters is not None and len(self.clusters) != len(self.query_ids):
+            raise ValueError(f"{len(self.clusters)} clusters for {len(self.query_ids)} queries")
+
+    def places(self) -> NDArray[np.int64]:
+        """Return the number of each row's cluster, from 0 in order of first appearance."""
+        if self.clusters is None:
+            return np.arange(len(self.query_ids))
+        numbers: dict[str, int] = {}
+        return np.array(
+            [numbers.setdefault(name, len(numbers)) for name in self.clusters], dtype=np.int64
+        )
+
+    def clustered(self, clusters: Mapping[str, str]) -> ScoreGrid:
+        """Return the same grid with the cluster of each query, by its id."""
+        own = tuple(clusters[query] for query in self.query_ids)
+        distinct = len(set(own)) == len(own)
+        return replace(self, clusters=None if distinct else own)
+
+    def with_scores(self, scores: Floats) -> ScoreGrid:
+        """Return the same queries and candidates with other scores."""
+        return replace(self, scores=scores)
+
+    def take(self, rows: Sequence[int], columns: Sequence[int]) -> ScoreGrid:
+        """Return some of the rows and columns, in this order."""
+        return ScoreGrid(
+            tuple(self.query_ids[row] for row in rows),
+            tuple(self.candidates[column] for column in columns),
+            self.scores[np.ix_(rows, columns)],
+            None if self.clusters is None else tuple(self.clusters[row] for row in rows),
+        )
 
     @classmethod
     def from_columns(

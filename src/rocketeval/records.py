@@ -63,6 +63,9 @@ class Query:
     """A reference response, shown to the author only."""
     category: str | None = None
     """The kind of query, shown in the report."""
+    cluster: str | None = None
+    """Queries of one cluster depend on each other, such as the turns of one conversation: they are
+    resampled together and never parted by cross-validation. Its own cluster when absent."""
 
     @property
     def content_hash(self) -> bytes:

@@ -71,11 +71,19 @@ def compact(folder: Path) -> Path:
 def test_each_turn_is_a_query(folder: Path) -> None:
     """Ids carry the turn; references come from the question, or from the reference file."""
     assert list(opened(folder).queries()) == [
-        Query("81-1", "Write.", (), "gpt-4 on 81, first", "writing"),
-        Query("81-2", "Write again.", (Turn("user", "Write."),), "gpt-4 on 81, second", "writing"),
-        Query("101-1", "Which place?", (), "Second.", "reasoning"),
-        Query("101-2", "And now?", (Turn("user", "Which place?"),), "Last.", "reasoning"),
+        Query("81-1", "Write.", (), "gpt-4 on 81, first", "writing", "81"),
+        Query(
+            "81-2",
+            "Write again.",
+            (Turn("user", "Write."),),
+            "gpt-4 on 81, second",
+            "writing",
+            "81",
+        ),
+        Query("101-1", "Which place?", (), "Second.", "reasoning", "101"),
+        Query("101-2", "And now?", (Turn("user", "Which place?"),), "Last.", "reasoning", "101"),
     ]
+    assert {query.cluster for query in opened(folder, turns=[1]).queries()} == {None}
 
 
 def test_a_second_turn_follows_the_candidates_own_first_answer(folder: Path) -> None:

@@ -271,8 +271,7 @@ def _own_family(
 
 
 def _rows_of(grid: ScoreGrid, rows: Bools) -> ScoreGrid:
-    chosen = tuple(grid.query_ids[row] for row in np.flatnonzero(rows).tolist())
-    return ScoreGrid(chosen, grid.candidates, grid.scores[rows])
+    return grid.take(np.flatnonzero(rows).tolist(), range(len(grid.candidates)))
 
 
 _FAMILIES = {

@@ -241,13 +241,13 @@ def length_grid(grid: ScoreGrid, lengths: Mapping[tuple[str, str], float]) -> Sc
         if query in rows and candidate in columns:
             scores[rows[query], columns[candidate]] = length
     same_cells = np.where(np.isnan(grid.scores), np.nan, scores)
-    return ScoreGrid(grid.query_ids, grid.candidates, same_cells)
+    return grid.with_scores(same_cells)
 
 
 def always_tie_grid(grid: ScoreGrid) -> ScoreGrid:
     """The same cells with one score for all: it predicts a tie for every vote."""
     constant = np.where(np.isnan(grid.scores), np.nan, 0.0)
-    return ScoreGrid(grid.query_ids, grid.candidates, constant)
+    return grid.with_scores(constant)
 
 
 def random_agreement(votes: Sequence[Vote], given: int | None = None) -> Agreement:

@@ -115,7 +115,7 @@ def _rivals(
         own_columns = [columns[candidate] for candidate in part.answers.candidates]
         for name, simpler in scorers.items():
             scores[name][own_rows, own_columns] = simpler.predict(part.answers)
-    return {name: ScoreGrid(grid.query_ids, grid.candidates, own) for name, own in scores.items()}
+    return {name: grid.with_scores(own) for name, own in scores.items()}
 
 
 def _basis(store: RunStore, gold: Gold) -> dict[tuple[str, str], Basis]:

@@ -270,7 +270,7 @@ def common_responses(grids: Mapping[str, ScoreGrid]) -> tuple[dict[str, ScoreGri
     scored = np.isfinite(np.stack(laid_out))
     everywhere, anywhere = scored.all(axis=0), scored.any(axis=0)
     cut = {
-        name: ScoreGrid(first.query_ids, first.candidates, np.where(everywhere, scores, np.nan))
+        name: first.with_scores(np.where(everywhere, scores, np.nan))
         for name, scores in zip(grids, laid_out, strict=True)
     }
     return cut, int(anywhere.sum() - everywhere.sum())

@@ -1,6 +1,6 @@
 """The generic format: one folder of JSON-lines files.
 
-    queries.jsonl      id, text [, history, reference, category]
+    queries.jsonl      id, text [, history, reference, category, cluster]
     responses.jsonl    query_id, candidate, text [, history]
     responses/*.jsonl  the same, one file a candidate; the file's name is the candidate
     checklists.jsonl   query_id, items              (optional)
@@ -46,6 +46,7 @@ class JsonlBenchmark:
                 history=row.turns("history") if row.values.get("history") else (),
                 reference=row.text("reference", None),
                 category=row.text("category", None),
+                cluster=row.text("cluster", None),
             )
 
     def responses(self) -> Iterator[Response]:

@@ -78,6 +78,7 @@ class MTBench:
                     history=tuple(Turn("user", text) for text in asked[: turn - 1]),
                     reference=answered[turn - 1] if len(answered) >= turn else None,
                     category=category,
+                    cluster=str(number) if len(self.options.turns) > 1 else None,
                 )
 
     def responses(self) -> Iterator[Response]:

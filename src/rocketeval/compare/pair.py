@@ -9,8 +9,7 @@ signs.
 effect is `equal enough`, also when it excludes zero. Everything else is `can't tell`, and so is
 everything that rests on fewer than six queries (at 95 %).
 
-Queries are taken as independent of each other. Two turns of one conversation are two queries here;
-where such are many, intervals are somewhat too narrow.
+Queries of one cluster, such as the turns of one conversation, are resampled and flipped together.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from enum import StrEnum
 
 import numpy as np
 
-from rocketeval.arrays import Floats
+from rocketeval.arrays import Floats, Ints
 from rocketeval.errors import ConfigError
 from rocketeval.grid import ScoreGrid
 from rocketeval.grid import compare as compare_scores
@@ -67,6 +66,8 @@ class Comparison:
     """Queries with both scores."""
     missing: int
     """Queries on which one of the two, or both, has no score."""
+    clusters: int
+    """Independent queries, or clusters of queries that depend on each other."""
     queries_needed: int | None
     """Queries in all that would tell a difference as large as the one seen, with 80 % power: an
     estimate. None when the difference is so close to zero that no number makes sense."""
@@ -103,9 +104,12 @@ def compare(
             hint="Grade the same queries for both, then score again.",
         )
     outcomes = compare_scores(ours[both], theirs[both], tie_margin)
-    effect = _effect(differences, bootstrap, seed, level)
-    p_value = sign_flip_p(differences, seed)
-    spread = float(differences.std(ddof=1)) if queries > 1 else math.nan
+    places: Ints = np.unique(grid.places()[both], return_inverse=True)[1]
+    clusters = int(places.max()) + 1
+    effect = _effect(differences, places, bootstrap, seed, level)
+    sums: Floats = np.bincount(places, differences).astype(np.float64)
+    p_value = sign_flip_p(sums.round(DIGITS), seed)
+    spread = _spread(differences, places)
     return Comparison(
         first=first,
         second=second,
@@ -117,8 +121,9 @@ def compare(
         losses=int((outcomes < 0).sum()),
         queries=queries,
         missing=len(grid.query_ids) - queries,
-        queries_needed=_needed(effect.value, spread, queries, level),
-        detectable=detectable_effect(spread, queries, level),
+        clusters=clusters,
+        queries_needed=_needed(effect.value, spread, queries, clusters, level),
+        detectable=detectable_effect(spread, clusters, level),
         min_effect=min_effect,
         tie_margin=tie_margin,
         level=level,
@@ -135,10 +140,25 @@ def _two_columns(grid: ScoreGrid, first: str, second: str) -> tuple[Floats, Floa
     return grid.scores[:, column_of(grid, first)], grid.scores[:, column_of(grid, second)]
 
 
-def _effect(differences: Floats, times: int, seed: int, level: float) -> Interval:
+def _effect(differences: Floats, places: Ints, times: int, seed: int, level: float) -> Interval:
     column = differences[:, None]
-    draws = ratio_draws(column, np.ones_like(column), times=times, seed=seed)[:, 0]
-    return interval(float(differences.mean()), draws, queries=len(differences), level=level)
+    ones = np.ones_like(column)
+    draws = ratio_draws(column, ones, times=times, seed=seed, queries=places)[:, 0]
+    clusters = int(places.max()) + 1
+    return interval(float(differences.mean()), draws, queries=clusters, level=level)
+
+
+def _spread(differences: Floats, places: Ints) -> float:
+    """Return the standard deviation that clusters of average size would have if independent.
+
+    Divided by the root of the number of clusters, it is the standard error of the mean difference.
+    """
+    clusters = int(places.max()) + 1
+    if clusters < 2:
+        return math.nan
+    centered = np.bincount(places, differences - differences.mean())
+    average = len(differences) / clusters
+    return math.sqrt(float(centered @ centered) / (clusters - 1)) / average
 
 
 def find_verdict(
@@ -156,8 +176,10 @@ def find_verdict(
     return ComparisonVerdict.WORSE if effect.high < 0.0 else ComparisonVerdict.UNKNOWN
 
 
-def _needed(effect: float, spread: float, queries: int, level: float) -> int | None:
+def _needed(effect: float, spread: float, queries: int, clusters: int, level: float) -> int | None:
     if math.isnan(spread) or abs(effect) < 10.0**-DIGITS:
         return None
     needed = queries_needed(effect, spread, level)
-    return needed if needed is not None and needed <= FARTHEST * queries else None
+    if needed is None or needed > FARTHEST * clusters:
+        return None
+    return math.ceil(needed * queries / clusters)

@@ -87,12 +87,12 @@ def ensemble_mean(grids: Sequence[ScoreGrid], missing: Missing = "drop") -> Scor
     usable = scored > 0 if missing == "skip" else scored == len(grids)
     total = np.where(present, scores, 0.0).sum(axis=0)
     mean = np.divide(total, scored, out=np.full(total.shape, np.nan), where=usable)
-    return ScoreGrid(grids[0].query_ids, grids[0].candidates, mean)
+    return grids[0].with_scores(mean)
 
 
 def _cut(grid: ScoreGrid, query_ids: Sequence[str], candidates: Sequence[str]) -> ScoreGrid:
     rows, columns = _places(grid.query_ids, query_ids), _places(grid.candidates, candidates)
-    return ScoreGrid(tuple(query_ids), tuple(candidates), grid.scores[np.ix_(rows, columns)])
+    return grid.take(rows.tolist(), columns.tolist())
 
 
 def _places(names: Sequence[str], wanted: Sequence[str]) -> NDArray[np.intp]:

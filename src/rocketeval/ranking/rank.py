@@ -128,6 +128,8 @@ class Standings:
     rating_draws: Floats
     means: Floats
     mean_draws: Floats
+    clusters: Ints
+    """On how many independent queries, or clusters of queries, each has a score."""
     queries: Ints
     """On how many queries each has a score."""
     islands: Ints
@@ -147,14 +149,15 @@ class Standings:
         return self._figure(self.means, self.mean_draws, column, level)
 
     def _figure(self, values: Floats, draws: Floats, column: int, level: float) -> Interval:
-        queries, value = int(self.queries[column]), float(values[column])
-        sure = interval(value, draws[:, column], queries=queries, level=level)
+        clusters, value = int(self.clusters[column]), float(values[column])
+        sure = interval(value, draws[:, column], queries=clusters, level=level)
         return Interval(value, round(sure.low, DIGITS), round(sure.high, DIGITS))
 
 
 def compute_standings(
     scores: Floats,
     queries: Ints,
+    clusters: Ints,
     candidates: Sequence[str],
     *,
     tie_margin: float,
@@ -163,33 +166,35 @@ def compute_standings(
     anchor: int | None,
     anchor_rating: float,
 ) -> Standings:
-    """The standing of every column; `queries` says to which query each row belongs.
+    """Return the standing of every column; `queries` numbers the query of each row.
 
-    Rows of one query (one a judge) are compared each on its own and resampled together.
+    Rows are compared each on its own. Rows of one cluster, such as those of one query by several
+    judges, are resampled together.
     """
     present = ~np.isnan(scores)
     wins, meetings = win_totals(scores, tie_margin), pair_counts(scores)
     islands = _islands(meetings)
     refuse_islands(anchor, candidates, islands)
     strengths = fit(wins.sum(axis=0), meetings)
-    draws = strength_draws(wins, present, strengths, times=times, seed=seed, queries=queries)
+    draws = strength_draws(wins, present, strengths, times=times, seed=seed, queries=clusters)
     filled, counted = np.where(present, scores, 0.0), present.astype(np.float64)
-    mean_draws = ratio_draws(filled, counted, times=times, seed=seed, queries=queries)
+    mean_draws = ratio_draws(filled, counted, times=times, seed=seed, queries=clusters)
     scale = (islands, anchor, anchor_rating)
     return Standings(
         ratings=to_ratings(strengths[None, :], *scale)[0].round(DIGITS),
         rating_draws=to_ratings(draws, *scale).round(DIGITS),
         means=(filled.sum(axis=0) / counted.sum(axis=0)).round(DIGITS),
         mean_draws=mean_draws.round(DIGITS),
-        queries=_queries_with_a_score(present, queries),
+        clusters=_groups_with_a_score(present, clusters),
+        queries=_groups_with_a_score(present, queries),
         islands=islands,
         anchor=anchor,
     )
 
 
-def _queries_with_a_score(present: NDArray[np.bool_], queries: Ints) -> Ints:
-    scored = np.zeros((int(queries.max()) + 1, present.shape[1]), bool)
-    np.logical_or.at(scored, queries, present)
+def _groups_with_a_score(present: NDArray[np.bool_], groups: Ints) -> Ints:
+    scored = np.zeros((int(groups.max()) + 1, present.shape[1]), bool)
+    np.logical_or.at(scored, groups, present)
     counts: Ints = scored.sum(axis=0)
     return counts
 
@@ -345,6 +350,7 @@ def rank_pooled(
     """
     stacked = np.concatenate([grid.scores for grid in grids])
     queries = np.tile(np.arange(len(grids[0].query_ids)), len(grids))
+    clusters = np.tile(grids[0].places(), len(grids))
     present = ~np.isnan(stacked)
     ranked, answered = present.any(axis=0), present.any(axis=1)
     names = grids[0].candidates
@@ -354,12 +360,14 @@ def rank_pooled(
             hint="See failures.jsonl in the run for what went wrong, and grade again.",
         )
     scores = stacked[np.ix_(answered, ranked)]
-    asked, places = np.unique(queries[answered], return_inverse=True)
+    asked, numbers = np.unique(queries[answered], return_inverse=True)
+    places = np.unique(clusters[answered], return_inverse=True)[1]
     candidates = [names[column] for column in np.flatnonzero(ranked)]
     unranked = tuple(names[column] for column in np.flatnonzero(~ranked))
     with one_blas_thread():
         standing = compute_standings(
             scores,
+            numbers,
             places,
             candidates,
             tie_margin=tie_margin,

@@ -176,7 +176,7 @@ def read_grid(store: RunStore) -> ScoreGrid:
     for batch in store.score_batches(["query_id", "candidate", "score"]):
         scores = batch["score"].to_numpy(zero_copy_only=False)
         builder.add(batch["query_id"], batch["candidate"], scores.astype(np.float64))
-    return builder.grid()
+    return builder.grid().clustered(store.inputs.clusters())
 
 
 _Part = tuple[AnsweredPart, Scored]

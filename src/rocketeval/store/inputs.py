@@ -57,6 +57,18 @@ class ResponseHead:
     """Characters in the response."""
 
 
+def clusters_of(queries: Iterable[Query]) -> dict[str, str]:
+    """Return the cluster of each query by id; a query without one is its own.
+
+    >>> clusters_of([Query("81-1", "Hi", cluster="81"), Query("82-1", "Ho")])
+    {'81-1': 'cluster 81', '82-1': 'query 82-1'}
+    """
+    return {
+        query.id: f"query {query.id}" if query.cluster is None else f"cluster {query.cluster}"
+        for query in queries
+    }
+
+
 class Inputs:
     """Reads and writes the inputs of one run."""
 
@@ -121,6 +133,10 @@ class Inputs:
         self.summary()
         rows = read_jsonl(self.folder / "queries.jsonl")
         return {row["id"]: Query(**{**row, "history": _turns(row["history"])}) for row in rows}
+
+    def clusters(self) -> dict[str, str]:
+        """Return the cluster of each query; a query without one is its own."""
+        return clusters_of(self.queries.values())
 
     def labels(self) -> list[Label]:
         """Return the gold scores."""
@@ -384,6 +400,10 @@ def _response_row(response: Response) -> dict[str, Any]:
 def _save_rows(folder: Path, name: str, records: Iterable[Any]) -> dict[str, Any]:
     """Write `<name>.jsonl`; return its fields of the summary."""
     rows = [asdict(record) for record in records]
+    for row in rows:
+        # Without one, the row and its hash are those of earlier versions.
+        if row.get("cluster", "") is None:
+            del row["cluster"]
     write_jsonl(folder / f"{name}.jsonl", rows)
     return {name: len(rows), f"{name}_hash": content_hash(name, rows).hex()}
 
