@@ -96,7 +96,7 @@ def test_scores_that_do_not_vary_are_not_used() -> None:
 
 def symmetric(third_moment: float) -> Fit:
     """Mean 5, standard error 1, ten degrees of freedom."""
-    return Fit(np.full(4, 5.0), 0.0, np.array([1.0]), third_moment, 10.0)
+    return Fit(np.full(4, 5.0), 0.0, np.array([1.0]), 0.0, third_moment, 10.0)
 
 
 def test_without_skewness_the_interval_is_students() -> None:

@@ -110,6 +110,8 @@ class LabeledSample:
     """NaN where there is none."""
     strata: Ints
     """From 0."""
+    clusters: Ints | None = None
+    """The number of each query's cluster, from 0, where some queries depend on each other."""
 
     @property
     def labelled(self) -> Bools:
@@ -145,8 +147,9 @@ def samples(grid: ScoreGrid, labels: Floats, target: LabelTarget) -> tuple[Label
         )
     query_ids = tuple(grid.query_ids[row] for row in rows)
     strata = make_strata(scores[rows].mean(axis=1), target.strata, _kinds(target, query_ids))
+    clusters = None if grid.clusters is None else _numbered(grid.places()[rows])
     return tuple(
-        LabeledSample(name, query_ids, scores[rows, place], known[rows, place], strata)
+        LabeledSample(name, query_ids, scores[rows, place], known[rows, place], strata, clusters)
         for place, name in enumerate(target.candidates)
     )
 
@@ -189,7 +192,9 @@ class Fit:
     slope: float
     """Labels per unit of score; 0 when the scores are not used."""
     within: Floats
-    """Variance for want of labels, by stratum."""
+    """Variance for want of labels, by stratum; of clustered queries, in all."""
+    between: float
+    """Variance for want of queries."""
     third_moment: float
     """Of the mean label's error, about its mean."""
     freedom: float
@@ -203,7 +208,7 @@ class Fit:
     @property
     def variance(self) -> float:
         """Of the mean label: for want of labels, and for want of queries."""
-        return float(self.within.sum()) + float(self.predicted.var()) / len(self.predicted)
+        return float(self.within.sum()) + self.between
 
 
 def fit_mean(sample: LabeledSample, strata: Ints, *, use_scores: bool = True) -> Fit:
@@ -236,15 +241,37 @@ def fit_mean(sample: LabeledSample, strata: Ints, *, use_scores: bool = True) ->
     # How far the estimate moves when a label is left out and everything is fitted again.
     moves = share * (y - slope * x) / (1.0 - np.minimum(leverage, _MOST_LEVERAGE))
     moves, _ = centred(moves)
-    within = np.bincount(here, weights=moves**2, minlength=len(shares)) * (1.0 - 1.0 / counts)
-    freedom = satterthwaite(within, counts - 1.0) - (1.0 if sloped else 0.0)
+    if sample.clusters is None:
+        within = np.bincount(here, weights=moves**2, minlength=len(shares)) * (1.0 - 1.0 / counts)
+        freedom = satterthwaite(within, counts - 1.0) - (1.0 if sloped else 0.0)
+        between = float(predicted.var()) / len(predicted)
+        third = float((moves**3).sum()) + _third_moment(predicted)
+    else:
+        labeled = _cluster_sums(moves, _numbered(sample.clusters[known]))
+        every = _cluster_sums((predicted - predicted.mean()) / len(predicted), sample.clusters)
+        within = np.array([_corrected_square(labeled)])
+        between = _corrected_square(every)
+        freedom = float(len(labeled) - len(shares) - (1.0 if sloped else 0.0))
+        third = float((labeled**3).sum() + (every**3).sum())
     return Fit(
         predicted=predicted,
         slope=slope,
         within=within,
-        third_moment=float((moves**3).sum()) + _third_moment(predicted),
+        between=between,
+        third_moment=third,
         freedom=max(freedom, 1.0),
     )
+
+
+def _cluster_sums(values: Floats, clusters: Ints) -> Floats:
+    sums: Floats = np.bincount(clusters, weights=values).astype(np.float64)
+    return sums
+
+
+def _corrected_square(sums: Floats) -> float:
+    """Return the variance of a sum of independent clusters, each centered; NaN for a single one."""
+    clusters = len(sums)
+    return float(sums @ sums) * clusters / (clusters - 1.0) if clusters > 1 else math.nan
 
 
 def skewed_interval(fit: Fit, level: float) -> Interval:
@@ -258,7 +285,7 @@ def skewed_interval(fit: Fit, level: float) -> Interval:
     The bounds are NaN when nothing varies: equal labels do not prove that all labels are equal.
     """
     error = math.sqrt(fit.variance)
-    if error <= _ROUNDING * max(1.0, abs(fit.value)):
+    if math.isnan(error) or error <= _ROUNDING * max(1.0, abs(fit.value)):
         return Interval(fit.value, math.nan, math.nan)
     half = half_width(fit, level)
     quantile, skewness = half / error, fit.third_moment / error**3
