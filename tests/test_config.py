@@ -75,7 +75,7 @@ def test_unknown_setting_is_refused_with_path_and_nearest_name(path: str, neares
 
 def test_a_name_unlike_any_other_gets_the_list_of_valid_ones() -> None:
     """When nothing is near, the valid settings of that section are listed."""
-    assert "Valid: anchor, anchor_rating, bootstrap, seed, tie_margin." in refusal(
+    assert "Valid: anchor, anchor_rating, bootstrap, rank_intervals, seed, tie_margin." in refusal(
         with_setting("ranking.zzz", 1)
     )
 
@@ -437,3 +437,20 @@ def test_a_file_that_is_nested_too_deeply_is_said_so(tmp_path: Path) -> None:
     path.write_text("name: " + "[" * 1000)
     with pytest.raises(ConfigError, match="nested too deeply"):
         load_config(path)
+
+
+def test_tie_margin_is_a_share_of_the_scale() -> None:
+    """The same answers tie on every scale; a margin that is given stays what it was."""
+
+    def margin(**sections: object) -> float:
+        required = {"benchmark": {"path": "b"}, "judge": {"model": "m"}}
+        return parse_config({**required, **sections}).ranking.tie_margin
+
+    assert margin() == 0.1
+    assert margin(scorer={"scale": [1, 5]}) == pytest.approx(0.4 / 9)
+    assert margin(scorer={"scale": [0, 1]}) == pytest.approx(0.1 / 9)
+    assert margin(scorer={"scale": [0, 1]}, ranking={"tie_margin": 0.1}) == 0.1
+    frozen = yaml.safe_load(
+        dump_config(parse_config({"benchmark": {"path": "b"}, "judge": {"model": "m"}}))
+    )
+    assert parse_config(frozen).ranking.tie_margin == 0.1

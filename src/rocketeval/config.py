@@ -265,11 +265,16 @@ class ScorerConfig(Section):
         return scale
 
 
+TIE_SHARE = 1.0 / 90.0
+"""Share of the score scale within which two scores are a tie."""
+
+
 class RankingConfig(Section):
     """How scores become ranks."""
 
     tie_margin: Annotated[float, Field(ge=0)] = 0.1
-    """Scores closer than this are a tie."""
+    """Scores closer than this are a tie; when absent, 1/90 of the length of `scorer.scale`, which
+    is 0.1 on a scale from 1 to 10."""
     bootstrap: Annotated[int, Field(ge=50)] = 1000
     """Resamples of the queries behind every interval."""
     seed: int = 0
@@ -411,6 +416,16 @@ class RunConfig(Section):
     """Money one command may spend on judge and author, or optimizer, together; it stops before it
     spends more."""
 
+    @model_validator(mode="after")
+    def _margin_follows_the_scale(self) -> Self:
+        if "tie_margin" not in self.ranking.model_fields_set:
+            margin = default_tie_margin(self.scorer.scale)
+            ranking = self.ranking.model_copy(update={"tie_margin": margin})
+            # The section stays unset: what was given and what follows from it remain apart.
+            ranking.__pydantic_fields_set__.discard("tie_margin")
+            object.__setattr__(self, "ranking", ranking)
+        return self
+
     @field_validator("name")
     @classmethod
     def _stays_in_output(cls, name: str) -> str:
@@ -424,6 +439,16 @@ class RunConfig(Section):
         if not _is_plain_folder(self.name):
             raise ConfigError(NOT_PLAIN.format(name=self.name))
         return self.output / self.name
+
+
+def default_tie_margin(scale: tuple[float, float]) -> float:
+    """Return the score difference below which two responses tie, unless one is given.
+
+    >>> default_tie_margin((1.0, 10.0)), default_tie_margin((0.0, 1.0))
+    (0.1, 0.011111111)
+    """
+    low, high = scale
+    return round((high - low) * TIE_SHARE, 9)
 
 
 def with_tie_margin(config: RunConfig) -> RunConfig:
