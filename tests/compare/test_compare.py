@@ -152,7 +152,7 @@ def test_differences_of_rounding_are_none() -> None:
 def test_turns_of_one_conversation_are_not_independent() -> None:
     """Each query counted twice proves no more than once, if both are one cluster."""
     rng = np.random.default_rng(4)
-    once = rng.normal(size=(40, 2)) + [0.35, 0.0]
+    once = rng.normal(size=(40, 2)) + np.array([0.35, 0.0])
     ids = tuple(f"q{row}" for row in range(40))
     both = tuple(f"{query}-{turn}" for query in ids for turn in (1, 2))
     single = compare(ScoreGrid(ids, ("a", "b"), once), "a", "b")
