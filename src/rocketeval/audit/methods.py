@@ -442,7 +442,7 @@ def _too_few(graded: Mapping[str, MethodGrades]) -> dict[str, str]:
     if not most:
         raise BenchmarkError(
             "No method scored any response.",
-            hint="See failures.jsonl and the ledger of each method, in methods/ of the run directory.",
+            hint="See failures.jsonl and the ledger of each method in the run's methods/ folder.",
         )
     return {
         name: f"it scored only {own:,} of {most:,} responses"
