@@ -30,7 +30,7 @@ _STYLES = {"error": "red", "warning": "yellow"}
 
 
 def show_lint(found: Lint, most: int) -> None:
-    """Print the conclusion, the kinds of findings, the effect on the ranking, and the worst items."""
+    """Print the conclusion, the kinds of findings, their effect, and the worst items."""
     from rich.text import Text
 
     console = make_console()
