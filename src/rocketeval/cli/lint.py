@@ -258,7 +258,7 @@ def fix(
     if settings is None:
         raise ConfigError(
             f"--fix needs a config with an author LLM; {what} has none.",
-            hint="Give the config of a run, such as rocketeval.yaml, and set `author.engine` in it.",
+            hint="Give a run's config, such as rocketeval.yaml, and set `author.engine` in it.",
         )
     limit = {} if max_cost is None else {"max_cost": max_cost}
     config = with_prices(settings.model_copy(update=limit))

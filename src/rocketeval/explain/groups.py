@@ -39,7 +39,7 @@ class Group:
 
     name: str
     dimension: str | None
-    """The prefix before the colon, or the group's own name if others have it as prefix; else None."""
+    """The prefix before the colon, or the own name if others have it as prefix; else None."""
     parts: tuple[str, ...]
     """Names of its groups: several for a whole dimension."""
 
