@@ -372,7 +372,7 @@ MOST_QUERIES = 0.5
 def merge_shared(
     findings: Iterable[ItemFinding], query_ids: Sequence[str]
 ) -> tuple[list[ItemFinding], int]:
-    """Merge the findings of a shared checklist by item and kind; also return how many were left out.
+    """Merge the findings of a shared checklist by item and kind; also count those left out.
 
     Static findings always count. Findings on answers differ between queries: they are left out if
     they apply to fewer than half of the queries.

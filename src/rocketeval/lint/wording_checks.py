@@ -111,7 +111,7 @@ def _asks_openly_after_preposition(item: ItemText) -> bool:
 
 
 def _asks_when(item: ItemText) -> bool:
-    """Return whether it asks for a time: `When did ...?`, not `When the list is empty, does ...?`"""
+    """Return whether it asks for a time: `When did ...?`, but not `When it is empty, does ...?`"""
     words = item.words
     return words[0] == "when" and len(words) > 1 and words[1] in AUXILIARIES
 
