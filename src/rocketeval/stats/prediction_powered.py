@@ -21,9 +21,9 @@ among tens) 92 to 94% instead of 95%.
 Assumptions:
 - Within a stratum, the labeled queries were drawn at random, or are at least representative.
 - No label was used for the score of its own response. Scores of a fit without the response's
-  candidate (out-of-fold) are valid, scores of a fit that used the label (fitted) are not. A fit must
-  also treat labeled and unlabeled queries alike; a fit per query, to that query's labels of other
-  candidates, does not.
+  candidate (out-of-fold) are valid, scores of a fit that used the label (fitted) are not. A fit
+  must also treat labeled and unlabeled queries alike; a fit per query, to that query's labels of
+  other candidates, does not.
 - The mean is over queries like these; the run's queries are a sample of them.
 """
 
