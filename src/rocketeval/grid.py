@@ -55,6 +55,12 @@ class ScoreGrid:
             [numbers.setdefault(name, len(numbers)) for name in self.clusters], dtype=np.int64
         )
 
+    def cluster_names(self) -> dict[str, str] | None:
+        """Return the cluster of each query by its id; None where every query is independent."""
+        if self.clusters is None:
+            return None
+        return dict(zip(self.query_ids, self.clusters, strict=True))
+
     def clustered(self, clusters: Mapping[str, str]) -> ScoreGrid:
         """Return the same grid with the cluster of each query, by its id."""
         own = tuple(clusters[query] for query in self.query_ids)

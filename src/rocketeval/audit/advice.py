@@ -187,7 +187,7 @@ def on_votes(audit: Audit, needed: Needed) -> Iterator[str]:
         yield from _against_baselines(audit, DECIDED, needed)
         if _ties_change_verdict(audit):
             yield from _against_baselines(audit, ALL, needed)
-    yield _against_voters(judge, audit.voters)
+    yield _against_voters(audit, judge)
     yield from _categories(audit, judge)
     yield from _margins(audit)
     yield from _simpler_on_votes(audit)
@@ -218,33 +218,36 @@ def _ties_change_verdict(audit: Audit) -> bool:
     return direction(_best_baseline(audit, DECIDED)[1]) != direction(_best_baseline(audit, ALL)[1])
 
 
-def _against_voters(judge: Agreement, voters: VoterAgreement | None) -> str:
+def _against_voters(audit: Audit, judge: Agreement) -> str:
+    """Compare the judge with human-human agreement, on the same votes and by the same rule."""
     text = ALL if judge.without_ties is None else DECIDED
-    ours, theirs = _figure(judge, text), _figure(voters, text)
-    if ours is None or theirs is None:
+    ours, gap, theirs = audit.judge_with_humans, audit.human_difference, audit.voters
+    here = None if ours is None else _side(ours, text)
+    less = None if gap is None else _side(gap, text)
+    if here is None or less is None or theirs is None:
         return (
             "Human-human agreement is unknown: ask a second person to vote on some pairs of "
             "responses."
         )
-    # Both use the same queries; treating them as independent makes the interval too wide.
-    gap = theirs.value - ours.value
-    reach = math.hypot(*((each.high - each.low) / 2.0 for each in (ours, theirs)))
-    short = Interval(gap, gap - reach, gap + reach)
-    figures = f"{percent(ours.value)} against {percent(theirs.value)}"
-    if math.isnan(reach):
-        return f"Too few votes to compare it with human-human agreement: {figures} so far."
-    if short.low > 0.0:
-        return (
-            f"Human-human agreement is significantly higher than the judge's: {figures}, "
-            f"{points(short)}."
-        )
-    if short.high < 0.0:
-        return f"It agrees with voters more often than they agree with each other: {figures}."
-    difference = Interval(-gap, -gap - reach, -gap + reach)
-    return (
-        "Its agreement with voters does not differ significantly from human-human agreement: "
-        f"{figures}, a difference of {points(difference)}."
+    people = here.value.value - less.value.value
+    figures = (
+        f"{percent(here.value.value)} against {percent(people)} on the {here.gold:,} votes with a "
+        "second voter"
     )
+    if math.isnan(less.value.low):
+        return f"Too few votes to compare it with human-human agreement: {figures}."
+    if less.value.high < 0.0:
+        found = f"Human-human agreement is significantly higher than the judge's: {figures}"
+    elif less.value.low > 0.0:
+        found = f"It agrees with voters more often than they agree with each other: {figures}"
+    else:
+        found = (
+            "Its agreement with voters does not differ significantly from human-human agreement: "
+            f"{figures}"
+        )
+    best = theirs.best_without_ties if text is DECIDED else theirs.best_with_ties
+    bound = "" if best is None else f" No judge could expect more than {percent(best.value)}."
+    return f"{found}, a difference of {points(less.value)}.{bound}"
 
 
 def _categories(audit: Audit, judge: Agreement) -> Iterator[str]:

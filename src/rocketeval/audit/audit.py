@@ -23,6 +23,7 @@ from rocketeval.audit.figures import (
     find_paired_votes,
     hits,
     human_agreement,
+    human_hits,
     length_grid,
     measure_votes,
     random_agreement,
@@ -74,6 +75,10 @@ class Audit:
     """Agreement of the judge at several tie margins."""
     vote_differences: Mapping[str, MeasuredVotes] = field(default_factory=dict)
     """Agreement of the judge minus that of each other method, on the same votes."""
+    judge_with_humans: MeasuredVotes | None = None
+    """Agreement of the judge on the votes that human-human agreement rests on."""
+    human_difference: MeasuredVotes | None = None
+    """Agreement of the judge minus human-human agreement, on the same votes."""
     label_differences: Mapping[str, Mapping[str, MeasuredFigure]] = field(default_factory=dict)
     """By kind of labels, then by method: the judge's Spearman over responses minus the method's."""
     bias: Bias | None = None
@@ -115,7 +120,12 @@ def audit(
     labels = merged_labels(grid, [cells for cells, _ in parts.values()]) if parts else None
     long, looked_at = length_grid(grid, lengths), {query for query, _ in lengths}
     found = Audit(
-        voters=human_agreement(honest.votes, bootstrap=config.bootstrap, seed=config.seed),
+        voters=human_agreement(
+            honest.votes,
+            clusters=grid.cluster_names(),
+            bootstrap=config.bootstrap,
+            seed=config.seed,
+        ),
         ratings=correlate(ranked, gold.ratings, seed=config.seed) if gold.ratings else None,
         refused=refused,
         tie_margin=config.tie_margin,
@@ -150,13 +160,21 @@ def _with_votes(
         **{("margin", margin): hits(paired, grid.scores, margin) for margin in margins},
         **{("category", name): judged.where(own) for name, own in split.chosen.items()},
     }
+    people = human_hits(paired)
+    shared = ~np.isnan(people.with_ties)
+    if shared.any():
+        named["people", "judge"] = judged.where(shared)
+        named["people", "less"] = judged - people
     measured = measure_votes(paired, named, **settings)
     agreement = {name: as_agreement(measured["method", name], paired.given) for name in methods}
     return replace(
         found,
         agreement={**agreement, GUESS: random_agreement(usable, paired.given)},
         categories=by_category(
-            split, {name: measured["category", name] for name in split.chosen}, **settings
+            split,
+            {name: measured["category", name] for name in split.chosen},
+            clusters=grid.cluster_names(),
+            **settings,
         ),
         margins=tuple(
             MarginAgreement(
@@ -167,6 +185,8 @@ def _with_votes(
             for margin in margins
         ),
         vote_differences={name: measured["less", name] for name in methods if name != JUDGE},
+        judge_with_humans=measured.get(("people", "judge")),
+        human_difference=measured.get(("people", "less")),
     )
 
 

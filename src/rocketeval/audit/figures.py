@@ -6,10 +6,8 @@ Votes are looked up once and compared with the scores of many methods on the sam
 from __future__ import annotations
 
 import math
-from collections import defaultdict
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
 from typing import TypeVar
 
 import numpy as np
@@ -18,6 +16,7 @@ from numpy.typing import NDArray
 from rocketeval.arrays import Floats
 from rocketeval.grid import ScoreGrid, compare, vote_outcomes
 from rocketeval.records import Interval, Vote
+from rocketeval.stats.agreement import best_prediction
 from rocketeval.stats.bootstrap import Resampling, interval, ratio_draws
 
 
@@ -46,13 +45,18 @@ class VoterAgreement:
     """How often two voters agree on the same two responses."""
 
     with_ties: Interval
-    """Share of vote pairs with the same outcome."""
+    """Share of other voters with the same outcome, the mean over votes."""
     without_ties: Interval | None
-    """The same for pairs without a tie; None if there are none."""
+    """The same for decided votes, another voter's tie counting half; None if there are none."""
     pairs: int
-    """Pairs of votes by different voters."""
+    """Votes on pairs of responses that another person voted on too."""
     decisive_pairs: int
-    """Pairs without a tie."""
+    """Those of them that are decided."""
+    best_with_ties: Interval | None = None
+    """The upper bound: the expected agreement of the best possible prediction, the outcome that
+    most people would choose. Absent in audits of earlier versions."""
+    best_without_ties: Interval | None = None
+    """The same for decided votes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +159,7 @@ def find_voted(grid: ScoreGrid, votes: Sequence[Vote]) -> tuple[list[Vote], Plac
 def find_paired_votes(grid: ScoreGrid, votes: Sequence[Vote]) -> PairedVotes:
     """Return the votes known to the grid, as columns."""
     known, rows, first, second = find_voted(grid, votes)
-    _, seen, places = np.unique(rows, return_index=True, return_inverse=True)
+    _, seen, places = np.unique(grid.places()[rows], return_index=True, return_inverse=True)
     queries = np.argsort(np.argsort(seen))[places]
     return PairedVotes(known, queries, rows, first, second, vote_outcomes(known), len(votes))
 
@@ -345,33 +349,93 @@ def agreement_of_outcomes(
     )
 
 
-def human_agreement(
-    votes: Iterable[Vote], *, bootstrap: int = 1000, seed: int = 0, level: float = 0.95
-) -> VoterAgreement | None:
-    """Return how often two voters agree on the same two responses; None without such pairs.
+def human_hits(paired: PairedVotes) -> VoteHits:
+    """Return, for each vote, the share of other voters who agree with it; NaN without others.
 
-    The order in which the responses were shown is ignored.
+    This is the rule that scores the judge: each vote counts once, and among decided votes a tie of
+    another voter counts half, as an equal score of the judge does.
     """
-    query_ids: list[str] = []
-    same: list[bool] = []
-    decisive: list[bool] = []
-    for (query_id, _), paired in _votes_by_pair(votes).items():
-        for (voter, winner), (other, other_winner) in combinations(paired, 2):
-            if voter == other:
-                continue
-            query_ids.append(query_id)
-            same.append(winner == other_winner)
-            decisive.append(winner is not None and other_winner is not None)
-    with_ties = share_of_votes(query_ids, np.array(same, float), bootstrap, seed, level)
-    if with_ties is None:
+    pairs, voted = _unordered(paired)
+    voters: dict[tuple[int, str], int] = {}
+    own = np.array(
+        [
+            voters.setdefault((pair, vote.voter), len(voters))
+            for pair, vote in zip(pairs.tolist(), paired.votes, strict=True)
+        ],
+        dtype=np.intp,
+    )
+    with_ties, decided = np.full(len(voted), np.nan), np.full(len(voted), np.nan)
+    others = _outcomes_of(pairs, voted)[pairs] - _outcomes_of(own, voted)[own]
+    met = others.sum(axis=1)
+    known = met > 0
+    same = np.take_along_axis(others, voted[:, None].astype(np.intp) + 1, axis=1)[:, 0]
+    np.divide(same, met, out=with_ties, where=known)
+    np.divide(same + others[:, 1] / 2.0, met, out=decided, where=known & (voted != 0))
+    return VoteHits(with_ties, decided)
+
+
+def best_hits(paired: PairedVotes, seed: int = 0) -> VoteHits:
+    """Return, for each vote with another on its pair, the best share any prediction could expect.
+
+    The most frequent outcome of a pair, had everybody voted on it; see `best_prediction`.
+    """
+    pairs, voted = _unordered(paired)
+    counts = _outcomes_of(pairs, voted)
+    several, decided = counts.sum(axis=1) > 1, counts[:, [0, 2]].sum(axis=1) > 1
+    whole, sides = np.full(len(counts), np.nan), np.full(len(counts), np.nan)
+    if several.any():
+        whole[several] = best_prediction(counts[several], seed)
+    if decided.any():
+        sides[decided] = best_prediction(counts[decided][:, [0, 2]], seed)
+    return VoteHits(whole[pairs], np.where(voted != 0, sides[pairs], np.nan))
+
+
+def _unordered(paired: PairedVotes) -> tuple[Places, NDArray[np.int8]]:
+    """Return the number of each vote's pair, and its outcome for the pair's earlier column."""
+    low, high = (end(paired.first, paired.second) for end in (np.minimum, np.maximum))
+    _, pairs = np.unique(np.stack([paired.rows, low, high]), axis=1, return_inverse=True)
+    voted = np.where(paired.first < paired.second, paired.voted, -paired.voted)
+    return pairs.reshape(-1).astype(np.intp), voted.astype(np.int8)
+
+
+def _outcomes_of(groups: Places, voted: NDArray[np.int8]) -> Floats:
+    """Return how many votes of each group lost, tied and won."""
+    counts = [np.bincount(groups, weights=voted == outcome) for outcome in (-1, 0, 1)]
+    return np.stack(counts, axis=1).astype(np.float64)
+
+
+def human_agreement(
+    votes: Sequence[Vote],
+    *,
+    clusters: Mapping[str, str] | None = None,
+    bootstrap: int = 1000,
+    seed: int = 0,
+    level: float = 0.95,
+) -> VoterAgreement | None:
+    """Return how often people agree with each other, by the judge's rule; None if unknown.
+
+    `clusters` names the cluster of each query that is not independent of others. The order in which
+    the responses were shown is ignored.
+    """
+    names = sorted({name for vote in votes for name in (vote.candidate_a, vote.candidate_b)})
+    query_ids = tuple(dict.fromkeys(vote.query_id for vote in votes))
+    own = None if clusters is None else tuple(clusters.get(query, query) for query in query_ids)
+    grid = ScoreGrid(query_ids, tuple(names), np.zeros((len(query_ids), len(names))), own)
+    paired = find_paired_votes(grid, votes)
+    people, best = human_hits(paired), best_hits(paired, seed)
+    settings = {"bootstrap": bootstrap, "seed": seed}
+    found = measure_votes(paired, {"people": people, "best": best}, level=level, **settings)
+    whole, decided = found["people"].with_ties, found["people"].without_ties
+    if whole is None:
         return None
-    decisive_ids = [query for query, keep in zip(query_ids, decisive, strict=True) if keep]
-    decisive_same = np.array(same, float)[np.array(decisive)]
+    upper = found["best"]
     return VoterAgreement(
-        with_ties=with_ties,
-        without_ties=share_of_votes(decisive_ids, decisive_same, bootstrap, seed, level),
-        pairs=len(same),
-        decisive_pairs=len(decisive_ids),
+        with_ties=whole.value,
+        without_ties=decided.value if decided else None,
+        pairs=whole.gold,
+        decisive_pairs=decided.gold if decided else 0,
+        best_with_ties=upper.with_ties.value if upper.with_ties else None,
+        best_without_ties=upper.without_ties.value if upper.without_ties else None,
     )
 
 
@@ -382,18 +446,6 @@ def scored_votes(grid: ScoreGrid, votes: Sequence[Vote]) -> tuple[list[Vote], Fl
     scored = ~(np.isnan(first) | np.isnan(second))
     usable = [vote for vote, keep in zip(known, scored.tolist(), strict=True) if keep]
     return usable, first[scored], second[scored]
-
-
-def _votes_by_pair(
-    votes: Iterable[Vote],
-) -> dict[tuple[str, frozenset[str]], list[tuple[str, str | None]]]:
-    """Return (voter, winner or None) of each vote, by query and unordered pair."""
-    paired: dict[tuple[str, frozenset[str]], list[tuple[str, str | None]]] = defaultdict(list)
-    for vote in votes:
-        winner = {"a": vote.candidate_a, "b": vote.candidate_b, "tie": None}[vote.winner]
-        pair = frozenset((vote.candidate_a, vote.candidate_b))
-        paired[vote.query_id, pair].append((vote.voter, winner))
-    return paired
 
 
 def share_of_votes(

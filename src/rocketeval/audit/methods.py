@@ -424,7 +424,9 @@ def compare_methods(
     usages = {name: each.usage for name, each in compared.items()}
     return MethodComparison(
         tuple(rows),
-        human_agreement(usable, **_settings(config)),
+        human_agreement(
+            usable, clusters=first.cluster_names(), bootstrap=config.bootstrap, seed=config.seed
+        ),
         int(np.isfinite(first.scores).sum()),
         left_out,
         config.tie_margin,

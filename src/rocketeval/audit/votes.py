@@ -179,6 +179,7 @@ def by_category(
     split: VotesByCategory,
     measured: Mapping[str, MeasuredVotes],
     *,
+    clusters: Mapping[str, str] | None = None,
     bootstrap: int = 1000,
     seed: int = 0,
     level: float = 0.95,
@@ -188,7 +189,9 @@ def by_category(
         CategoryAgreement(
             category=name,
             agreement=as_agreement(measured[name], len(votes)),
-            voters=human_agreement(votes, bootstrap=bootstrap, seed=seed, level=level),
+            voters=human_agreement(
+                votes, clusters=clusters, bootstrap=bootstrap, seed=seed, level=level
+            ),
             pooled=split.pooled if name == OTHER else (),
         )
         for name, votes in split.votes.items()

@@ -21,6 +21,8 @@ from rocketeval.stats.bootstrap import least_queries
 from rocketeval.text import count_of, join_words
 
 ANOTHER_VOTER = "human-human agreement"
+UPPER_BOUND = "best possible prediction"
+UPPER_NOTE = "expected share of the outcome that most people would choose"
 BIAS = "Length bias and self-preference, within a query"
 VOTER_NOTE = "how often two voters agree"
 SPEARMAN = "Spearman"
@@ -72,8 +74,11 @@ def vote_figures(audit: Audit) -> Iterator[AuditFigure]:
                 if whole
                 else (audit.voters.without_ties, audit.voters.decisive_pairs)
             )
-            some = count_of(pairs, "pair of votes", "pairs of votes")
+            some = count_of(pairs, "vote with a second voter", "votes with a second voter")
             yield AuditFigure(measure, ANOTHER_VOTER, value, some, VOTER_NOTE, "share")
+            best = audit.voters.best_with_ties if whole else audit.voters.best_without_ties
+            if best is not None:
+                yield AuditFigure(measure, UPPER_BOUND, best, some, UPPER_NOTE, "share")
 
 
 def label_figures(

@@ -72,7 +72,7 @@ def _show_votes(console: Console, audit: Audit) -> None:
 
 
 def _vote_table(audit: Audit, votes: Agreement) -> Table:
-    from rocketeval.audit.wording import ANOTHER_VOTER
+    from rocketeval.audit.wording import ANOTHER_VOTER, UPPER_BOUND
 
     whole = f" of {votes.votes}" if votes.unusable else ""
     word = "vote" if votes.votes == 1 else "votes"
@@ -86,6 +86,8 @@ def _vote_table(audit: Audit, votes: Agreement) -> Table:
     if audit.voters:
         shown = share(audit.voters.with_ties), share(audit.voters.without_ties)
         table.add_row(ANOTHER_VOTER, *shown)
+        best = share(audit.voters.best_with_ties), share(audit.voters.best_without_ties)
+        table.add_row(UPPER_BOUND, *best)
     return table
 
 
