@@ -49,3 +49,14 @@ def test_an_unknown_anchor_is_found_before_the_judge_is_asked(tmp_path: Path) ->
         rocketeval.run(config, judge=engine)
     assert caught.value.hint == "Did you mean 'right'?"
     assert engine.items_asked == 0
+
+
+def test_ranking_again_keeps_the_report_unless_the_ranking_changes(tmp_path: Path) -> None:
+    """An unchanged ranking removes nothing; another tie margin removes what depends on it."""
+    outcome = rocketeval.run(make_config(tmp_path), judge=ScriptedEngine(p_yes))
+    made = [outcome.path / name for name in ("audit.json", "explain.json", "report.html")]
+    assert all(path.exists() for path in made)
+    Run(make_config(tmp_path)).rank()
+    assert all(path.exists() for path in made)
+    Run(make_config(tmp_path, ranking={"bootstrap": 50, "tie_margin": 9})).rank()
+    assert not any(path.exists() for path in made)

@@ -169,8 +169,16 @@ def _show_scored(facts: ScoreFacts) -> None:
 def _run_rank(run: Run, output: Output) -> int:
     from rocketeval.cli.ranking import show_ranking
 
+    before = run.store.made_after("rank")
     ranking = run.rank()
+    stale = [name for name in before if name not in run.store.made_after("rank")]
     output.give(ranking, lambda: show_ranking(ranking))
+    if stale:
+        click.echo(
+            f"The ranking changed. Removed, because they are out of date: {', '.join(stale)}. "
+            "`rocketeval run` writes them again.",
+            err=True,
+        )
     return 0
 
 

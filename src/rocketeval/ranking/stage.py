@@ -10,8 +10,10 @@ from rocketeval.store.run import RunStore
 
 
 def rank_candidates(store: RunStore, config: RunConfig) -> Ranking:
-    """Write the ranking as JSON and CSV, and return it."""
-    store.drop_from("rank")
+    """Write the ranking as JSON and CSV, and return it.
+
+    Audit, explanation and report are removed only if the ranking changed.
+    """
     ranking = rank(
         read_grid(store),
         tie_margin=config.ranking.tie_margin,
@@ -21,7 +23,8 @@ def rank_candidates(store: RunStore, config: RunConfig) -> Ranking:
         anchor_rating=config.ranking.anchor_rating,
         rank_intervals=config.ranking.rank_intervals,
     )
-    store.save(ranking)
+    if store.save(ranking):
+        store.drop_from("audit")
     store.save_text("ranking.csv", ranking_csv(ranking))
     return ranking
 

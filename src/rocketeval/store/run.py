@@ -164,6 +164,12 @@ class RunStore:
             for name in MADE[later]:
                 (self.path / name).unlink(missing_ok=True)
 
+    def made_after(self, stage: str) -> list[str]:
+        """Return the files that the stages after `stage` have made."""
+        names = list(MADE)
+        later = names[names.index(stage) + 1 :]
+        return [name for each in later for name in MADE[each] if (self.path / name).exists()]
+
     def record_stage(self, stage: str, facts: StageFacts) -> None:
         """Record in the manifest what a stage did."""
         manifest = self.manifest()
