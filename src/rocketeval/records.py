@@ -5,7 +5,7 @@ All are frozen: a stage takes records and returns new ones, never edits.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
 from typing import Literal
@@ -159,6 +159,12 @@ class Gold:
     labels: Sequence[Label] = ()
     votes: Sequence[Vote] = ()
     ratings: Sequence[Rating] = ()
+    clusters: Mapping[str, str] = field(default_factory=dict)
+    """The cluster of queries that depend on others, by query id."""
+
+    def cluster(self, query_id: str) -> str:
+        """Return the cluster of a query, which is its own id if it has none."""
+        return self.clusters.get(query_id, query_id)
 
 
 class Status(StrEnum):

@@ -126,7 +126,8 @@ def compare_kinds(
     Candidates held out for the audit are excluded.
     """
     answers, _ = read_answers(store)
-    gold = Gold(store.inputs.labels(), store.inputs.votes())
+    inputs = store.inputs
+    gold = Gold(inputs.labels(), inputs.votes(), clusters=inputs.clusters())
     _refuse_absent(gold, config.scorer.learn_from)
     scorer = _choice(config, among)
     learned = split_gold(gold, set(answers.candidates), scorer).learned

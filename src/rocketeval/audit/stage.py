@@ -40,7 +40,8 @@ MOST_LENGTHS = 20_000
 
 def audit_run(store: RunStore, config: RunConfig) -> Audit:
     """Audit the run, save the result and return it; an outdated report is removed."""
-    gold = Gold(store.inputs.labels(), store.inputs.votes(), store.inputs.ratings())
+    inputs = store.inputs
+    gold = Gold(inputs.labels(), inputs.votes(), inputs.ratings(), inputs.clusters())
     ratings = {row.candidate: row.rating.value for row in store.read(Ranking).rows}
     grid = read_grid(store)
     found = audit(
@@ -248,7 +249,7 @@ def compare_variants(
         if each.name not in why
     }
     own = stores[next(iter(graded))].inputs
-    gold = Gold(own.labels(), own.votes(), own.ratings())
+    gold = Gold(own.labels(), own.votes(), own.ratings(), own.clusters())
     lengths = {(head.query_id, head.candidate): float(head.length) for head in own.heads()}
     found = compare_methods(graded, lengths, gold, config.ranking)
     apart = (ExcludedMethod(name, reason) for name, reason in why.items())
@@ -258,7 +259,7 @@ def compare_variants(
 def _graded(store: RunStore, config: RunConfig, variant: Variant) -> MethodGrades:
     """Return the variant's scores, all out-of-fold, so that all reference data can test them."""
     answers, _ = read_answers(store)
-    gold = Gold(store.inputs.labels(), store.inputs.votes())
+    gold = Gold(store.inputs.labels(), store.inputs.votes(), (), store.inputs.clusters())
     scored = score_answers(answers, gold, variant_scorer(config.scorer, variant))
     return MethodGrades(
         grid=ScoreGrid.from_columns(answers.query_ids, answers.candidates, scored.scores.tolist()),

@@ -151,4 +151,6 @@ def _gold(runs: Sequence[JudgedRun]) -> tuple[Gold, RefusedGold]:
             for query_id, candidate, basis in zip(*columns, strict=True)
             if basis == Basis.FITTED
         }
-    return honest_gold(Gold(votes=inputs.votes(), ratings=inputs.ratings()), fitted)
+    return honest_gold(
+        Gold(votes=inputs.votes(), ratings=inputs.ratings(), clusters=inputs.clusters()), fitted
+    )

@@ -57,8 +57,9 @@ def held_out_scores(config: ScorerConfig, answers: AnswerTable, gold: Gold) -> H
 def row_folds(answers: AnswerTable, gold: Gold, config: ScorerConfig) -> NDArray[np.int64]:
     """Return the fold of each response, -1 for none; raise BenchmarkError below two folds."""
     if config.learn_from == "votes":
-        names = answers.query_ids
-        places = query_folds((vote.query_id for vote in gold.votes), config.folds, config.seed)
+        voted = {vote.query_id: gold.cluster(vote.query_id) for vote in gold.votes}
+        dealt = query_folds(voted.values(), config.folds, config.seed)
+        names, places = answers.query_ids, {name: dealt[own] for name, own in voted.items()}
     else:
         names = answers.candidates
         places = candidate_folds(gold.labels, config.folds, config.seed)
@@ -69,13 +70,14 @@ def gold_about(answers: AnswerTable, gold: Gold, learn_from: str) -> Gold:
     """Return only the labels or votes on responses in the table."""
     here = set(zip(answers.query_ids, answers.candidates, strict=True))
     if learn_from == "labels":
-        return Gold(labels=[x for x in gold.labels if (x.query_id, x.candidate) in here])
+        labels = [x for x in gold.labels if (x.query_id, x.candidate) in here]
+        return Gold(labels=labels, clusters=gold.clusters)
     votes = [
         vote
         for vote in gold.votes
         if (vote.query_id, vote.candidate_a) in here and (vote.query_id, vote.candidate_b) in here
     ]
-    return Gold(votes=votes)
+    return Gold(votes=votes, clusters=gold.clusters)
 
 
 @dataclass(frozen=True, eq=False)

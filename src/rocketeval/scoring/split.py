@@ -46,12 +46,13 @@ def split_gold(gold: Gold, candidates: Collection[str], config: ScorerConfig) ->
         votes = [vote for vote in gold.votes if _votes_within(vote, config.fit_on, candidates)]
         voted = {name for vote in votes for name in (vote.candidate_a, vote.candidate_b)}
         _refuse_too_few({vote.query_id for vote in votes}, "queries with votes", "votes", config)
-        return GoldSplit(Gold(votes=votes), tuple(sorted(voted)), ())
+        return GoldSplit(Gold(votes=votes, clusters=gold.clusters), tuple(sorted(voted)), ())
     labels = [label for label in gold.labels if label.candidate in candidates]
     means = mean_by_candidate(labels)
     fitted = _fitted(means, config)
     held_out = tuple(sorted(set(means) - fitted))
-    learned = Gold(labels=[label for label in labels if label.candidate in fitted])
+    own = [label for label in labels if label.candidate in fitted]
+    learned = Gold(labels=own, clusters=gold.clusters)
     return GoldSplit(learned, tuple(sorted(fitted)), held_out)
 
 
@@ -204,7 +205,7 @@ def honest_gold(gold: Gold, basis: Mapping[Cell, Basis]) -> tuple[Gold, RefusedG
         if not (fitted(vote.query_id, vote.candidate_a) or fitted(vote.query_id, vote.candidate_b))
     ]
     refused = RefusedGold(len(gold.labels) - len(labels), len(gold.votes) - len(votes))
-    return Gold(labels, votes, gold.ratings), refused
+    return Gold(labels, votes, gold.ratings, gold.clusters), refused
 
 
 def labels_by_basis(labels: Sequence[Label], basis: Mapping[Cell, Basis]) -> dict[str, list[Label]]:

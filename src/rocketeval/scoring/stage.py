@@ -32,7 +32,7 @@ def check_learnable(store: RunStore, config: ScorerConfig) -> None:
         load_scorer(config.fitted)
     elif isinstance(create_scorer(config), Learner):
         candidates = store.inputs.candidates()
-        gold = Gold(store.inputs.labels(), store.inputs.votes())
+        gold = Gold(store.inputs.labels(), store.inputs.votes(), (), store.inputs.clusters())
         refuse_off_scale(split_gold(gold, candidates, config).learned.labels, config.scale)
 
 
@@ -195,7 +195,7 @@ def _scored_parts(store: RunStore, config: ScorerConfig, reader: AnswerReader) -
             yield part, saved.apply(part.answers, part.keys)
     elif isinstance(scorer, Learner):
         part = reader.whole()
-        gold = Gold(store.inputs.labels(), store.inputs.votes())
+        gold = Gold(store.inputs.labels(), store.inputs.votes(), (), store.inputs.clusters())
         scored = score_answers(part.answers, gold, config)
         keep_scorer(store, config, scored, part.answers, part.keys)
         keep_weights(store, scored.scorer)

@@ -277,7 +277,7 @@ class PooledLogisticScorer:
         self.facts_: dict[str, Any] = {"votes": len(votes), "ties": int((outcomes == 0).sum())}
         reason = _why_mean(features[first], features[second], outcomes, votes)
         if reason is None:
-            query_ids = [vote.query_id for vote in votes]
+            query_ids = [gold.cluster(vote.query_id) for vote in votes]
             reason = self._learn(features, first, second, outcomes, query_ids)
         self.fallbacks_ = everywhere(answers, reason)
         return self
