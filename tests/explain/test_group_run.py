@@ -68,7 +68,7 @@ def test_group_means_match_the_answers(groups: dict[str, Any]) -> None:
     assert whole == pytest.approx((0.9 + 7 * (0.9 + 0.7 + 0.2) / 3) / 8)
 
 
-def test_page_has_groups_of_all_items |(
+def test_page_has_groups_of_all_items(
     made: tuple[RunConfig, Outcome], groups: dict[str, Any]
 ) -> None:
     page = made[1].report.read_text()
@@ -211,7 +211,7 @@ def test_unranked_candidate_has_no_row(tmp_path: Path) -> None:
     assert {(len(group.means), len(group.missing)) for group in head.groups} == {(4, 4)}
 
 
-def test_no_ranked_candidate_means_no_table |(capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_ranked_candidate_means_no_table(capsys: pytest.CaptureFixture[str]) -> None:
     group = GroupScore("x", None, False, 1, ())
     found = Explanation((), 4, 5, 1, 0, 1, {}, (), (group,))
     assert group_means(found, []) == ()

@@ -114,7 +114,7 @@ def test_too_many_groups_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     assert ([group.group for group in found], left_out) == (["x", "y"], 1)
 
 
-def test_without_groups_the_result_is_empty |() -> None:
+def test_without_groups_the_result_is_empty() -> None:
     table, _ = made_run(queries=2, candidates=2, items=2)
     assert score_groups(table, checklists({"q000": None, "q001": None}, 2), ["c0"]) == ((), 0)
 
@@ -123,7 +123,7 @@ def test_without_groups_the_result_is_empty |() -> None:
     ("group", "dimension"),
     [("a: b", "a"), ("a: b: c", "a"), ("a:b", None), (": b", None), ("a: ", None), ("a", None)],
 )
-def test_dimension_is_the_prefix_before_the_colon |(group: str, dimension: str | None) -> None:
+def test_dimension_is_the_prefix_before_the_colon(group: str, dimension: str | None) -> None:
     assert dimension_of(group) == dimension
 
 
@@ -143,7 +143,7 @@ def test_group_named_like_a_dimension_belongs_to_it() -> None:
     assert means == pytest.approx([0.5, 0.2, 0.8, 0.5])
 
 
-def test_no_ranked_candidate_gives_no_groups |() -> None:
+def test_no_ranked_candidate_gives_no_groups() -> None:
     table = answer_table([("one", "a", [0.5])])
     assert score_groups(table, checklists({"one": ["x"]}, 1), []) == ((), 0)
 
