@@ -1,1 +1,1 @@
-"""How far scores can be trusted: against votes, labels, other ratings and baselines."""
+"""The audit: agreement of scores with human votes, labels, reference ratings and baselines."""

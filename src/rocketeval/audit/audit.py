@@ -1,4 +1,4 @@
-"""The audit stage: how far the scores agree with people, beside baselines that know nothing."""
+"""The audit: agreement of the scores with reference data, compared with trivial baselines."""
 
 from __future__ import annotations
 
@@ -49,42 +49,41 @@ from rocketeval.stats.correlation import Correlation, correlate
 
 @dataclass(frozen=True, slots=True)
 class Audit:
-    """Every figure the gold allows; None or empty where there is no gold of that kind."""
+    """Agreement of a run's scores with reference data; None or empty for a kind that is missing."""
 
     FILE: ClassVar[str] = "audit"
     COMMAND: ClassVar[str] = "audit"
     SCHEMA: ClassVar[int] = 1
 
     agreement: Mapping[str, Agreement] = field(default_factory=dict)
-    """By method: `judge`, simpler scorers, `labeler` (labels read as scores), then the baselines
-    that know nothing."""
+    """By method: `judge`, simpler scorers, `labeler` (labels used as scores), then baselines."""
     voters: VoterAgreement | None = None
-    """How often two voters agree: the ceiling."""
+    """Human-human agreement."""
     ratings: Correlation | None = None
-    """Our ratings against reference ratings."""
+    """Correlation of the ranking with reference ratings."""
     labels: Mapping[str, Mapping[str, LabelCorrelation]] = field(default_factory=dict)
-    """Scores against labels: by which labels (`all labels`, or `held-out labels` and `labels out
-    of fold` when the scorer learned from some), then by method."""
+    """Correlation of scores with labels: by kind of labels (`all labels`, or `held-out labels` and
+    `labels out of fold` if the scorer was fitted on some), then by method."""
     refused: RefusedGold = field(default_factory=RefusedGold)
-    """Gold left out because the fit that made the scores has learned from it."""
+    """Reference data left out because the scorer was fitted on it."""
     categories: tuple[CategoryAgreement, ...] = ()
-    """The judge's agreement by category of query; empty without categories."""
+    """Agreement of the judge by category of query; empty without categories."""
     tie_margin: float = 0.1
     """Scores closer than this are a tie (`ranking.tie_margin`)."""
     margins: tuple[MarginAgreement, ...] = ()
-    """The judge's agreement by other tie margins."""
+    """Agreement of the judge at several tie margins."""
     vote_differences: Mapping[str, MeasuredVotes] = field(default_factory=dict)
-    """The judge's agreement less that of each other method, on the same votes."""
+    """Agreement of the judge minus that of each other method, on the same votes."""
     label_differences: Mapping[str, Mapping[str, MeasuredFigure]] = field(default_factory=dict)
-    """By which labels, then by method: the judge's Spearman over responses less the method's."""
+    """By kind of labels, then by method: the judge's Spearman over responses minus the method's."""
     bias: Bias | None = None
-    """What moves the scores beside quality; None in an audit of nothing."""
+    """Length bias and self-preference; None in an empty audit."""
     advice: tuple[str, ...] = ()
-    """What all this means, in sentences."""
+    """Conclusions in sentences."""
 
     @property
     def has_gold(self) -> bool:
-        """Whether anything says how far the judge can be trusted."""
+        """Return whether the run has any usable reference data."""
         return bool(self.agreement or self.labels or self.ratings)
 
 
@@ -101,12 +100,12 @@ def audit(
     scale: tuple[float, float] = (1.0, 10.0),
     family: AbstractSet[str] = frozenset(),
 ) -> Audit:
-    """Return the agreement of `grid` with the gold, beside that of simpler ways to score.
+    """Compare the scores in `grid`, and simpler scores, with the reference data.
 
-    `rivals` are grids of the same judgments scored otherwise, laid out like `grid`; `lengths` are
-    those of all responses to every query with gold, and to any others; `basis` says for every
-    response with gold what its score in `grid` rests on; `categories` are by query id, `scale` is
-    that of scores and labels, and `family` names candidates of the judge's own.
+    `rivals` are grids of the same judgments from simpler scorers, with the layout of `grid`.
+    `lengths` holds response lengths, at least for every query with reference data. `basis` gives
+    the fit behind the score of each response with reference data. `categories` are by query id,
+    `scale` is the scale of scores and labels, `family` names candidates of the judge's family.
     """
     honest, refused = honest_gold(gold, basis)
     parts = {
@@ -139,31 +138,31 @@ def _with_votes(
 ) -> Audit:
     settings = {"bootstrap": config.bootstrap, "seed": config.seed}
     grid = scorings.judged[JUDGE]
-    ballots = find_paired_votes(grid, gold.votes)
-    methods = scorings.hits(ballots, config.tie_margin)
+    paired = find_paired_votes(grid, gold.votes)
+    methods = scorings.hits(paired, config.tie_margin)
     judged = methods[JUDGE]
-    usable = [ballots.votes[vote] for vote in np.flatnonzero(~np.isnan(judged.with_ties)).tolist()]
+    usable = [paired.votes[vote] for vote in np.flatnonzero(~np.isnan(judged.with_ties)).tolist()]
     margins = tried_margins(config.tie_margin, scorings.scale)
-    split = split_votes(gold.votes, ballots, judged, categories)
+    split = split_votes(gold.votes, paired, judged, categories)
     named: dict[tuple[str, str | float], VoteHits] = {
         **{("method", name): own for name, own in methods.items()},
         **{("less", name): judged - own for name, own in methods.items() if name != JUDGE},
-        **{("margin", margin): hits(ballots, grid.scores, margin) for margin in margins},
+        **{("margin", margin): hits(paired, grid.scores, margin) for margin in margins},
         **{("category", name): judged.where(own) for name, own in split.chosen.items()},
     }
-    measured = measure_votes(ballots, named, **settings)
-    agreement = {name: as_agreement(measured["method", name], ballots.given) for name in methods}
+    measured = measure_votes(paired, named, **settings)
+    agreement = {name: as_agreement(measured["method", name], paired.given) for name in methods}
     return replace(
         found,
-        agreement={**agreement, GUESS: random_agreement(usable, ballots.given)},
+        agreement={**agreement, GUESS: random_agreement(usable, paired.given)},
         categories=by_category(
             split, {name: measured["category", name] for name in split.chosen}, **settings
         ),
         margins=tuple(
             MarginAgreement(
                 margin,
-                as_agreement(measured["margin", margin], ballots.given).with_ties,
-                share_of_ties(grid, ballots, margin),
+                as_agreement(measured["margin", margin], paired.given).with_ties,
+                share_of_ties(grid, paired, margin),
             )
             for margin in margins
         ),

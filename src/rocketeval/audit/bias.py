@@ -1,9 +1,4 @@
-"""What moves scores beside quality: the length of a response, and whose response it is.
-
-How far scores follow the length of responses, beside how far gold does.
-Whether a judge scores candidates of its own family higher than gold does.
-Whose model a name tells of.
-"""
+"""Length bias and self-preference of a judge, measured against reference data within queries."""
 
 from __future__ import annotations
 
@@ -23,32 +18,32 @@ from rocketeval.stats.bootstrap import Resampling, renumbered, sum_draws
 from rocketeval.stats.correlation import spearman_by_row
 
 FEWEST_RESPONSES = 3
-"""Responses to a query below which it says nothing about a correlation."""
+"""Minimum number of responses to a query for a correlation."""
 
 
 @dataclass(frozen=True, slots=True)
 class LengthBias:
-    """How far scores follow the length of responses."""
+    """Correlation of scores with response length, compared with that of labels and votes."""
 
     scores: Interval | None
-    """Mean over queries of Spearman's correlation of score and length; None without queries."""
+    """Mean over queries of the Spearman correlation of score and length; None without queries."""
     gold: Interval | None
-    """The same of gold and length, on queries and responses that have scores too."""
+    """The same for label and length, on responses that also have scores."""
     scores_with_gold: Interval | None
-    """The same of score and length, on the queries and responses of `gold`."""
+    """The same for score and length, on the responses of `gold`."""
     excess: Interval | None
-    """What scores follow length beyond what gold does, on the queries of `gold`."""
+    """`scores_with_gold` minus `gold`, query by query."""
     lost_to_longer: Interval | None
-    """Of the votes lost, the share that went to the longer response. Below a half, the judge errs
-    towards length; above, against it."""
+    """Share of lost votes that went to the longer response. Below 0.5, the judge overrates length;
+    above, it underrates length."""
     queries: int
     """Queries of `scores`."""
     gold_queries: int
     """Queries of `gold`, `scores_with_gold` and `excess`."""
     left_out: int
-    """Queries with fewer than three scored responses, or with all scores or lengths the same."""
+    """Queries with fewer than three scored responses, or with identical scores or lengths."""
     lost: int
-    """Votes whose loser has the higher score, the two responses not being equally long."""
+    """Votes whose loser has the higher score, for responses of different length."""
 
 
 def length_bias(
@@ -61,30 +56,30 @@ def length_bias(
     seed: int = 0,
     level: float = 0.95,
 ) -> LengthBias:
-    """Correlate scores with lengths, which are laid out alike (`baselines.length_grid`).
+    """Correlate scores with lengths (`figures.length_grid`).
 
-    `gold` is laid out like the scores, with NaN where there is none.
+    `gold` has the layout of the scores, with NaN for missing labels.
     """
     refuse_other_shape(grid, lengths.scores)
     resampling = Resampling(bootstrap, seed, level)
     plain = spearman_by_row(grid.scores, lengths.scores)
-    of_gold, beside = np.zeros(0), np.zeros(0)
+    of_gold, of_scores = np.zeros(0), np.zeros(0)
     if gold is not None:
         refuse_other_shape(grid, gold)
         of_gold = spearman_by_row(np.where(np.isnan(grid.scores), np.nan, gold), lengths.scores)
-        beside = spearman_by_row(np.where(np.isnan(gold), np.nan, grid.scores), lengths.scores)
-        both = ~np.isnan(of_gold - beside)
-        of_gold, beside = of_gold[both], beside[both]
+        of_scores = spearman_by_row(np.where(np.isnan(gold), np.nan, grid.scores), lengths.scores)
+        both = ~np.isnan(of_gold - of_scores)
+        of_gold, of_scores = of_gold[both], of_scores[both]
     known = plain[~np.isnan(plain)]
     longer, lost_on = _lost_votes(grid, lengths, votes)
     return LengthBias(
         scores=resampling.mean(known, np.arange(len(known))),
         gold=resampling.mean(of_gold, np.arange(len(of_gold))),
-        scores_with_gold=resampling.mean(beside, np.arange(len(beside))),
-        excess=resampling.mean(beside - of_gold, np.arange(len(beside))),
+        scores_with_gold=resampling.mean(of_scores, np.arange(len(of_scores))),
+        excess=resampling.mean(of_scores - of_gold, np.arange(len(of_scores))),
         lost_to_longer=resampling.share(longer, lost_on),
         queries=len(known),
-        gold_queries=len(beside),
+        gold_queries=len(of_scores),
         left_out=len(plain) - len(known),
         lost=len(longer),
     )
@@ -93,7 +88,7 @@ def length_bias(
 def _lost_votes(
     grid: ScoreGrid, lengths: ScoreGrid, votes: Sequence[Vote]
 ) -> tuple[Floats, Places]:
-    """Of the votes against the scores, whether the longer response won, and on which query."""
+    """Return, per vote that the scores lost, whether the longer response won, and its query."""
     known, row, a, b = find_voted(grid, votes)
     voted = vote_outcomes(known)
     scored = compare(grid.scores[row, a], grid.scores[row, b], 0.0)
@@ -103,37 +98,37 @@ def _lost_votes(
 
 
 def refuse_other_shape(grid: ScoreGrid, table: Floats) -> None:
-    """ValueError for a table that is not laid out like the scores."""
+    """Raise ValueError if the table does not have the shape of the scores."""
     if table.shape != grid.scores.shape:
-        raise ValueError(f"a table of shape {table.shape} beside scores of {grid.scores.shape}")
+        raise ValueError(f"table shape {table.shape} differs from score shape {grid.scores.shape}")
 
 
-NO_OTHERS = "there must be candidates of the judge's family and others"
-NO_QUERY = "no query has differing scores and gold of the family and of others"
+NO_OTHERS = "it takes candidates of the judge's family and of other families"
+NO_QUERY = "no query has differing scores and labels for the family and for others"
 
 _ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
 class SelfPreference:
-    """How much better a judge treats its own family than gold does."""
+    """How much higher a judge scores its own family than labels do."""
 
     preference: Interval | None
-    """Score minus gold, each in standard deviations within the query, of the family minus that of
-    the others; None if no query tells. A judge that hardly follows gold gives all the same, so that
-    a family which gold puts last looks preferred."""
+    """Score minus label, standardized within the query, averaged over the family minus the average
+    over the others; None without a usable query. A judge that hardly follows the labels scores all
+    alike, so a family with the lowest labels looks preferred."""
     at_equal_gold: Interval | None
-    """Score of the family minus that of the others where gold is the same, by regression within
-    queries; None if gold alone tells the two apart. Gold that is itself unsure favours a family
-    which it puts first. A preference is sure where both figures say so, as long as gold is surer
-    than the judge."""
+    """Score of the family minus that of the others at equal labels, by regression within queries;
+    None if the labels alone separate the two. Noisy labels favor a family with the highest labels.
+    A preference is significant if both figures are, as long as labels are less noisy than the
+    judge."""
     family: tuple[str, ...]
-    """Candidates taken for the judge's family, sorted."""
+    """Candidates of the judge's family, sorted."""
     queries: int
     left_out: int
-    """Queries without scores and gold of both kinds, or with all scores or gold the same."""
+    """Queries without scores and labels on both sides, or with identical scores or labels."""
     reason: str | None
-    """Why there is no figure, if there is none."""
+    """The reason for missing figures, if any."""
 
 
 def self_preference(
@@ -145,9 +140,9 @@ def self_preference(
     seed: int = 0,
     level: float = 0.95,
 ) -> SelfPreference:
-    """Compare what the judge gives its own family beyond gold with what it gives others.
+    """Compare score minus label between the judge's family and other candidates.
 
-    `gold` is laid out like the scores, with NaN where there is none.
+    `gold` has the layout of the scores, with NaN for missing labels.
     """
     refuse_other_shape(grid, gold)
     own = np.array([candidate in family for candidate in grid.candidates], dtype=bool)
@@ -156,8 +151,8 @@ def self_preference(
     scored, labelled = (_standard(np.where(both, each, np.nan)) for each in (grid.scores, gold))
     surplus = scored - labelled
     gaps = _mean_by_row(surplus[:, own]) - _mean_by_row(surplus[:, ~own])
-    told = ~np.isnan(gaps)
-    known, resampling = gaps[told], Resampling(bootstrap, seed, level)
+    usable = ~np.isnan(gaps)
+    known, resampling = gaps[usable], Resampling(bootstrap, seed, level)
     reason = None
     if not named or own.all():
         reason = NO_OTHERS
@@ -165,7 +160,7 @@ def self_preference(
         reason = NO_QUERY
     return SelfPreference(
         preference=resampling.mean(known, np.arange(len(known))),
-        at_equal_gold=_at_equal_gold(scored[told], labelled[told], own, resampling),
+        at_equal_gold=_at_equal_gold(scored[usable], labelled[usable], own, resampling),
         family=named,
         queries=len(known),
         left_out=len(gaps) - len(known),
@@ -176,7 +171,7 @@ def self_preference(
 def _at_equal_gold(
     scored: Floats, labelled: Floats, own: Bools, resampling: Resampling
 ) -> Interval | None:
-    """What being of the family adds to the score of a response that has the same gold."""
+    """Return the score difference between the family and others at equal labels."""
     if not len(scored):
         return None
     here = ~np.isnan(scored)
@@ -192,7 +187,7 @@ def _at_equal_gold(
 
 
 def _slope(sums: Floats) -> Floats:
-    """Of a regression on gold and family, the family's part; NaN where gold tells the family."""
+    """Return the family's coefficient in a regression on label and family; NaN if collinear."""
     xz, xy, yz, yy, zz = sums.T
     apart = zz * yy - yz * yz
     slopes = np.full(len(sums), np.nan)
@@ -201,7 +196,7 @@ def _slope(sums: Floats) -> Floats:
 
 
 def _standard(values: Floats) -> Floats:
-    """Each row's distances from its mean in standard deviations; NaN for a row without spread."""
+    """Standardize each row; NaN for a row without spread."""
     centred = values - _mean_by_row(values)[:, None]
     spread = np.sqrt(_mean_by_row(centred**2))[:, None]
     highest = np.where(np.isnan(values), -np.inf, values).max(axis=1, initial=-np.inf)
@@ -212,7 +207,7 @@ def _standard(values: Floats) -> Floats:
 
 
 def _mean_by_row(values: Floats) -> Floats:
-    """The mean of what each row has; NaN if it has nothing."""
+    """Return the mean of each row's known values; NaN for an empty row."""
     present = ~np.isnan(values)
     counts = present.sum(axis=1)
     means = np.full(len(values), np.nan)
@@ -222,15 +217,15 @@ def _mean_by_row(values: Floats) -> Floats:
 
 @dataclass(frozen=True, slots=True)
 class Bias:
-    """What moves the scores beside quality, as far as lengths, names and gold tell."""
+    """Length bias and self-preference of a judge."""
 
     length: LengthBias
     own_family: SelfPreference | None
-    """None where no candidate's name tells of the judge's family."""
+    """None if no candidate's name suggests the judge's family."""
     queries: int
-    """Queries whose responses' lengths were looked at."""
+    """Queries on which length bias was measured."""
     queries_skipped: int
-    """Queries that were not, in a run of very many responses."""
+    """Queries skipped in a run with very many responses."""
 
 
 def find_bias(
@@ -242,10 +237,10 @@ def find_bias(
     family: AbstractSet[str],
     config: RankingConfig,
 ) -> Bias:
-    """Measure both; lengths (`baselines.length_grid`) only on the queries `looked_at`.
+    """Measure both biases; length bias (`figures.length_grid`) only on the queries `looked_at`.
 
-    `labels` are laid out like the grid, NaN where there is none; `family` names the candidates that
-    seem to be of the judge's own.
+    `labels` have the layout of the grid, with NaN for missing labels; `family` names the candidates
+    of the judge's family.
     """
     settings = {"bootstrap": config.bootstrap, "seed": config.seed}
     rows = np.array([query in looked_at for query in grid.query_ids], dtype=bool)
@@ -297,10 +292,10 @@ _FAMILIES = {
 
 
 def guess_family(judge: str, candidates: Iterable[str]) -> frozenset[str] | None:
-    """Return the candidates of the judge's family by their names; None if none seems to be.
+    """Guess from names which candidates belong to the judge's family; None if none does.
 
-    Only names are read: a model tuned from another under a new name is not found. A distilled
-    model is of every family that its name tells.
+    A fine-tuned model with a new name is not found. A distilled model belongs to every family in
+    its name.
 
     >>> sorted(guess_family("Qwen/Qwen2.5-1.5B-Instruct", ["qwen2-72b", "QwQ-32B", "gpt-4o"]))
     ['QwQ-32B', 'qwen2-72b']

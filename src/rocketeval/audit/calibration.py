@@ -1,7 +1,7 @@
-"""Whether probabilities mean what they say: of items answered with 0.8, four in five should be yes.
+"""Calibration of the judge's probabilities against reference answers to items.
 
-Gold is the true answer of each item, 0 or 1, or a label rescaled to 0..1. Intervals resample
-queries.
+Of items answered with a probability of 0.8, 80% should be yes. A reference answer is 0 or 1, or a
+label rescaled to 0..1. Intervals resample queries.
 """
 
 from __future__ import annotations
@@ -26,55 +26,55 @@ from rocketeval.stats.bootstrap import (
 
 @dataclass(frozen=True, slots=True)
 class CalibrationBin:
-    """Items with about the same `p_yes`."""
+    """Items with similar `p_yes`."""
 
     low: float
     high: float
-    """Its `p_yes` are above `low` (the first bin's from `low` on) and not above `high`."""
+    """The bin covers (low, high]; the first bin includes `low`."""
     items: int
     mean_p: float
     gold: Interval
-    """Share of them that gold says yes to, or their mean label."""
+    """Share of items with reference answer yes, or their mean label."""
 
 
 @dataclass(frozen=True, slots=True)
 class CalibrationCurve:
-    """Bins that have items, from low to high."""
+    """Non-empty bins in ascending order, with the calibration error."""
 
     bins: tuple[CalibrationBin, ...]
     error: float | None
-    """Expected calibration error: the mean distance of a bin's `mean_p` and gold, each item
-    counted once; None without items. It is never below what luck makes of bins this small, so it
-    has no honest interval: look at those of the bins."""
+    """Expected calibration error: the mean distance between a bin's `mean_p` and its reference
+    share, weighted by items; None without items. It is biased upward by sampling noise in small
+    bins and therefore has no interval; use the intervals of the bins."""
 
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """Probabilities against gold, item by item."""
+    """Calibration and error rates of answers against reference answers."""
 
     by_width: CalibrationCurve
     """Bins of equal width."""
     by_count: CalibrationCurve
-    """Bins of about equally many items; equal probabilities stay together."""
+    """Bins with about equal numbers of items; equal probabilities share a bin."""
     brier: Interval | None
-    """Mean squared distance of `p_yes` and gold; None without items."""
+    """Mean squared distance of `p_yes` and reference answer; None without items."""
     auc: Interval | None
-    """Chance that an item with gold yes has the higher `p_yes` than one with gold no."""
+    """Probability that an item with reference yes gets a higher `p_yes` than one with no."""
     yes_bias: Interval | None
-    """Share answered yes (0.5 and more) less the share that gold says yes to: above zero, the judge
-    says yes too easily; None where gold is not yes or no."""
+    """Share of items answered yes (0.5 or more) minus the share with reference yes: above zero, the
+    judge says yes too often; None if the reference is not yes or no."""
     false_yes: Interval | None
-    """Share answered yes of the items that gold says no to."""
+    """Share of items with reference no that the judge answered yes."""
     false_no: Interval | None
-    """Share answered no of the items that gold says yes to."""
+    """Share of items with reference yes that the judge answered no."""
     gold_yes: int | None
-    """Items that gold says yes to; None where gold is not yes or no."""
+    """Items with reference yes; None if the reference is not yes or no."""
     gold_no: int | None
     items: int
     missing: int
-    """Items without a probability or without gold."""
+    """Items without a probability or without a reference answer."""
     reason: str | None
-    """Why figures are missing, if any are."""
+    """The reason for missing figures, if any."""
 
 
 def calibration(
@@ -87,12 +87,12 @@ def calibration(
     seed: int = 0,
     level: float = 0.95,
 ) -> Calibration:
-    """Hold `p_yes` against the gold of the same items; `groups` are their queries."""
+    """Compare `p_yes` with the reference answers of the same items; `groups` are their queries."""
     if bins < 1:
-        raise ConfigError(f"{bins} bins", hint="Use at least 1; 10 is usual.")
+        raise ConfigError(f"Invalid number of bins: {bins}.", hint="Use at least 1; 10 is usual.")
     truth = np.asarray(gold, dtype=np.float64)
     if len(truth) != len(p_yes):
-        raise ValueError(f"gold for {len(truth)} items, probabilities for {len(p_yes)}")
+        raise ValueError(f"{len(truth)} reference answers for {len(p_yes)} probabilities")
     refuse_improbable(p_yes)
     refuse_improbable(truth)
     known = ~(np.isnan(p_yes) | np.isnan(truth))
@@ -120,9 +120,9 @@ def calibration(
 
 
 def area_under_curve(p_yes: Floats, yes: Bools) -> float:
-    """Chance that an item with gold yes has the higher `p_yes` than one with gold no, ties half.
+    """Return the probability that an item with reference yes has the higher `p_yes`.
 
-    There are items of both kinds.
+    Ties count half. Both kinds of items must be present.
 
     >>> area_under_curve(np.array([0.9, 0.5, 0.5, 0.1]), np.array([True, True, False, False]))
     0.875
@@ -132,13 +132,13 @@ def area_under_curve(p_yes: Floats, yes: Bools) -> float:
 
 
 def _ascending(p_yes: Floats) -> tuple[Places, Places]:
-    """The order from low to high, and where in it each distinct probability begins."""
+    """Return the ascending order, and where each distinct probability begins in it."""
     order = np.argsort(p_yes, kind="stable")
     return order, np.unique(p_yes[order], return_index=True)[1]
 
 
 def _area(yes: Bools, ties: Places, weights: Floats) -> float:
-    """The area of items from low to high; NaN where items of one kind have no weight."""
+    """Return the area under the curve of sorted items; NaN if one kind has no weight."""
     ups = np.add.reduceat(weights * yes, ties)
     downs = np.add.reduceat(weights * ~yes, ties)
     pairs = ups.sum() * downs.sum()
@@ -159,7 +159,7 @@ def _sure_area(p: Floats, yes: Bools, places: Places, resampling: Resampling) ->
 
 
 def _equal_counts(p: Floats, bins: int) -> Floats:
-    """Edges that are probabilities found, so that equal ones stay together."""
+    """Return bin edges taken from the data, so that equal probabilities share a bin."""
     if not len(p):
         return np.zeros(bins + 1)
     in_order = np.sort(p)
@@ -194,9 +194,9 @@ def _curve(
 
 def _why_incomplete(items: int, binary: bool, both: bool) -> str | None:
     if not items:
-        return "no item has both a probability and gold"
+        return "no item has both a probability and a reference answer"
     if not binary:
-        return "gold is not yes or no, so there is no AUC and no share of wrong answers"
+        return "reference answers are not yes or no, so there is no AUC and no error rate"
     if not both:
-        return "gold says the same of every item, so there is no AUC"
+        return "all reference answers are equal, so there is no AUC"
     return None

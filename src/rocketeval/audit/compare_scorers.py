@@ -1,7 +1,4 @@
-"""scorers: which kind of scorer the run's gold speaks for.
-
-How well each kind of scorer does on gold it has not seen, and how well choosing one does.
-"""
+"""Comparison of scorer kinds by nested cross-validation on the run's reference data."""
 
 from __future__ import annotations
 
@@ -29,7 +26,7 @@ LEVEL = 0.95
 
 @dataclass(frozen=True, slots=True)
 class LabelFigures:
-    """How one kind of scorer does on left-out labels."""
+    """Figures of one kind of scorer on held-out labels."""
 
     kind: str
     chosen: int | None
@@ -37,43 +34,43 @@ class LabelFigures:
     pearson: Interval | None
     spearman: Interval | None
     rmse: Interval | None
-    """Root mean squared distance from the label, on the label scale."""
+    """Root mean squared error on the label scale."""
 
 
 @dataclass(frozen=True, slots=True)
 class VoteFigures:
-    """How one kind of scorer does on left-out votes."""
+    """Figures of one kind of scorer on held-out votes."""
 
     kind: str
     chosen: int | None
     """In how many outer folds the inner ones chose it; None for `select` itself."""
     with_ties: Interval | None
-    """Share of votes whose outcome the scores give, ties by the margin."""
+    """Share of votes that the scores predict, with ties by the tie margin."""
     without_ties: Interval | None
-    """Share of votes that are not ties which the higher score won."""
+    """Share of decided votes won by the response with the higher score."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScorerComparison:
-    """Several kinds of scorers on the same left-out gold."""
+    """Several kinds of scorers on the same held-out reference data."""
 
     learn_from: str
     """`labels` or `votes`."""
     rows: tuple[LabelFigures | VoteFigures, ...]
-    """Simpler kinds first; `select`, the choice among them, last."""
+    """Simpler kinds first; `select`, which chooses among them, last."""
     take: str
-    """The kind that a choice on all the gold takes."""
+    """The kind that `select` chooses on all reference data."""
     folds: int
     """Outer folds."""
     gold: int
-    """Labels or votes about responses of the run."""
+    """Number of labels or votes on responses of the run."""
     queries: int
-    """Queries that they are about."""
+    """Number of queries with such labels or votes."""
 
 
 @dataclass(frozen=True, eq=False)
 class _Measure:
-    """Gold and settings, against which held-out scores are measured."""
+    """Reference data and settings for measuring held-out scores."""
 
     config: ScorerConfig
     ranking: RankingConfig
@@ -100,7 +97,7 @@ class _Measure:
 def compare_scorers(
     config: ScorerConfig, answers: AnswerTable, gold: Gold, ranking: RankingConfig
 ) -> ScorerComparison:
-    """Return the figures of every kind that `config`, of kind `select`, chooses among."""
+    """Return the figures of each kind that `config` (kind `select`) chooses among."""
     known = gold_about(answers, gold, config.learn_from)
     measure = _Measure(config, ranking, answers, known)
     nested = held_out_scores(config, answers, known)
@@ -110,23 +107,23 @@ def compare_scorers(
         for choice in choices(config)
     ]
     rows.append(measure.figures("select", None, nested))
-    told = known.votes if config.learn_from == "votes" else known.labels
+    reference = known.votes if config.learn_from == "votes" else known.labels
     return ScorerComparison(
         config.learn_from,
         tuple(rows),
         take=SelectScorer.create(config).fit(answers, known).chosen_,
         folds=len(nested.scorers),
-        gold=len(told),
-        queries=len({each.query_id for each in told}),
+        gold=len(reference),
+        queries=len({each.query_id for each in reference}),
     )
 
 
 def compare_kinds(
     store: RunStore, config: RunConfig, among: Sequence[str] | None
 ) -> ScorerComparison:
-    """Return how each kind of scorer does on the gold that scorers may learn from.
+    """Compare kinds of scorers on the reference data that scorers may be fitted on.
 
-    Candidates held out for the audit stay out of it here too.
+    Candidates held out for the audit are excluded.
     """
     answers, _ = read_answers(store)
     gold = Gold(store.inputs.labels(), store.inputs.votes())
@@ -137,7 +134,7 @@ def compare_kinds(
 
 
 def _choice(config: RunConfig, among: Sequence[str] | None) -> ScorerConfig:
-    """Return the config of a choice among the wanted kinds, the run's own with its options."""
+    """Return a `select` config for these kinds; the run's own kind keeps its options."""
     own = config.scorer
     if own.kind == "select" and among is None:
         return own

@@ -1,8 +1,6 @@
-"""The figures that an audit is made of, with what each rests on.
+"""Agreement of scores with votes, human-human agreement, and trivial baselines.
 
-Votes looked up once, and held against the scores of many methods on the same resamples.
-What agreement is worth nothing: scores that never read a response.
-Agreement with votes, and of voters with each other: the share of votes that come out the same.
+Votes are looked up once and compared with the scores of many methods on the same resamples.
 """
 
 from __future__ import annotations
@@ -25,64 +23,62 @@ from rocketeval.stats.bootstrap import Resampling, interval, ratio_draws
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """How often scores say what votes say."""
+    """How often scores agree with votes."""
 
     with_ties: Interval | None
-    """Share of votes whose outcome (a, b or tie by the margin) the scores give; None if no votes.
-
-    Three outcomes: guessing gives a third."""
+    """Share of votes whose outcome (a, b or tie by the margin) the scores predict; None without
+    votes. Guessing gives a third."""
     without_ties: Interval | None
-    """Among votes that are not ties, the share won by the higher score; None if there are none.
-
-    No margin here; equal scores count half, so guessing gives a half."""
+    """Share of decided votes won by the higher score, without a margin; None if there are none.
+    Equal scores count half, so guessing gives a half."""
     votes: int
-    """Votes given."""
+    """All votes, usable or not."""
     used: int
-    """Votes on which both responses have a score."""
+    """Votes for which both responses have a score."""
     decisive: int
     """Used votes that are not ties."""
     unusable: int
-    """Votes on an unknown query or candidate, or with a score missing."""
+    """Votes with an unknown query or candidate, or a missing score."""
 
 
 @dataclass(frozen=True, slots=True)
 class VoterAgreement:
-    """How often two voters say the same about the same two responses."""
+    """How often two voters agree on the same two responses."""
 
     with_ties: Interval
     """Share of vote pairs with the same outcome."""
     without_ties: Interval | None
-    """The same among pairs in which neither is a tie; None if there are none."""
+    """The same for pairs without a tie; None if there are none."""
     pairs: int
     """Pairs of votes by different voters."""
     decisive_pairs: int
-    """Pairs in which neither vote is a tie."""
+    """Pairs without a tie."""
 
 
 @dataclass(frozen=True, slots=True)
 class MeasuredFigure:
-    """A figure, or the difference of two on the same gold, with what it rests on."""
+    """A figure, or the difference of two on the same reference data, with its sample size."""
 
     value: Interval
-    """A difference is above zero where the first does better."""
+    """A difference above zero means that the first is better."""
     queries: int
     gold: int
-    """Votes or labelled responses."""
+    """Votes or labeled responses."""
     spread: float
-    """Standard deviation over queries of what each adds; NaN below two queries."""
+    """Standard deviation of the contributions of queries; NaN below two queries."""
 
 
 @dataclass(frozen=True, slots=True)
 class MeasuredVotes:
-    """A share of votes, or the difference of two."""
+    """A share of votes, or the difference of two shares."""
 
     with_ties: MeasuredFigure | None
     without_ties: MeasuredFigure | None
-    """The same among votes that are not ties."""
+    """The same for decided votes."""
 
 
 def as_agreement(found: MeasuredVotes, votes: int) -> Agreement:
-    """The share of votes that scores give; `votes` counts the unusable ones too."""
+    """Convert to an `Agreement`; `votes` includes unusable votes."""
     whole, decided = found.with_ties, found.without_ties
     used = whole.gold if whole else 0
     return Agreement(
@@ -101,38 +97,38 @@ Key = TypeVar("Key", bound=Hashable)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PairedVotes:
-    """Votes looked up in a grid once, to be held against any scores laid out like it."""
+    """Votes with their cells in a grid, for comparison with any scores of that layout."""
 
     votes: Sequence[Vote]
-    """Those whose names the grid knows."""
+    """Votes whose query and candidates are in the grid."""
     queries: Places
-    """Each vote's query, numbered from 0 as they come."""
+    """Query number of each vote, from 0 in order of appearance."""
     rows: Places
-    """Of the grid."""
+    """Grid row of each vote."""
     first: Places
-    """Column of a."""
+    """Grid column of response a."""
     second: Places
-    """Column of b."""
+    """Grid column of response b."""
     voted: NDArray[np.int8]
     """1 for a, -1 for b, 0 for a tie."""
     given: int
-    """Votes, those with unknown names too."""
+    """All votes, including those with unknown names."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class VoteHits:
-    """Vote by vote, whether scores say what it says; NaN where they say nothing."""
+    """For each vote, whether the scores agree (1 or 0); NaN without scores."""
 
     with_ties: Floats
     without_ties: Floats
-    """NaN for ties too."""
+    """Also NaN for ties."""
 
     def __sub__(self, other: VoteHits) -> VoteHits:
-        """By how much each vote favours these scores over others."""
+        """Return the difference in hits per vote."""
         return VoteHits(self.with_ties - other.with_ties, self.without_ties - other.without_ties)
 
     def where(self, chosen: NDArray[np.bool_]) -> VoteHits:
-        """The same for some of the votes."""
+        """Return the hits of the chosen votes, with NaN for the others."""
         whole, decided = (
             np.where(chosen, side, np.nan) for side in (self.with_ties, self.without_ties)
         )
@@ -140,7 +136,7 @@ class VoteHits:
 
 
 def find_voted(grid: ScoreGrid, votes: Sequence[Vote]) -> tuple[list[Vote], Places, Places, Places]:
-    """The votes whose names the grid knows, with their row and the columns of a and of b."""
+    """Return votes known to the grid, with their row and the columns of a and b."""
     rows = {query: row for row, query in enumerate(grid.query_ids)}
     columns = {candidate: column for column, candidate in enumerate(grid.candidates)}
     known = [
@@ -157,42 +153,42 @@ def find_voted(grid: ScoreGrid, votes: Sequence[Vote]) -> tuple[list[Vote], Plac
 
 
 def find_paired_votes(grid: ScoreGrid, votes: Sequence[Vote]) -> PairedVotes:
-    """The votes whose names the grid knows, as columns."""
+    """Return the votes known to the grid, as columns."""
     known, rows, first, second = find_voted(grid, votes)
     _, seen, places = np.unique(rows, return_index=True, return_inverse=True)
     queries = np.argsort(np.argsort(seen))[places]
     return PairedVotes(known, queries, rows, first, second, vote_outcomes(known), len(votes))
 
 
-def hits(ballots: PairedVotes, scores: Floats, tie_margin: float) -> VoteHits:
-    """Which of the votes the scores give, ties by the margin."""
-    first = scores[ballots.rows, ballots.first]
-    second = scores[ballots.rows, ballots.second]
+def hits(paired: PairedVotes, scores: Floats, tie_margin: float) -> VoteHits:
+    """Return which votes the scores predict, with ties by the margin."""
+    first = scores[paired.rows, paired.first]
+    second = scores[paired.rows, paired.second]
     scored = ~np.isnan(first - second)
-    same = compare(first, second, tie_margin) == ballots.voted
-    by_sign = 0.5 + 0.5 * compare(first, second, 0.0) * ballots.voted
+    same = compare(first, second, tie_margin) == paired.voted
+    by_sign = 0.5 + 0.5 * compare(first, second, 0.0) * paired.voted
     return VoteHits(
         with_ties=np.where(scored, same, np.nan),
-        without_ties=np.where(scored & (ballots.voted != 0), by_sign, np.nan),
+        without_ties=np.where(scored & (paired.voted != 0), by_sign, np.nan),
     )
 
 
 def measure_votes(
-    ballots: PairedVotes,
+    paired: PairedVotes,
     named: Mapping[Key, VoteHits],
     *,
     bootstrap: int = 1000,
     seed: int = 0,
     level: float = 0.95,
 ) -> dict[Key, MeasuredVotes]:
-    """The share of votes in each set of hits, all on the same resamples of the queries."""
+    """Return the share of hits for each set, all on the same query resamples."""
     columns = [side for own in named.values() for side in (own.with_ties, own.without_ties)]
-    if not len(ballots.queries) or not columns:
+    if not len(paired.queries) or not columns:
         return {key: MeasuredVotes(None, None) for key in named}
     stacked = np.stack(columns, axis=1)
     there = ~np.isnan(stacked)
     sizes, totals = (
-        np.stack([np.bincount(ballots.queries, weights=side) for side in sides.T], 1).astype(float)
+        np.stack([np.bincount(paired.queries, weights=side) for side in sides.T], 1).astype(float)
         for sides in (there, np.where(there, stacked, 0.0))
     )
     draws = ratio_draws(totals, sizes, times=bootstrap, seed=seed)
@@ -207,7 +203,7 @@ def _measured(totals: Floats, sizes: Floats, draws: Floats, level: float) -> Mea
     if not queries:
         return None
     value = float(totals.sum()) / votes
-    # Of a ratio, a query adds its total less the share of its votes that was to be expected.
+    # A query contributes to the ratio its hits minus the expected hits of its votes.
     adds = (totals - value * sizes)[met] * queries / votes
     return MeasuredFigure(
         value=interval(value, draws, queries=queries, level=level),
@@ -218,21 +214,21 @@ def _measured(totals: Floats, sizes: Floats, draws: Floats, level: float) -> Mea
 
 
 LENGTH_TIE_MARGIN = 0.0
-"""Lengths are not on the score scale: only equal lengths tie."""
+"""Lengths are not on the score scale, so only equal lengths tie."""
 LABEL_TIE_MARGIN = 0.1
 """Labels closer than this, on a scale from 1 to 10, are a tie."""
 
 LONGER, TIE, GUESS = "longer response", "always a tie", "random guess"
-KNOW_NOTHING = (LONGER, TIE, GUESS)
-"""Baselines that never read a response."""
+BASELINES = (LONGER, TIE, GUESS)
+"""Trivial baselines that ignore the response text."""
 LABELER = "labeler"
-"""Labels, where there are any, read as scores."""
+"""Labels used as scores."""
 
 
 def length_grid(grid: ScoreGrid, lengths: Mapping[tuple[str, str], float]) -> ScoreGrid:
-    """The same cells scored by response length, looked up by (query id, candidate).
+    """Return the grid scored by response length; `lengths` is keyed by (query id, candidate).
 
-    Use with `LENGTH_TIE_MARGIN`. A cell without a length is missing.
+    Use with `LENGTH_TIE_MARGIN`. A cell without a length is NaN.
     """
     rows = {query: row for row, query in enumerate(grid.query_ids)}
     columns = {candidate: column for column, candidate in enumerate(grid.candidates)}
@@ -245,16 +241,15 @@ def length_grid(grid: ScoreGrid, lengths: Mapping[tuple[str, str], float]) -> Sc
 
 
 def always_tie_grid(grid: ScoreGrid) -> ScoreGrid:
-    """The same cells with one score for all: it predicts a tie for every vote."""
+    """Return the grid with one constant score, which predicts a tie for every vote."""
     constant = np.where(np.isnan(grid.scores), np.nan, 0.0)
     return ScoreGrid(grid.query_ids, grid.candidates, constant)
 
 
 def random_agreement(votes: Sequence[Vote], given: int | None = None) -> Agreement:
-    """What a fair three-way guess agrees with, exactly: a third with ties, a half without.
+    """Return the expected agreement of a fair three-way guess: a third with ties, a half without.
 
-    An expectation, not a sample: its intervals have no width. `votes` are those that can be used of
-    all that were `given`, where these are more.
+    Its intervals have no width. `votes` are the usable ones of the `given` number.
     """
     given = len(votes) if given is None else given
     decisive = sum(vote.winner != "tie" for vote in votes)
@@ -269,25 +264,25 @@ def random_agreement(votes: Sequence[Vote], given: int | None = None) -> Agreeme
     )
 
 
-def guess_hits(ballots: PairedVotes) -> VoteHits:
-    """What a fair three-way guess may expect of each vote."""
-    decided = ballots.voted != 0
+def guess_hits(paired: PairedVotes) -> VoteHits:
+    """Return the expected hits of a fair three-way guess."""
+    decided = paired.voted != 0
     return VoteHits(np.full(len(decided), 1.0 / 3.0), np.where(decided, 0.5, np.nan))
 
 
-def rule_hits(
-    ballots: PairedVotes, grid: ScoreGrid, longer: ScoreGrid, tie_margin: float
+def baseline_hits(
+    paired: PairedVotes, grid: ScoreGrid, longer: ScoreGrid, tie_margin: float
 ) -> dict[str, VoteHits]:
-    """What each rule that reads nothing makes of the votes; `longer` is a `length_grid`."""
+    """Return the hits of each baseline; `longer` is a `length_grid`."""
     return {
-        LONGER: hits(ballots, longer.scores, LENGTH_TIE_MARGIN),
-        TIE: hits(ballots, always_tie_grid(grid).scores, tie_margin),
-        GUESS: guess_hits(ballots),
+        LONGER: hits(paired, longer.scores, LENGTH_TIE_MARGIN),
+        TIE: hits(paired, always_tie_grid(grid).scores, tie_margin),
+        GUESS: guess_hits(paired),
     }
 
 
 def on_scale(margin: float, scale: tuple[float, float]) -> float:
-    """A margin meant for a scale from 1 to 10, on another scale.
+    """Convert a margin for a scale from 1 to 10 to another scale.
 
     >>> on_scale(0.9, (0.0, 1.0))
     0.1
@@ -305,7 +300,7 @@ def agreement_with_votes(
     seed: int = 0,
     level: float = 0.95,
 ) -> Agreement:
-    """How often the grid's scores prefer what the votes prefer.
+    """Return how often the grid's scores agree with the votes.
 
     >>> grid = ScoreGrid.from_columns(["q", "q"], ["x", "y"], [7.0, 5.0])
     >>> agreement = agreement_with_votes(grid, [Vote("q", "x", "y", "a"), Vote("q", "x", "z", "b")])
@@ -329,9 +324,9 @@ def agreement_of_outcomes(
     seed: int,
     level: float,
 ) -> Agreement:
-    """How often outcomes (1: a, 0: tie, -1: b) are those of the votes they belong to.
+    """Return how often outcomes (1: a, 0: tie, -1: b) equal those of their votes.
 
-    `signs` are the outcomes without a tie margin; `votes` counts the unusable ones too.
+    `signs` are the outcomes without a tie margin; `votes` includes unusable votes.
     """
     voted = vote_outcomes(usable)
     same = (outcomes == voted).astype(np.float64)
@@ -353,15 +348,15 @@ def agreement_of_outcomes(
 def human_agreement(
     votes: Iterable[Vote], *, bootstrap: int = 1000, seed: int = 0, level: float = 0.95
 ) -> VoterAgreement | None:
-    """How often different voters agree on the same two responses; None if no two ever voted on any.
+    """Return how often two voters agree on the same two responses; None without such pairs.
 
-    The order in which the responses were shown does not matter.
+    The order in which the responses were shown is ignored.
     """
     query_ids: list[str] = []
     same: list[bool] = []
     decisive: list[bool] = []
-    for (query_id, _), ballots in _ballots(votes).items():
-        for (voter, winner), (other, other_winner) in combinations(ballots, 2):
+    for (query_id, _), paired in _votes_by_pair(votes).items():
+        for (voter, winner), (other, other_winner) in combinations(paired, 2):
             if voter == other:
                 continue
             query_ids.append(query_id)
@@ -381,7 +376,7 @@ def human_agreement(
 
 
 def scored_votes(grid: ScoreGrid, votes: Sequence[Vote]) -> tuple[list[Vote], Floats, Floats]:
-    """The votes on which both responses have a score, with the scores of a and of b."""
+    """Return the votes whose responses both have a score, with the scores of a and b."""
     known, row, a, b = find_voted(grid, votes)
     first, second = grid.scores[row, a], grid.scores[row, b]
     scored = ~(np.isnan(first) | np.isnan(second))
@@ -389,22 +384,22 @@ def scored_votes(grid: ScoreGrid, votes: Sequence[Vote]) -> tuple[list[Vote], Fl
     return usable, first[scored], second[scored]
 
 
-def _ballots(
+def _votes_by_pair(
     votes: Iterable[Vote],
 ) -> dict[tuple[str, frozenset[str]], list[tuple[str, str | None]]]:
-    """(voter, winning candidate or None) of every vote, by query and unordered pair."""
-    ballots: dict[tuple[str, frozenset[str]], list[tuple[str, str | None]]] = defaultdict(list)
+    """Return (voter, winner or None) of each vote, by query and unordered pair."""
+    paired: dict[tuple[str, frozenset[str]], list[tuple[str, str | None]]] = defaultdict(list)
     for vote in votes:
         winner = {"a": vote.candidate_a, "b": vote.candidate_b, "tie": None}[vote.winner]
         pair = frozenset((vote.candidate_a, vote.candidate_b))
-        ballots[vote.query_id, pair].append((vote.voter, winner))
-    return ballots
+        paired[vote.query_id, pair].append((vote.voter, winner))
+    return paired
 
 
 def share_of_votes(
     query_ids: Sequence[str], hits: Floats, times: int, seed: int, level: float = 0.95
 ) -> Interval | None:
-    """The mean of `hits` with its query-bootstrap interval; None if there are none."""
+    """Return the mean of `hits` with its query-bootstrap interval; None without hits."""
     rows = {query: row for row, query in enumerate(dict.fromkeys(query_ids))}
     places = np.array([rows[query] for query in query_ids], dtype=np.intp)
     return Resampling(times, seed, level).mean(hits, places)

@@ -1,7 +1,4 @@
-"""Gold answers to single items: whether a yes of the judge is a yes.
-
-What gold answers to single items say of a judge, in sentences.
-"""
+"""Comparison of the judge's answers with reference answers to single items."""
 
 from __future__ import annotations
 
@@ -14,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from rocketeval.audit.calibration import Calibration, calibration
-from rocketeval.audit.wording import LEVEL, luck, or_more, percent, points, rho, span
+from rocketeval.audit.wording import LEVEL, chance_text, or_more, percent, points, rho, span
 from rocketeval.benchmarks.reading import Row, read_rows
 from rocketeval.config import RunConfig
 from rocketeval.errors import BenchmarkError, ConfigError
@@ -25,9 +22,9 @@ from rocketeval.store.run import RunStore
 
 
 def on_items(found: Calibration) -> Iterator[str]:
-    """Yield whether it leans to yes, tells yes from no, and means its probabilities."""
+    """Yield conclusions on yes bias, discrimination of yes from no, and calibration."""
     if found.yes_bias is None or found.gold_yes is None:
-        yield f"The gold tells nothing: {found.reason}."
+        yield f"No conclusion from the reference answers: {found.reason}."
         return
     yield _on_yes(found.yes_bias, found.gold_yes / found.items)
     if found.auc is not None:
@@ -36,34 +33,29 @@ def on_items(found: Calibration) -> Iterator[str]:
 
 
 def _on_yes(bias: Interval, gold: float) -> str:
-    figures = f"to {percent(gold + bias.value)} of items, gold to {percent(gold)}"
+    figures = f"yes for {percent(gold + bias.value)} of items, reference {percent(gold)}"
     if math.isnan(bias.low):
-        return f"It says yes {figures}: too few queries to tell whether it leans to either side."
+        return f"Too few queries to measure a bias toward yes or no: {figures}."
     if bias.low > 0.0:
-        return f"It says yes too easily: {figures}, {points(bias)}."
+        return f"The judge says yes too often: {figures}, {points(bias)}."
     if bias.high < 0.0:
-        return f"It says no too easily: yes {figures}, {points(bias)}."
-    return f"No lean to yes or to no is sure: yes {figures}, {points(bias)}."
+        return f"The judge says no too often: {figures}, {points(bias)}."
+    return f"No significant bias toward yes or no: {figures}, {points(bias)}."
 
 
 def _on_order(auc: Interval) -> str:
-    said = f"{percent(auc.value)} of the time"
+    higher = f"a reference yes gets a higher probability than a no {percent(auc.value)} of the time"
     if math.isnan(auc.low):
-        return f"An item that gold says yes to gets the higher probability {said}, so far."
+        return f"Too few queries to measure discrimination: {higher}, so far."
+    figures = f"{higher} ({span(auc)}; guessing: 50)"
     if auc.low > 0.5:
-        return (
-            f"It tells yes from no: an item that gold says yes to gets the higher probability "
-            f"{said} ({span(auc)}; guessing: 50)."
-        )
+        return f"It distinguishes yes from no: {figures}."
     if auc.high < 0.5:
         return (
-            f"It takes yes for no: an item that gold says yes to gets the higher probability only "
-            f"{said} ({span(auc)}; guessing: 50). Look whether the items ask for what gold answers."
+            f"It confuses yes and no: {figures}. Check that the items ask for what the reference "
+            "answers."
         )
-    return (
-        f"It does not surely tell yes from no: an item that gold says yes to gets the higher "
-        f"probability {said} ({span(auc)}; guessing: 50)."
-    )
+    return f"It does not significantly distinguish yes from no: {figures}."
 
 
 def _on_bins(found: Calibration) -> Iterator[str]:
@@ -74,16 +66,16 @@ def _on_bins(found: Calibration) -> Iterator[str]:
     if not off:
         reach = max(each.gold.high - each.gold.low for each in bins)
         yield (
-            f"Nothing says that its probabilities are no chances: all {len(bins)} bins hold, with "
+            f"No significant miscalibration: all {len(bins)} bins agree with the reference, with "
             f"intervals of up to {100.0 * reach:.0f} points."
         )
         return
     widest = max(off, key=lambda each: abs(each.mean_p - each.gold.value))
     yield (
-        f"Its probabilities are no chances: in {len(off)} of {len(bins)} bins gold says yes to "
-        f"another share, most so at {rho(widest.mean_p)}, where it does to "
-        f"{percent(widest.gold.value)} ({span(widest.gold)}). By luck alone {or_more(len(off))} "
-        f"would be off in {luck(len(bins), len(off), 1.0 - LEVEL)}."
+        f"Its probabilities are miscalibrated in {len(off)} of {len(bins)} bins, most of all at "
+        f"{rho(widest.mean_p)}, where the reference says yes to {percent(widest.gold.value)} "
+        f"({span(widest.gold)}). By chance, {or_more(len(off))} would be off in "
+        f"{chance_text(len(bins), len(off), 1.0 - LEVEL)}."
     )
 
 
@@ -92,7 +84,7 @@ Cell = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class ItemGold:
-    """The judge's answers held against gold answers to the same items."""
+    """Comparison of the judge's answers with reference answers to the same items."""
 
     FILE: ClassVar[str] = "item_gold"
     COMMAND: ClassVar[str] = "audit --item-gold"
@@ -100,41 +92,41 @@ class ItemGold:
 
     calibration: Calibration
     responses: int
-    """Responses of the run that have gold answers and were judged."""
+    """Judged responses with reference answers."""
     unjudged: int
-    """Responses of the run that have gold answers and were not judged."""
+    """Responses with reference answers that were not judged."""
     unknown: int
-    """Rows about responses that the run does not have."""
+    """Rows for responses that are not in the run."""
     advice: tuple[str, ...]
-    """What this means, in sentences."""
+    """Conclusions in sentences."""
 
 
 def compare_with_item_gold(store: RunStore, config: RunConfig, path: Path) -> ItemGold:
     """Compare the run's answers with a file of rows `query_id, candidate, answers`.
 
-    `answers` are true, false or null, one for every item of the query's checklist, in order. With
-    `items` beside them, the texts of the items, another checklist than the run's is refused.
+    `answers` holds true, false or null for each item of the query's checklist, in order. If rows
+    also have `items`, the item texts, they must match the run's checklist.
     """
     if not answers_yes_or_no(config):
         raise ConfigError(
             f"The method {config.method.kind!r} does not answer with yes or no.",
-            hint="Gold answers to items test methods that do, such as checklist.",
+            hint="Reference answers need a method with yes/no items, such as checklist.",
         )
     answers, _ = read_answers(store)
     gold, unknown = _read(path, store, answers)
     judged = [row for row in gold if answers.items[row]]
     if not judged:
         raise BenchmarkError(
-            f"{path} says nothing about what was judged in {store.path}.",
-            hint="Its rows need the run's own query_id and candidate.",
+            f"{path} has no row for a response judged in {store.path}.",
+            hint="Rows need a query_id and a candidate of the run.",
         )
-    told = answers.take(judged)
+    compared = answers.take(judged)
     truth = np.array([each for row in judged for each in gold[row]], dtype=np.float64)
     known = ~np.isnan(truth)
     found = calibration(
-        told.p_yes[known],
+        compared.p_yes[known],
         truth[known],
-        np.repeat(np.array(told.query_ids), told.items)[known],
+        np.repeat(np.array(compared.query_ids), compared.items)[known],
         bootstrap=config.ranking.bootstrap,
         seed=config.ranking.seed,
     )
@@ -145,7 +137,7 @@ def compare_with_item_gold(store: RunStore, config: RunConfig, path: Path) -> It
 def _read(
     path: Path, store: RunStore, answers: AnswerTable
 ) -> tuple[dict[int, Sequence[float]], int]:
-    """Return the gold answers by row of the table, and how many rows are of no response there."""
+    """Return reference answers by row of the table, and the number of rows without a response."""
     cells = zip(answers.query_ids, answers.candidates, strict=True)
     rows = {cell: row for row, cell in enumerate(cells)}
     checklists = store.inputs.checklists()
@@ -158,8 +150,8 @@ def _read(
             continue
         if rows[cell] in gold:
             raise BenchmarkError(
-                f"{given.where}: query {cell[0]!r}, candidate {cell[1]!r} stands here twice.",
-                hint="Give each response one row; where people disagree, the answer of most.",
+                f"{given.where}: duplicate row for query {cell[0]!r}, candidate {cell[1]!r}.",
+                hint="Give each response one row; if people disagree, use the majority answer.",
             )
         items = checklists[cell[0]].items if cell[0] in checklists else ()
         gold[rows[cell]] = _verdicts(given, items)
@@ -173,12 +165,12 @@ def _verdicts(row: Row, items: Sequence[str]) -> list[float]:
         raise BenchmarkError(f"{row.where}: `answers` must be a list of true, false or null.")
     if len(given) != len(items):
         raise BenchmarkError(
-            f"{row.where}: for {len(items)} items in the checklist, {len(given)} are answered.",
-            hint="Give one answer for every item, in order; null where there is none.",
+            f"{row.where}: {len(given)} answers for a checklist of {len(items)} items.",
+            hint="Give one answer per item, in order; null for an unknown answer.",
         )
     if "items" in row.values and row.texts("items") != tuple(items):
         raise BenchmarkError(
-            f"{row.where}: its `items` are not those of the run's checklist.",
-            hint="Gold answers hold for the items they were given to: see inputs/checklists.jsonl.",
+            f"{row.where}: `items` differs from the run's checklist.",
+            hint="Reference answers must match the items in inputs/checklists.jsonl.",
         )
     return [np.nan if each is None else float(each) for each in given]

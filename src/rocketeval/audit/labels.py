@@ -2,12 +2,8 @@
 
 Over all responses: does a higher score mean a better response? Per query: of the responses to one
 query, are the better ones scored higher? Over candidates: do mean scores order candidates as mean
-labels do? Means hide the misses of single responses, so the third can be high where the others are
-not.
-
-
-Scores against labels query by query, and candidate by candidate.
-The labelled responses of a grid as columns, and their correlation on resampled queries.
+labels do? Means average out errors on single responses, so the third can be high when the others
+are low.
 """
 
 from __future__ import annotations
@@ -45,7 +41,7 @@ Places = NDArray[np.intp]
 
 @dataclass(frozen=True, slots=True)
 class LabelledCells:
-    """The labelled responses that have a score, as columns in the order of queries."""
+    """Labeled responses with a score, as columns in query order."""
 
     rows: Places
     columns: Places
@@ -54,9 +50,9 @@ class LabelledCells:
 
 
 def cells_of(grid: ScoreGrid, laid_out: Floats, unknown: int) -> tuple[LabelledCells, int]:
-    """The cells with a label and a score, and how many have a label only.
+    """Return the cells with a label and a score, and the number with a label only.
 
-    `laid_out` and `unknown` are what `label_cells` makes of the labels.
+    `laid_out` and `unknown` come from `label_cells`.
     """
     labelled = ~np.isnan(laid_out)
     rows, columns = np.nonzero(labelled & ~np.isnan(grid.scores))
@@ -65,35 +61,35 @@ def cells_of(grid: ScoreGrid, laid_out: Floats, unknown: int) -> tuple[LabelledC
 
 
 def ranked(cells: LabelledCells) -> LabelledCells:
-    """Ranks in the place of scores and labels."""
+    """Replace scores and labels with their ranks."""
     return LabelledCells(cells.rows, cells.columns, ranks(cells.scores), ranks(cells.labels))
 
 
 @dataclass(frozen=True, slots=True)
 class LevelCorrelation:
-    """How closely scores follow labels at one level; bounds are NaN where they are unknown."""
+    """Correlation of scores with labels at one level; unknown bounds are NaN."""
 
     pearson: Interval | None
     spearman: Interval | None
     kendall: Interval | None
     """Tau-b."""
     n: int
-    """Responses, queries or candidates that the coefficients rest on."""
+    """Number of responses, queries or candidates."""
     left_out: int
-    """Per query: labelled queries whose scores or labels are all the same; otherwise 0."""
+    """Per query: labeled queries with identical scores or labels; otherwise 0."""
     reason: str | None
-    """Why there is no coefficient, if there is none."""
+    """The reason for missing coefficients, if any."""
 
     @property
     def coefficients(self) -> dict[str, Interval | None]:
-        """All three by name."""
+        """Return all three by name."""
         return {"Pearson": self.pearson, "Spearman": self.spearman, "Kendall": self.kendall}
 
 
 def candidate_level(
     candidates: Sequence[str], cells: LabelledCells, seed: int, level: float
 ) -> tuple[Correlation, LevelCorrelation]:
-    """Means of candidates over their labelled responses, against each other."""
+    """Correlate mean scores with mean labels of candidates."""
     found, places = np.unique(cells.columns, return_inverse=True)
     counts = np.maximum(np.bincount(places), 1)
     scores, labels = (
@@ -117,13 +113,15 @@ def _bounded(found: Coefficient | None) -> Interval | None:
 def query_level(
     cells: LabelledCells, places: Places, times: int, seed: int, level: float
 ) -> LevelCorrelation:
-    """The mean over queries of the coefficients within each."""
+    """Return the mean over queries of the within-query coefficients."""
     labelled = len(np.unique(places))
     found = within_queries(cells.scores, cells.labels, places)
     varying = found[~np.isnan(found[:, 0])]
     n = len(varying)
     if not n:
-        reason = "in no query do both scores and labels differ" if labelled else "no labels"
+        reason = (
+            "no query has both differing scores and differing labels" if labelled else "no labels"
+        )
         return LevelCorrelation(None, None, None, 0, labelled, reason)
     draws = ratio_draws(varying, np.ones_like(varying), times=times, seed=seed)
     means = varying.mean(axis=0).tolist()
@@ -139,29 +137,28 @@ LEVELS = (RESPONSES, PER_QUERY, CANDIDATES)
 
 @dataclass(frozen=True, slots=True)
 class LabelCorrelation:
-    """How closely scores follow labels. Response-level intervals resample queries."""
+    """Correlation of scores with labels. Response-level intervals resample queries."""
 
     pearson: Interval | None
     spearman: Interval | None
-    """Its interval keeps each response's rank among all."""
+    """Its interval keeps each response's rank fixed."""
     kendall: Interval | None
-    """Tau-b, its interval to first order; bounds are NaN above
-    `kendall.MOST_FOR_KENDALL_INTERVAL` responses."""
+    """Tau-b with a first-order interval; bounds are NaN above
+    `correlation.MOST_FOR_KENDALL_INTERVAL` responses."""
     rmse: Interval | None
-    """Root of the mean squared difference, on the label scale; None without responses, and for
-    scores on another scale."""
+    """Root mean squared error on the label scale; None without responses, or if scores are on
+    another scale."""
     responses: int
-    """Labelled responses that have a score; several labels of one response are averaged."""
+    """Labeled responses with a score; several labels of one response are averaged."""
     unusable: int
-    """Labelled responses without a score."""
+    """Labeled responses without a score."""
     reason: str | None
-    """Why there is no response-level coefficient, if there is none."""
+    """The reason for missing response-level coefficients, if any."""
     candidates: Correlation
-    """The same for candidate means over those responses."""
+    """Correlation of candidate means over those responses."""
     levels: Mapping[str, LevelCorrelation] = field(default_factory=dict)
-    """All three levels alike: `responses`, `per query` (the mean over queries of the coefficient
-    within each; intervals resample queries) and `candidates` (intervals by Fisher's z, for other
-    candidates)."""
+    """By level: `responses`, `per query` (mean over queries of the within-query coefficient;
+    intervals resample queries) and `candidates` (intervals by Fisher's z, for other candidates)."""
 
 
 def label_correlation(
@@ -172,7 +169,7 @@ def label_correlation(
     seed: int = 0,
     level: float = 0.95,
 ) -> LabelCorrelation:
-    """How closely the grid's scores follow the labels."""
+    """Correlate the grid's scores with the labels."""
     laid_out, unknown = label_cells(grid, labels)
     return correlate_with_cells(
         grid, laid_out, unknown, bootstrap=bootstrap, seed=seed, level=level
@@ -188,11 +185,11 @@ def correlate_with_cells(
     seed: int = 0,
     level: float = 0.95,
 ) -> LabelCorrelation:
-    """The same for labels that `label_cells` has laid out like the grid, once for many grids."""
+    """Correlate scores with labels that `label_cells` has laid out like the grid."""
     cells, unusable = cells_of(grid, laid_out, unknown)
     responses = len(cells.scores)
     by_candidate, candidates = candidate_level(grid.candidates, cells, seed, level)
-    reason = why_no_coefficient(cells.scores, cells.labels, "labelled responses")
+    reason = why_no_coefficient(cells.scores, cells.labels, "labeled responses")
     _, places = np.unique(cells.rows, return_inverse=True)
 
     per_query = query_level(cells, places, bootstrap, seed, level)
@@ -245,14 +242,14 @@ def spearman_difference(
     seed: int = 0,
     level: float = 0.95,
 ) -> MeasuredFigure | None:
-    """How much more closely `grid` than `other` follows the labels, over all responses.
+    """Return the Spearman correlation of `grid` with labels minus that of `other`.
 
-    On responses that both score; None where either has no coefficient.
+    Only responses scored by both count; None if either has no coefficient.
     """
     shared = np.where(np.isnan(grid.scores + other.scores), np.nan, laid_out)
     ours, theirs = (cells_of(each, shared, 0)[0] for each in (grid, other))
     for cells in (ours, theirs):
-        if why_no_coefficient(cells.scores, cells.labels, "labelled responses") is not None:
+        if why_no_coefficient(cells.scores, cells.labels, "labeled responses") is not None:
             return None
     _, places = np.unique(ours.rows, return_inverse=True)
     queries = int(places.max()) + 1

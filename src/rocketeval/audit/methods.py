@@ -1,9 +1,9 @@
-"""Several grading methods on the same responses, held against the same gold, in one table.
+"""Comparison of grading methods on the same responses and reference data.
 
-Only responses that every method scored count, so that no method looks better for having skipped
-what is hard. A method that scored far fewer than the others would leave nothing to compare, so it
-stands apart. Differences are paired: both methods meet the same votes in every resample. The advice
-names the method that does best on votes, else on labels, else on ratings, and what costs less.
+Only responses that every method scored count, so that no method gains by skipping hard ones. A
+method that scored far fewer than the others is excluded. Differences are paired: both methods see
+the same votes in every resample. The advice names the best method on votes, else on labels, else on
+ratings, and cheaper methods tied with it.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from rocketeval.audit.figures import (
     agreement_with_votes,
     always_tie_grid,
     as_agreement,
+    baseline_hits,
     find_paired_votes,
     hits,
     human_agreement,
     length_grid,
     measure_votes,
     random_agreement,
-    rule_hits,
     scored_votes,
 )
 from rocketeval.audit.labels import (
@@ -52,33 +52,33 @@ from rocketeval.stats.correlation import Correlation, correlate
 from rocketeval.text import join_words
 
 DECIDED, VOTES, LABELS, RATINGS = "decided votes", "votes", "labels", "ratings"
-"""What can decide; votes with ties only where all of them are ties."""
+"""Kinds of reference data that can decide; votes with ties only if all are ties."""
 
 
 @dataclass(frozen=True, slots=True)
 class MethodsByGold:
-    """Methods by one kind of gold."""
+    """Figures of all methods on one kind of reference data."""
 
     by: str
     figures: Mapping[str, float]
     gold: int
     leads: Mapping[str, Interval | None]
-    """Of the best over each other method."""
+    """Lead of the best method over each other method."""
     rules: Mapping[str, Interval | None]
-    """Of the best over what knows nothing."""
+    """Lead of the best method over each baseline."""
 
     @property
     def best(self) -> str:
-        """The method with the highest figure."""
+        """Return the method with the highest figure."""
         return max(self.figures, key=self.figures.__getitem__)
 
 
 def find_best(
     grids: Mapping[str, ScoreGrid], longer: ScoreGrid, gold: Gold, config: RankingConfig
 ) -> MethodsByGold | None:
-    """Return how the methods do on the gold that decides; None where there is none.
+    """Return the methods' figures on the reference data that decides; None without any.
 
-    The grids are laid out alike and score the same responses; `longer` scores them by length.
+    The grids have the same layout and score the same responses; `longer` scores them by length.
     """
     return (
         _by_votes(grids, longer, gold, config)
@@ -87,8 +87,8 @@ def find_best(
     )
 
 
-def _surer(methods: int) -> float:
-    """The level at which one of so many methods, picked as the best, is held against a rule."""
+def _corrected_level(methods: int) -> float:
+    """Return the confidence level corrected for choosing the best of several methods."""
     return 1.0 - (1.0 - LEVEL) / methods
 
 
@@ -96,11 +96,11 @@ def _by_votes(
     grids: Mapping[str, ScoreGrid], longer: ScoreGrid, gold: Gold, config: RankingConfig
 ) -> MethodsByGold | None:
     first = next(iter(grids.values()))
-    ballots = find_paired_votes(first, gold.votes)
+    paired = find_paired_votes(first, gold.votes)
     settings = _settings(config)
-    methods = {name: hits(ballots, grid.scores, config.tie_margin) for name, grid in grids.items()}
-    measured = measure_votes(ballots, methods, **settings)
-    agreed = {name: as_agreement(own, ballots.given) for name, own in measured.items()}
+    methods = {name: hits(paired, grid.scores, config.tie_margin) for name, grid in grids.items()}
+    measured = measure_votes(paired, methods, **settings)
+    agreed = {name: as_agreement(own, paired.given) for name, own in measured.items()}
     decided = any(each.decisive for each in agreed.values())
     shares = {
         name: each.without_ties if decided else each.with_ties for name, each in agreed.items()
@@ -113,7 +113,7 @@ def _by_votes(
 
     def leads(over: Mapping[str, VoteHits], level: float) -> dict[str, Interval | None]:
         less = {name: methods[best] - own for name, own in over.items()}
-        found = measure_votes(ballots, less, **settings, level=level)
+        found = measure_votes(paired, less, **settings, level=level)
         sides = {
             name: each.without_ties if decided else each.with_ties for name, each in found.items()
         }
@@ -124,7 +124,9 @@ def _by_votes(
         figures=figures,
         gold=agreed[best].decisive if decided else agreed[best].used,
         leads=leads(others, LEVEL),
-        rules=leads(rule_hits(ballots, first, longer, config.tie_margin), _surer(len(methods))),
+        rules=leads(
+            baseline_hits(paired, first, longer, config.tie_margin), _corrected_level(len(methods))
+        ),
     )
 
 
@@ -151,7 +153,7 @@ def _by_labels(
         figures=figures,
         gold=found[best].responses,
         leads={name: lead(grids[name], LEVEL) for name in figures if name != best},
-        rules={LONGER: lead(longer, _surer(len(grids)))},
+        rules={LONGER: lead(longer, _corrected_level(len(grids)))},
     )
 
 
@@ -172,34 +174,34 @@ def _by_ratings(
 
 
 CHEAPER = 0.8
-"""A method is cheaper if its judge computes at most this share of the tokens."""
+"""A method is cheaper if it computes at most this share of the best method's tokens."""
 
 
 @dataclass(frozen=True, slots=True)
 class MethodAdvice:
-    """The method that does best on the gold, and what may be taken instead."""
+    """The best method on the reference data, and cheaper alternatives."""
 
     best: str
     by: str
-    """What decides: `decided votes`, `votes` (where all are ties), `labels` or `ratings`."""
+    """The data that decides: `decided votes`, `votes` (if all are ties), `labels` or `ratings`."""
     figure: float
-    """Of the best: its agreement, or its Spearman."""
+    """Agreement or Spearman correlation of the best method."""
     gold: int
-    """Votes, labelled responses or rated candidates it rests on."""
+    """Number of votes, labeled responses or rated candidates."""
     next: str | None
-    """The second best; None when there is one method."""
+    """The second-best method; None with one method."""
     lead: Interval | None
-    """Of the best over the next; None where no interval can be given."""
+    """Lead of the best over the next; None without an interval."""
     clear: bool
-    """Whether the lead is beyond its interval."""
+    """True if the lead is significant."""
     cheaper: tuple[str, ...]
-    """Methods that cost less and are not told apart from the best, the cheapest first."""
+    """Cheaper methods tied with the best, the cheapest first."""
     rule: str | None
-    """The best of what knows nothing of the responses."""
+    """The best baseline."""
     above_rule: Interval | None
-    """Of the best over that rule: the more methods were compared, the wider."""
+    """Lead of the best method over that baseline, corrected for the number of methods."""
     told: str
-    """All this in sentences."""
+    """The advice in sentences."""
 
 
 def advise_method(
@@ -209,9 +211,9 @@ def advise_method(
     gold: Gold,
     config: RankingConfig,
 ) -> MethodAdvice | None:
-    """Return which method to prefer; None where the gold does not say.
+    """Return which method to prefer; None without usable reference data.
 
-    The grids are laid out alike and score the same responses; `longer` scores them by length.
+    The grids have the same layout and score the same responses; `longer` scores them by length.
     """
     found = find_best(grids, longer, gold, config)
     if found is None:
@@ -239,7 +241,7 @@ def advise_method(
 
 
 def _cheaper(found: MethodsByGold, usages: Mapping[str, Usage | None]) -> tuple[str, ...]:
-    """Return what costs less than the best and is not told apart from it, the cheapest first."""
+    """Return cheaper methods tied with the best, the cheapest first."""
     own = usages.get(found.best)
     costs = {
         name: _computed(usage)
@@ -252,7 +254,7 @@ def _cheaper(found: MethodsByGold, usages: Mapping[str, Usage | None]) -> tuple[
         name
         for name, cost in costs.items()
         if 0 < cost <= CHEAPER * _computed(own)
-        # An unknown interval says nothing.
+        # A method with an unknown interval does not count as tied.
         and (lead := found.leads[name]) is not None
         and lead.low <= 0.0
     ]
@@ -260,30 +262,30 @@ def _cheaper(found: MethodsByGold, usages: Mapping[str, Usage | None]) -> tuple[
 
 
 def _computed(usage: Usage) -> int:
-    """Tokens that the judge had to compute, read and not found in its cache, or written.
+    """Return the tokens the judge computed: uncached prompt tokens and completion tokens.
 
-    Zero where the engine tells none.
+    Zero if the engine reports none.
     """
     return usage.prompt_tokens - usage.cached_tokens + usage.completion_tokens
 
 
 def _lead(advice: MethodAdvice) -> str:
     if advice.next is None:
-        return f"Only {advice.best} is compared: {_does(advice)}."
+        return f"Only {advice.best} was compared: {_does(advice)}."
     gap = _gap(advice, advice.lead)
-    opening = f"{advice.best} does best" if _warning(advice) else f"Prefer {advice.best}"
-    best, after = f"{opening}: {_does(advice)}", f"the next, {advice.next}"
+    opening = f"{advice.best} is best" if _warning(advice) else f"Prefer {advice.best}"
+    best, after = f"{opening}: {_does(advice)}", advice.next
     if advice.lead == Interval(0.0, 0.0, 0.0):
-        return f"{best}, and {advice.next} does just the same."
+        return f"{best}; {advice.next} gives identical results."
     if advice.clear:
-        return f"{best}, more than {after}, by {gap}."
-    return f"{best}, but its lead over {after}, may be chance{f': {gap}' if gap else ''}."
+        return f"{best}, significantly better than {after} by {gap}."
+    return f"{best}. It is tied with {after}{f', a difference of {gap}' if gap else ''}."
 
 
 def _does(advice: MethodAdvice) -> str:
     if advice.by in (DECIDED, VOTES):
         return f"it agrees with {100 * advice.figure:.1f}% of {advice.gold:,} {advice.by}"
-    things = "labelled responses" if advice.by == LABELS else "rated candidates"
+    things = "labeled responses" if advice.by == LABELS else "rated candidates"
     return f"its Spearman is {advice.figure:.2f} over {advice.gold:,} {things}"
 
 
@@ -302,7 +304,7 @@ def _instead(advice: MethodAdvice) -> str:
         return ""
     names = join_words(advice.cheaper, most=3)
     verb = "costs" if len(advice.cheaper) == 1 else "cost"
-    return f"{names} {verb} less and cannot be told apart from it here."
+    return f"{names} {verb} less and {'is' if verb == 'costs' else 'are'} tied with it."
 
 
 def _warning(advice: MethodAdvice) -> str:
@@ -310,89 +312,89 @@ def _warning(advice: MethodAdvice) -> str:
         return ""
     gap = _gap(advice, advice.above_rule)
     return (
-        f"It is not clearly better than '{advice.rule}', which reads nothing"
-        f"{f': {gap}' if gap else ''}. Trust none of them here yet."
+        f"It is not significantly better than the baseline '{advice.rule}'"
+        f"{f': {gap}' if gap else ''}. Do not rely on any of these methods yet."
     )
 
 
 LEAST_SCORED = 0.8
-"""A method that scored less than this share of what the best scored is not compared."""
+"""Exclude a method that scored less than this share of the most complete method's responses."""
 
 
 @dataclass(frozen=True, slots=True)
 class MethodGrades:
-    """What one method made of the responses."""
+    """Scores and cost of one grading method."""
 
     grid: ScoreGrid
     usage: Usage | None = None
-    """What its judgments cost; None when it asked nothing of its own."""
+    """Usage of its judgments; None if it sent no requests."""
     unanswered: int = 0
     """Items without a usable answer."""
     unscored: int = 0
     """Responses without a score."""
     unfinished: int = 0
-    """Of these, the ones whose judgment failed: another run tries them again."""
+    """Responses whose judgment failed; another run retries them."""
     note: str = ""
-    """What must be known of its scores, as a sentence without its end."""
+    """A remark on its scores, as a sentence without the period."""
 
 
 @dataclass(frozen=True, slots=True)
 class MethodFigures:
-    """One method against the gold."""
+    """Figures of one method on the reference data."""
 
     name: str
     agreement: Agreement | None = None
-    """With votes; None without votes."""
+    """Agreement with votes; None without votes."""
     gain: Interval | None = None
-    """Agreement with ties above that of the first method, on the same votes."""
+    """Agreement with ties minus that of the first method, on the same votes."""
     labels: LabelCorrelation | None = None
-    """With labels, on responses that all methods scored; None without labels."""
+    """Correlation with labels, on responses that all methods scored; None without labels."""
     ratings: Correlation | None = None
-    """Order of the candidates by mean score against reference ratings; None without ratings."""
+    """Correlation of mean scores with reference ratings; None without ratings."""
     unscored: int = 0
     """Responses without a score."""
     unanswered: int = 0
     """Items without a usable answer."""
     usage: Usage | None = None
-    """What its judgments cost."""
+    """Usage of its judgments."""
     unfinished: int = 0
-    """Responses whose judgment failed: another run tries them again."""
+    """Responses whose judgment failed; another run retries them."""
     note: str = ""
-    """What must be known of its scores, as a sentence without its end."""
+    """A remark on its scores, as a sentence without the period."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExcludedMethod:
-    """A method that is not compared."""
+    """A method excluded from the comparison."""
 
     name: str
     reason: str
-    """Why, as the end of a sentence about it."""
+    """The reason, as a clause that starts with "it"."""
     figures: MethodFigures | None = None
-    """What it took and what is missing; None when it could not be asked at all."""
+    """Its usage and missing counts; None if it could not be run."""
 
 
 @dataclass(frozen=True, slots=True)
 class MethodComparison:
-    """Methods side by side."""
+    """Comparison of grading methods."""
 
     FILE: ClassVar[str] = "methods"
     COMMAND: ClassVar[str] = "audit --methods"
     SCHEMA: ClassVar[int] = 1
 
     rows: tuple[MethodFigures, ...]
-    """As they were asked for; then what knows nothing of the responses."""
+    """Methods in the requested order, then baselines."""
     voters: VoterAgreement | None
-    """How often two voters agree: the ceiling."""
+    """Human-human agreement."""
     responses: int
     """Responses that every compared method scored."""
     left_out: int
-    """Responses that some compared method did not score, and that therefore do not count."""
+    """Responses left out because some compared method did not score them."""
     tie_margin: float
     apart: tuple[ExcludedMethod, ...] = ()
-    """Methods that are not compared."""
+    """Excluded methods."""
     advice: MethodAdvice | None = None
-    """Which method to prefer; None where the gold does not say."""
+    """Which method to prefer; None without usable reference data."""
 
 
 def compare_methods(
@@ -401,7 +403,7 @@ def compare_methods(
     gold: Gold,
     config: RankingConfig,
 ) -> MethodComparison:
-    """Return the figures of every method on the responses that all of them scored."""
+    """Return the figures of each method on the responses that all of them scored."""
     apart = _too_few(graded)
     compared = {name: each for name, each in graded.items() if name not in apart}
     grids, left_out = common_responses({name: each.grid for name, each in compared.items()})
@@ -411,7 +413,7 @@ def compare_methods(
         _figures(name, grid, first, compared.get(name), gold, config)
         for name, grid in {**grids, LONGER: longer}.items()
     ]
-    # Of names that no response has, nothing is known: they say nothing about voters either.
+    # Votes with unknown names are excluded from human-human agreement, too.
     usable = scored_votes(first, gold.votes)[0]
     if usable:
         tie = agreement_with_votes(
@@ -434,13 +436,13 @@ def compare_methods(
 
 
 def _too_few(graded: Mapping[str, MethodGrades]) -> dict[str, str]:
-    """Return why methods that scored far fewer responses than the best stand apart."""
+    """Return the reason for each method excluded because it scored too few responses."""
     scored = {name: int(np.isfinite(each.grid.scores).sum()) for name, each in graded.items()}
     most = max(scored.values(), default=0)
     if not most:
         raise BenchmarkError(
-            "Not one of the methods has scored a response.",
-            hint="See failures.jsonl and the ledger of each, under methods/ in the run.",
+            "No method scored any response.",
+            hint="See failures.jsonl and the ledger of each method in the run's methods/ folder.",
         )
     return {
         name: f"it scored only {own:,} of {most:,} responses"
@@ -475,7 +477,7 @@ def _figures(
 
 
 def _counts(name: str, graded: MethodGrades) -> MethodFigures:
-    """What a method took and what is missing, without any comparison."""
+    """Return a method's usage and missing counts, without figures."""
     return MethodFigures(
         name,
         unscored=graded.unscored,

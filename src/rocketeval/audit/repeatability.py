@@ -1,6 +1,7 @@
-"""How often a judge contradicts itself: when sampled again, or when asked in another way.
+"""Disagreement of a judge with itself, across samples and across ways of asking.
 
-Both are about items, as figures 4 and 5 of RocketEval are. A `p_yes` of 0.5 and more is a yes.
+Both are measured on items, as in figures 4 and 5 of the RocketEval paper. A `p_yes` of 0.5 or more
+counts as yes.
 """
 
 from __future__ import annotations
@@ -18,17 +19,17 @@ from rocketeval.stats.bootstrap import Groups, Resampling, query_places, renumbe
 
 @dataclass(frozen=True, slots=True)
 class SampledShare:
-    """What so many samples of every item would disagree on."""
+    """Expected disagreement for one number of samples per item."""
 
     times: int
-    """Samples of each item."""
+    """Samples per item."""
     share: Interval | None
-    """Expected share of items whose samples are not all the same; None without items."""
+    """Expected share of items whose samples differ; None without items."""
 
 
 @dataclass(frozen=True, slots=True)
 class SamplingDisagreement:
-    """What a judge that answers by sampling would contradict itself on, known without sampling."""
+    """Expected self-disagreement of a sampling judge, computed from its probabilities."""
 
     shares: tuple[SampledShare, ...]
     items: int
@@ -38,7 +39,7 @@ class SamplingDisagreement:
 
 @dataclass(frozen=True, slots=True)
 class PositionDisagreement:
-    """What two gradings disagree on at one place of the checklist."""
+    """Disagreement of two gradings at one checklist position."""
 
     position: int
     items: int
@@ -52,7 +53,7 @@ class PositionDisagreement:
 
 @dataclass(frozen=True, slots=True)
 class Disagreement:
-    """What two gradings of the same items disagree on."""
+    """Disagreement of two gradings of the same items."""
 
     differing: Interval | None
     """Share of items with a yes in one grading and a no in the other; None without items."""
@@ -61,10 +62,10 @@ class Disagreement:
     largest: float | None
     """Largest distance."""
     by_position: tuple[PositionDisagreement, ...]
-    """In order; a position without items is left out."""
+    """In order; positions without items are left out."""
     items: int
     missing: int
-    """Items that a grading has no probability for."""
+    """Items without a probability in one of the gradings."""
 
 
 def sampling_disagreement(
@@ -76,7 +77,7 @@ def sampling_disagreement(
     seed: int = 0,
     level: float = 0.95,
 ) -> SamplingDisagreement:
-    """Expect how many items independent samples of `p_yes` disagree on; `groups` are the queries.
+    """Return the expected share of items on which samples of `p_yes` differ; `groups` are queries.
 
     >>> found = sampling_disagreement(np.array([0.5, 1.0, np.nan]), ["q", "q", "r"], [2])
     >>> found.shares[0].share.value, found.items, found.missing
@@ -84,7 +85,7 @@ def sampling_disagreement(
     """
     if any(count < 2 for count in times):
         raise ConfigError(
-            f"{min(times)} samples cannot disagree", hint="Ask for 2 or more samples an item."
+            f"{min(times)} samples cannot disagree.", hint="Use at least 2 samples per item."
         )
     refuse_improbable(p_yes)
     known = ~np.isnan(p_yes)
@@ -109,7 +110,7 @@ def disagreement(
 ) -> Disagreement:
     """Compare two gradings of the same items; `groups` are their queries.
 
-    With `positions`, such as the place of each item in its checklist, also place by place.
+    With `positions`, the position of each item in its checklist, also report each position.
     """
     refuse_improbable(one)
     refuse_improbable(two)
@@ -134,7 +135,7 @@ def disagreement(
 
 
 def refuse_improbable(p_yes: Floats) -> None:
-    """ValueError for a probability that is none."""
+    """Raise ValueError for a probability outside 0..1."""
     if ((p_yes < 0.0) | (p_yes > 1.0)).any():
         raise ValueError("a probability is below 0 or above 1")
 

@@ -1,6 +1,6 @@
-"""audit: how far people agree with the scores.
+"""The audit stage, and the comparison of grading methods.
 
-Several ways to grade the responses of one run: each graded in a run of its own, inside it.
+Each method is graded in a run directory inside the audited run.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ from rocketeval.stats.permutation import queries_needed
 from rocketeval.store.run import RunStore
 
 MOST_LENGTHS = 20_000
-"""Responses of a run above which the length bias is measured on some of its queries."""
+"""Above this many responses, length bias is measured on a sample of the queries."""
 
 
 def audit_run(store: RunStore, config: RunConfig) -> Audit:
-    """Write the audit as JSON and return it; a report of another audit is removed."""
+    """Audit the run, save the result and return it; an outdated report is removed."""
     gold = Gold(store.inputs.labels(), store.inputs.votes(), store.inputs.ratings())
     ratings = {row.candidate: row.rating.value for row in store.read(Ranking).rows}
     grid = read_grid(store)
@@ -64,9 +64,9 @@ def audit_run(store: RunStore, config: RunConfig) -> Audit:
 def _lengths(
     store: RunStore, gold: Gold, grid: ScoreGrid, seed: int
 ) -> dict[tuple[str, str], float]:
-    """Return the characters of responses: of all, or in a large run of those to some queries.
+    """Return response lengths in characters, for a sample of queries in a large run.
 
-    Queries with gold are always among them.
+    Queries with reference data are always included.
     """
     lengths = store.inputs.lengths_of(_queries(gold) | _some_queries(grid, seed))
     return {cell: float(length) for cell, length in lengths.items()}
@@ -78,7 +78,7 @@ def _queries(gold: Gold) -> set[str]:
 
 
 def _some_queries(grid: ScoreGrid, seed: int) -> set[str]:
-    """Return as many queries, drawn at random, as `MOST_LENGTHS` responses belong to."""
+    """Return a random sample of queries with about `MOST_LENGTHS` responses."""
     queries = len(grid.query_ids)
     room = MOST_LENGTHS * queries // max(1, grid.scores.size)
     if room >= queries:
@@ -88,7 +88,7 @@ def _some_queries(grid: ScoreGrid, seed: int) -> set[str]:
 
 
 def _categories(store: RunStore, gold: Gold) -> dict[str, str]:
-    """Return the category of every query that has one, by its id; nothing without votes."""
+    """Return categories by query id; empty without votes."""
     if not gold.votes:
         return {}
     queries = store.inputs.queries.values()
@@ -98,7 +98,7 @@ def _categories(store: RunStore, gold: Gold) -> dict[str, str]:
 def _rivals(
     store: RunStore, config: RunConfig, gold: Gold, grid: ScoreGrid
 ) -> dict[str, ScoreGrid]:
-    """Return judgments on queries with gold, scored by simpler means than the run's scorer."""
+    """Score the queries with reference data by scorers simpler than the run's."""
     scorer = config.scorer
     own = scorer.kind if scorer.fitted is None and config.evaluator is None else None
     kinds = _SIMPLER if answers_yes_or_no(config) else _SIMPLER_GRADES
@@ -119,7 +119,7 @@ def _rivals(
 
 
 def _basis(store: RunStore, gold: Gold) -> dict[tuple[str, str], Basis]:
-    """Return what the score of every response with gold rests on."""
+    """Return the basis of the score of each response with reference data."""
     cells = gold_cells(gold)
     if not cells:
         return {}
@@ -138,12 +138,12 @@ _SIMPLER_GRADES = {"mean of answers": "mean"}
 _SIMPLER = {**_SIMPLER_GRADES, "hard yes/no": "hard"}
 
 LONGEST_NAME = 80
-"""Characters of a method's folder name, before what tells it from others."""
+"""Maximum length of a method's folder name, without the hash suffix."""
 
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """A way to grade and a way to score, as the user wrote it.
+    """A grading method and a scorer, as the user wrote them.
 
     >>> parse_variant("checklist+extra_trees:weight=none").scorer
     MethodConfig(kind='extra_trees', options={'weight': 'none'})
@@ -156,9 +156,9 @@ class Variant:
 
 
 def parse_variant(text: str) -> Variant:
-    """Return the variant written as METHOD[:option=value...][+SCORER[:option=value...]].
+    """Parse METHOD[:option=value...][+SCORER[:option=value...]].
 
-    Without a scorer it is the mean of the answers.
+    The default scorer is the mean of the answers.
     """
     graded, plus, scored = text.strip().partition("+")
     method = _part(graded, text)
@@ -167,7 +167,7 @@ def parse_variant(text: str) -> Variant:
 
 
 def parse_variants(texts: Sequence[str]) -> list[Variant]:
-    """Return the variants; ConfigError when there is none, or one stands twice."""
+    """Parse variants; raise ConfigError if there is none, or a duplicate."""
     variants = [parse_variant(text) for text in texts]
     names = [variant.name for variant in variants]
     twice = [name for name in dict.fromkeys(names) if names.count(name) > 1]
@@ -180,11 +180,11 @@ def parse_variants(texts: Sequence[str]) -> list[Variant]:
 
 
 def method_config(config: RunConfig, variant: Variant) -> RunConfig:
-    """Return the config of the run that grades as `variant` says: the run itself if it does.
+    """Return the config of the run that grades with `variant`; `config` itself if it already does.
 
-    Other methods get a folder inside the run, and share its cache. Without one the run's folder is
-    their cache, so that checklists are written once, and all methods ask the same. What a method
-    changes in a config is left to `with_method`, so that a run keeps the author it was given.
+    Other methods get a folder inside the run directory and share its cache (the run directory if
+    none is set), so that checklists are written once and all methods use the same. `with_method`
+    makes the other changes, so that a run keeps its author.
     """
     if _is_own(config.method, variant.method):
         return config
@@ -205,7 +205,7 @@ def method_config(config: RunConfig, variant: Variant) -> RunConfig:
 def variant_scorer(config: ScorerConfig, variant: Variant) -> ScorerConfig:
     """Return the run's scorer settings with the variant's kind and options.
 
-    ConfigError or ArtifactError, before anything is paid for, if there is no such scorer.
+    Raise ConfigError or ArtifactError for an unknown scorer, before any request is sent.
     """
     wanted = variant.scorer
     options = wanted.options
@@ -223,7 +223,7 @@ def check_references(store: RunStore, config: RunConfig) -> None:
     if shown and not any(query.reference for query in store.inputs.queries.values()):
         raise BenchmarkError(
             f"No query has a reference response, which the method {config.method.kind!r} shows.",
-            hint="Give some queries a `reference`, or take the method direct.",
+            hint="Add a `reference` to some queries, or use the method direct.",
         )
 
 
@@ -233,9 +233,9 @@ def compare_variants(
     variants: Sequence[Variant],
     refused: Mapping[Path, str] | None = None,
 ) -> MethodComparison:
-    """Return the figures of graded variants; `stores` has each variant's run by its name.
+    """Compare graded variants; `stores` holds each variant's run by name.
 
-    `refused` says, by their runs' paths, why some could not be graded.
+    `refused` holds the reasons why variants could not be graded, by run path.
     """
     why = {
         each.name: (refused or {})[stores[each.name].path]
@@ -256,7 +256,7 @@ def compare_variants(
 
 
 def _graded(store: RunStore, config: RunConfig, variant: Variant) -> MethodGrades:
-    """Return the variant's scores; none of them rests on its own gold, so all of it may be used."""
+    """Return the variant's scores, all out-of-fold, so that all reference data can test them."""
     answers, _ = read_answers(store)
     gold = Gold(store.inputs.labels(), store.inputs.votes())
     scored = score_answers(answers, gold, variant_scorer(config.scorer, variant))
@@ -271,7 +271,7 @@ def _graded(store: RunStore, config: RunConfig, variant: Variant) -> MethodGrade
 
 
 def _left_to_mean(scored: Scored) -> str:
-    """Say on how many queries a scorer that learns had too little to learn from, if on any."""
+    """Return a note on queries for which a learning scorer had too little data; "" if none."""
     if not isinstance(scored.scorer, Learner):
         return ""
     reasons = scored.scorer.fallbacks()
@@ -280,11 +280,11 @@ def _left_to_mean(scored: Scored) -> str:
         return ""
     why = f" ({Counter(reasons.values()).most_common(1)[0][0]})" if reasons else ""
     some = f"{queries:,} {'query has' if queries == 1 else 'queries have'}"
-    return f"{some} too little to learn from{why}, and the mean of the answers scores them"
+    return f"{some} too little data for the scorer{why} and use the mean of the answers instead"
 
 
 def _is_own(own: MethodConfig, wanted: MethodConfig) -> bool:
-    """Whether a run's method is the one wanted; a kind without options means the run's own."""
+    """Return whether two methods match; a wanted kind without options matches any options."""
     if own.kind != wanted.kind:
         return False
     kind = kind_of(own.kind)
@@ -299,7 +299,7 @@ def _part(text: str, whole: str) -> MethodConfig:
         if not equals or not name or name in given:
             raise ConfigError(
                 f"{option!r} in the method {whole!r} is "
-                f"{'set twice' if name in given else 'no option'}.",
+                f"{'set twice' if name in given else 'not an option'}.",
                 hint="Write METHOD:name=value, such as rubric:criterion=fluency.",
             )
         given[name] = value
@@ -307,7 +307,7 @@ def _part(text: str, whole: str) -> MethodConfig:
 
 
 def _folder(method: MethodConfig) -> str:
-    """Return a plain folder name that stands for a method and its options, and no other's."""
+    """Return a unique folder name for a method and its options."""
     parts = [method.kind, *(f"{name}={value}" for name, value in sorted(method.options.items()))]
     written = "_".join(parts)
     plain = re.sub(r"[^\w=.-]+", "-", written).strip(".-")[:LONGEST_NAME]

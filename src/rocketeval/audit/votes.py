@@ -1,10 +1,7 @@
-"""Agreement of pairwise verdicts, such as an LLM's that saw both responses, with votes.
+"""Agreement with votes: of pairwise verdicts, of a majority of judges, by category, by tie margin.
 
-Agreement of several judges' majority with votes.
-Agreement with votes by category of query: where a judge can be trusted, and where less.
-Agreement with votes by other tie margins than the run's own.
-The same responses scored in several ways: the judge, simpler scores, labels, and rules.
-Several grids cut to the responses that all of them score, so that they can be compared.
+Also holds the score variants of an audit (judge, simpler scores, labels, baselines) and grids cut
+to the responses they share.
 """
 
 from __future__ import annotations
@@ -27,13 +24,13 @@ from rocketeval.audit.figures import (
     VoterAgreement,
     agreement_of_outcomes,
     as_agreement,
+    baseline_hits,
     find_paired_votes,
     find_voted,
     hits,
     human_agreement,
     measure_votes,
     on_scale,
-    rule_hits,
 )
 from rocketeval.config import RankingConfig
 from rocketeval.grid import ScoreGrid, compare
@@ -49,10 +46,10 @@ def verdict_agreement(
     seed: int = 0,
     level: float = 0.95,
 ) -> VoterAgreement | None:
-    """How often a verdict is what a vote says of the same two responses; None if none ever meet.
+    """Return how often verdicts agree with votes on the same two responses; None without pairs.
 
-    Every vote counts once for each verdict it meets, as in MT-Bench; without ties, only where
-    neither is one. The order in which the responses were shown does not matter.
+    Every vote counts once per verdict on the same pair, as in MT-Bench; without ties, only if
+    neither is a tie. The order in which the responses were shown is ignored.
     """
     given: dict[tuple[str, frozenset[str]], list[str | None]] = defaultdict(list)
     for verdict in verdicts:
@@ -94,10 +91,10 @@ def majority_agreement(
     seed: int = 0,
     level: float = 0.95,
 ) -> Agreement:
-    """How often the response that more judges score higher is the one the vote prefers.
+    """Return how often a majority of judges agrees with the votes.
 
-    A judge without both scores abstains; as many for the one as for the other is a tie. The grids
-    have the same queries and candidates.
+    A judge without both scores is skipped; equal counts are a tie. The grids have the same queries
+    and candidates.
     """
     known, row, a, b = find_voted(grids[0], votes)
     first, second = (np.stack([grid.scores[row, side] for grid in grids]) for side in (a, b))
@@ -114,54 +111,54 @@ def majority_agreement(
 
 
 def _majority(first: Floats, second: Floats, tie_margin: float) -> NDArray[np.int8]:
-    """Of comparisons with one row a judge, the side that more of them prefer; ties do not count."""
+    """Return the side that most judges prefer, from one row per judge; ties do not count."""
     balance = compare(first, second, tie_margin).sum(axis=0, dtype=np.int64)
     outcome: NDArray[np.int8] = np.sign(balance).astype(np.int8)
     return outcome
 
 
 FEWEST_VOTES = 20
-"""A category with fewer usable votes is pooled with others like it."""
+"""Categories with fewer usable votes are pooled."""
 OTHER = "other"
-"""Categories too small to stand alone, and queries without one."""
+"""Pooled small categories, and queries without a category."""
 
 
 @dataclass(frozen=True, slots=True)
 class CategoryAgreement:
-    """How often scores, and other voters, say what votes on queries of one category say."""
+    """Agreement with votes, and human-human agreement, in one category."""
 
     category: str
     agreement: Agreement
     voters: VoterAgreement | None
-    """How often two voters agree there: the ceiling."""
+    """Human-human agreement in this category."""
     pooled: tuple[str, ...]
-    """Of `other`, the categories in it, sorted; otherwise empty."""
+    """The categories in `other`, sorted; otherwise empty."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class VotesByCategory:
-    """Votes in parts large enough to look at."""
+    """Votes split by category, with small categories pooled."""
 
     votes: Mapping[str, Sequence[Vote]]
     """By category: sorted, `other` last."""
     chosen: Mapping[str, Bools]
-    """By category, which of the ballots are its votes."""
+    """By category, a mask of the paired votes."""
     pooled: tuple[str, ...]
     """The categories in `other`."""
 
 
 def split_votes(
-    votes: Sequence[Vote], ballots: PairedVotes, judged: VoteHits, categories: Mapping[str, str]
+    votes: Sequence[Vote], paired: PairedVotes, judged: VoteHits, categories: Mapping[str, str]
 ) -> VotesByCategory:
-    """Return the votes by category of their query, those with few usable ones pooled.
+    """Split votes by category of their query and pool small categories.
 
-    `categories` are by query id. There are no parts when no voted query has a category, or all
-    have the same.
+    `categories` are by query id. The result is empty if all voted queries have the same category
+    or none.
     """
     named = [categories.get(vote.query_id, OTHER) for vote in votes]
     if len(set(named)) < 2:
         return VotesByCategory({}, {}, ())
-    own = np.array([categories.get(vote.query_id, OTHER) for vote in ballots.votes], dtype=object)
+    own = np.array([categories.get(vote.query_id, OTHER) for vote in paired.votes], dtype=object)
     usable = Counter(own[~np.isnan(judged.with_ties)].tolist())
     small = {name for name in named if usable[name] < FEWEST_VOTES}
     parts: dict[str, list[Vote]] = {}
@@ -186,7 +183,7 @@ def by_category(
     seed: int = 0,
     level: float = 0.95,
 ) -> tuple[CategoryAgreement, ...]:
-    """Return what was measured in each category, beside how far its voters agree."""
+    """Return the agreement and human-human agreement in each category."""
     return tuple(
         CategoryAgreement(
             category=name,
@@ -199,32 +196,32 @@ def by_category(
 
 
 MARGINS = (0.0, 0.05, 0.1, 0.2, 0.5, 1.0)
-"""Tie margins that are tried beside the run's own, on a scale from 1 to 10."""
+"""Tie margins to try besides the run's own, on a scale from 1 to 10."""
 
 
 @dataclass(frozen=True, slots=True)
 class MarginAgreement:
-    """Agreement with votes by one tie margin."""
+    """Agreement with votes at one tie margin."""
 
     margin: float
     with_ties: Interval | None
     ties: float | None
-    """Share of the votes' comparisons that it makes a tie; None without usable votes."""
+    """Share of the voted pairs that are a tie at this margin; None without usable votes."""
 
     def mark(self, used: float) -> str:
-        """Return `used` for the margin that the run uses."""
+        """Return `used` if this is the run's margin, else an empty string."""
         return "used" if self.margin == used else ""
 
 
 def tried_margins(used: float, scale: tuple[float, float]) -> list[float]:
-    """The run's own margin and those tried beside it, on the scale of the scores."""
+    """Return the run's margin and the others to try, on the score scale."""
     return sorted({used, *(round(on_scale(margin, scale), 6) for margin in MARGINS)})
 
 
-def share_of_ties(grid: ScoreGrid, ballots: PairedVotes, margin: float) -> float | None:
-    """The share of the votes' comparisons that the margin makes a tie."""
-    first = grid.scores[ballots.rows, ballots.first]
-    second = grid.scores[ballots.rows, ballots.second]
+def share_of_ties(grid: ScoreGrid, paired: PairedVotes, margin: float) -> float | None:
+    """Return the share of voted pairs that are a tie at this margin."""
+    first = grid.scores[paired.rows, paired.first]
+    second = grid.scores[paired.rows, paired.second]
     scored = ~np.isnan(first - second)
     if not scored.any():
         return None
@@ -236,27 +233,27 @@ JUDGE = "judge"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ScoreVariants:
-    """The same responses scored in several ways, laid out alike."""
+    """Several scorings of the same responses, with the same layout."""
 
     judged: Mapping[str, ScoreGrid]
-    """The run's own scores first, then simpler ways to score the same answers."""
+    """The run's scores first, then those of simpler scorers."""
     lengths: ScoreGrid
     labels: Floats | None
-    """Laid out like the grids, where the run has a score; None without labels."""
+    """Labels of scored responses, in the layout of the grids; None without labels."""
     scale: tuple[float, float]
 
-    def hits(self, ballots: PairedVotes, tie_margin: float) -> dict[str, VoteHits]:
-        """What every method, the guess included, makes of the votes."""
-        found = {name: hits(ballots, own.scores, tie_margin) for name, own in self.judged.items()}
+    def hits(self, paired: PairedVotes, tie_margin: float) -> dict[str, VoteHits]:
+        """Return the hits of each method and baseline."""
+        found = {name: hits(paired, own.scores, tie_margin) for name, own in self.judged.items()}
         if self.labels is not None:
-            labeled = hits(ballots, self.labels, on_scale(LABEL_TIE_MARGIN, self.scale))
+            labeled = hits(paired, self.labels, on_scale(LABEL_TIE_MARGIN, self.scale))
             if not np.isnan(labeled.with_ties).all():
                 found[LABELER] = labeled
-        return found | rule_hits(ballots, self.judged[JUDGE], self.lengths, tie_margin)
+        return found | baseline_hits(paired, self.judged[JUDGE], self.lengths, tie_margin)
 
 
 def merged_labels(grid: ScoreGrid, parts: Sequence[Floats]) -> Floats:
-    """The labels of all parts, no response being in two, where the grid has a score."""
+    """Merge disjoint label tables, keeping only cells with a score."""
     merged = np.full(grid.scores.shape, np.nan)
     for cells in parts:
         merged = np.where(np.isnan(cells), merged, cells)
@@ -264,7 +261,7 @@ def merged_labels(grid: ScoreGrid, parts: Sequence[Floats]) -> Floats:
 
 
 def common_responses(grids: Mapping[str, ScoreGrid]) -> tuple[dict[str, ScoreGrid], int]:
-    """Return the grids cut to the cells that all of them score, and how many cells fell out."""
+    """Cut the grids to the cells that all of them score; also return the number of lost cells."""
     first = next(iter(grids.values()))
     laid_out = [laid_out_like(first, grid) for grid in grids.values()]
     scored = np.isfinite(np.stack(laid_out))
@@ -277,7 +274,7 @@ def common_responses(grids: Mapping[str, ScoreGrid]) -> tuple[dict[str, ScoreGri
 
 
 def mean_scores(grid: ScoreGrid) -> dict[str, float]:
-    """The mean score of every candidate that has any."""
+    """Return the mean score of each scored candidate."""
     means = grid.mean_by_candidate()
     return {name: mean for name, mean in means.items() if np.isfinite(mean)}
 
@@ -289,21 +286,21 @@ def gain_over(
     config: RankingConfig,
     margin: float | None = None,
 ) -> Interval | None:
-    """How much more often `grid` than `other` says what the votes say; None without votes.
+    """Return the agreement of `grid` with votes minus that of `other`; None without votes.
 
-    On votes that both speak about. `margin` is that of `grid`, where its scale is another.
+    Only votes that both can predict count. `margin` is the tie margin of `grid`, if different.
     """
     own_margin = config.tie_margin if margin is None else margin
-    ballots = find_paired_votes(grid, votes)
-    ours = hits(ballots, grid.scores, own_margin)
-    theirs = hits(ballots, laid_out_like(grid, other), config.tie_margin)
+    paired = find_paired_votes(grid, votes)
+    ours = hits(paired, grid.scores, own_margin)
+    theirs = hits(paired, laid_out_like(grid, other), config.tie_margin)
     settings = {"bootstrap": config.bootstrap, "seed": config.seed}
-    found = measure_votes(ballots, {"": ours - theirs}, **settings)[""].with_ties
+    found = measure_votes(paired, {"": ours - theirs}, **settings)[""].with_ties
     return None if found is None else found.value
 
 
 def laid_out_like(first: ScoreGrid, grid: ScoreGrid) -> Floats:
-    """The scores of `grid` in the rows and columns of `first`."""
+    """Return the scores of `grid` in the layout of `first`."""
     rows = {query: row for row, query in enumerate(grid.query_ids)}
     columns = {candidate: column for column, candidate in enumerate(grid.candidates)}
     scores = np.full(first.scores.shape, np.nan)

@@ -1,8 +1,7 @@
-"""An audit in words: its figures, rows and notes, made once for every place that shows them.
+"""Figures, table rows and notes of an audit, shared by the terminal, the report and the exports.
 
-The terminal, the report and the exports lay out these records, and `advice` says in sentences what
-they mean. Figures have no more digits than they have, and better or worse is said only when the
-interval of the difference leaves out zero.
+`advice` turns them into sentences. Better or worse means that the 95% interval of the difference
+excludes zero.
 """
 
 from __future__ import annotations
@@ -14,21 +13,21 @@ from typing import Literal, TypeGuard
 
 from rocketeval.audit.audit import Audit
 from rocketeval.audit.bias import FEWEST_RESPONSES, Bias
-from rocketeval.audit.figures import KNOW_NOTHING, LABELER, MeasuredFigure
+from rocketeval.audit.figures import BASELINES, LABELER, MeasuredFigure
 from rocketeval.audit.labels import CANDIDATES, LEVELS, PER_QUERY, RESPONSES, LabelCorrelation
 from rocketeval.audit.votes import FEWEST_VOTES, JUDGE
 from rocketeval.records import Interval
 from rocketeval.stats.bootstrap import least_queries
 from rocketeval.text import count_of, join_words
 
-ANOTHER_VOTER = "another voter"
-BIAS = "Beside quality: length and family, within a query"
-CEILING = "how often two voters agree: the ceiling"
+ANOTHER_VOTER = "human-human agreement"
+BIAS = "Length bias and self-preference, within a query"
+VOTER_NOTE = "how often two voters agree"
 SPEARMAN = "Spearman"
 _TESTS_MOST = ("held-out labels", "all labels", "labels out of fold")
-"""Labels by how much they test: of candidates never seen, of all, of candidates learned from."""
+"""Kinds of labels, the strictest test first: candidates unseen in training, all, out-of-fold."""
 _COUNTED = {
-    RESPONSES: ("labelled response", "labelled responses"),
+    RESPONSES: ("labeled response", "labeled responses"),
     PER_QUERY: ("query", "queries"),
     CANDIDATES: ("candidate", "candidates"),
 }
@@ -39,26 +38,26 @@ Unit = Literal["number", "share"]
 
 @dataclass(frozen=True, slots=True)
 class AuditFigure:
-    """One figure of an audit, with what it rests on."""
+    """One figure of an audit, with its sample size."""
 
     measure: str
-    """What is measured, such as `Agreement with decided votes`."""
+    """The name of the figure, such as `Agreement with decided votes`."""
     method: str
-    """Whose figure it is: the judge's, a simpler score's, a baseline's, another voter's."""
+    """The judge, a simpler score, a baseline, or human-human agreement."""
     value: Interval | None
-    """None when it could not be computed; bounds are NaN where they are unknown."""
+    """None if it could not be computed; unknown bounds are NaN."""
     rests_on: str
-    """How many votes, responses, queries or candidates."""
+    """Sample size: a number of votes, responses, queries or candidates."""
     note: str = ""
-    """Why there is no value, or what must be known of it."""
+    """The reason for a missing value, or a remark."""
     unit: Unit = "number"
     baseline: bool = False
-    """Whether the judge should do better than this."""
+    """True if the judge should beat this figure."""
     p_value: float | None = None
 
 
 def vote_figures(audit: Audit) -> Iterator[AuditFigure]:
-    """Yield the agreement of every method and of voters, with all votes and with decided ones."""
+    """Yield the agreement of each method and of voters, with all votes and with decided votes."""
     for whole in (True, False):
         measure = f"Agreement with {'votes, ties included' if whole else 'decided votes'}"
         for method, found in audit.agreement.items():
@@ -74,13 +73,13 @@ def vote_figures(audit: Audit) -> Iterator[AuditFigure]:
                 else (audit.voters.without_ties, audit.voters.decisive_pairs)
             )
             some = count_of(pairs, "pair of votes", "pairs of votes")
-            yield AuditFigure(measure, ANOTHER_VOTER, value, some, CEILING, "share")
+            yield AuditFigure(measure, ANOTHER_VOTER, value, some, VOTER_NOTE, "share")
 
 
 def label_figures(
     audit: Audit, coefficient: str, levels: Sequence[str] = LEVELS
 ) -> Iterator[AuditFigure]:
-    """Yield a correlation of every method with the labels, level by level."""
+    """Yield each method's correlation with the labels, level by level."""
     for part, methods in audit.labels.items():
         for method, found in methods.items():
             for level in (level for level in levels if level in found.levels):
@@ -110,55 +109,58 @@ def rating_figures(audit: Audit) -> Iterator[AuditFigure]:
 
 
 def bias_figures(bias: Bias) -> Iterator[AuditFigure]:
-    """Yield how far scores follow length and family, as far as either could be measured."""
+    """Yield the measured figures of length bias and self-preference."""
     length, family = bias.length, bias.own_family
     queries, labelled = (
         count_of(count, "query", "queries") for count in (length.queries, length.gold_queries)
     )
     lost = count_of(length.lost, "vote", "votes")
     found = [
-        AuditFigure("score follows length, Spearman", JUDGE, length.scores, queries),
-        AuditFigure("label follows length, Spearman", JUDGE, length.gold, labelled),
-        AuditFigure("score of labelled responses", JUDGE, length.scores_with_gold, labelled),
-        AuditFigure("score beyond label", JUDGE, length.excess, labelled),
+        AuditFigure("score vs. length, Spearman", JUDGE, length.scores, queries),
+        AuditFigure("label vs. length, Spearman", JUDGE, length.gold, labelled),
         AuditFigure(
-            "lost votes that the longer won", JUDGE, length.lost_to_longer, lost, unit="share"
+            "score vs. length, labeled responses", JUDGE, length.scores_with_gold, labelled
+        ),
+        AuditFigure("score minus label correlation", JUDGE, length.excess, labelled),
+        AuditFigure(
+            "lost votes won by the longer response",
+            JUDGE,
+            length.lost_to_longer,
+            lost,
+            unit="share",
         ),
     ]
     if family is not None:
         some = count_of(family.queries, "query", "queries")
         found += [
-            AuditFigure("own family, score beyond label", JUDGE, family.preference, some),
+            AuditFigure("own family, score above label", JUDGE, family.preference, some),
             AuditFigure("own family at equal labels", JUDGE, family.at_equal_gold, some),
         ]
     return (figure for figure in found if figure.value is not None)
 
 
 def bias_notes(bias: Bias) -> tuple[str, str, str]:
-    """Return on which queries lengths were looked at, which were left out, and whose family it is.
-
-    A note is empty where there is nothing to say.
-    """
+    """Return notes on the queries measured, those left out, and the judge's family; "" for none."""
     looked_at = left_out = family = ""
     if bias.queries_skipped:
         whole = bias.queries + bias.queries_skipped
-        looked_at = f"Lengths were looked at on {bias.queries:,} of {whole:,} queries."
+        looked_at = f"Length bias was measured on {bias.queries:,} of {whole:,} queries."
     if bias.length.left_out:
         some = count_of(bias.length.left_out, "query has", "queries have")
-        left_out = (
-            f"{some} fewer than {FEWEST_RESPONSES} scores, or all scores or lengths the same."
-        )
+        left_out = f"{some} fewer than {FEWEST_RESPONSES} scores, or identical scores or lengths."
     if bias.own_family is not None:
         names, reason = join_words(bias.own_family.family, most=5), bias.own_family.reason
-        scale = "In standard deviations of a query's scores."
-        family = f"Own family, by name: {names}. {f'No figure: {reason}.' if reason else scale}"
+        scale = "Unit: standard deviations of a query's scores."
+        family = (
+            f"Own family, guessed by name: {names}. {f'No figure: {reason}.' if reason else scale}"
+        )
     return looked_at, left_out, family
 
 
 def level_rows(
     methods: Mapping[str, LabelCorrelation],
 ) -> Iterator[tuple[str, str, tuple[Interval | None, ...]]]:
-    """Yield method, coefficient and its value at each level: all of the judge's, then Spearman."""
+    """Yield (method, coefficient, values by level): all for the judge, Spearman for the others."""
     measured = {method: found.levels for method, found in methods.items() if found.levels}
     for method, levels in measured.items():
         cells = [levels[level].coefficients for level in LEVELS]
@@ -167,127 +169,134 @@ def level_rows(
 
 
 def level_note(judge: LabelCorrelation) -> str:
-    """Return which queries have no correlation of their own; empty if all have one."""
+    """Return a note on queries without a correlation; "" if all have one."""
     per_query = judge.levels.get(PER_QUERY)
     if per_query is None or not per_query.left_out:
         return ""
     some = count_of(per_query.left_out, "query is", "queries are")
-    return f"Per query: {some} left out, scores or labels there are all the same."
+    return f"Per query: {some} left out because all scores or all labels are equal."
 
 
 def pooled_note(audit: Audit) -> str:
-    """Return the categories that are too small to be shown alone; empty if there are none."""
+    """Return a note on categories too small for a row; "" if there are none."""
     pooled = audit.categories[-1].pooled if audit.categories else ()
     names = join_words(pooled, most=10)
-    return f"other: fewer than {FEWEST_VOTES} votes each: {names}." if pooled else ""
+    return (
+        f"other: categories with fewer than {FEWEST_VOTES} votes each: {names}." if pooled else ""
+    )
 
 
 def strictest_labels(audit: Audit) -> str | None:
-    """Return the labels that test the scores most; None without labels."""
+    """Return the kind of labels that is the strictest test; None without labels."""
     return next((part for part in _TESTS_MOST if part in audit.labels), None)
 
 
 def trivial_rules(audit: Audit) -> dict[str, float]:
-    """Return the agreement, ties included, of each rule that reads nothing."""
-    rules = ((name, audit.agreement.get(name)) for name in KNOW_NOTHING)
+    """Return the agreement of each baseline with the votes, ties included."""
+    rules = ((name, audit.agreement.get(name)) for name in BASELINES)
     return {name: found.with_ties.value for name, found in rules if found and found.with_ties}
 
 
 Needed = Callable[[float, float, float], int | None]
-"""How many queries tell an effect of some spread at some level, as `certainty.power` knows."""
+"""Function of effect, spread and level: the queries needed to detect the effect (80% power)."""
 
 LEVEL = 0.95
 """Confidence level of the audit's intervals."""
 FARTHEST = 100
-"""Where it would take more than so many times the queries there are, no number is given."""
+"""No number of queries is given if more than this many times the present ones are needed."""
 DISTRUST = "Do not trust its scores here."
 
 
 @dataclass(frozen=True, slots=True)
 class FigureText:
-    """One kind of figure in words."""
+    """Wording of one kind of figure."""
 
     on: str
-    """What it is measured on."""
+    """The reference data it is measured on."""
     gold: str
-    """What to collect more of."""
+    """The reference data to collect more of."""
     warning: str
-    """What to do where the judge is worse than a rule that reads nothing."""
+    """Advice if the judge is significantly worse than a baseline."""
     figure: Callable[[float], str]
     gap: Callable[[Interval], str]
 
 
 def verdict(
-    ours: float, name: str, difference: MeasuredFigure, told: FigureText, needed: Needed
+    ours: float, name: str, difference: MeasuredFigure, text: FigureText, needed: Needed
 ) -> Iterator[str]:
-    """Whether the judge does better than the rule `name`, and if not, what would tell."""
+    """Yield whether the judge beats the baseline `name`; if undecided, how much data to add."""
     theirs = ours - difference.value.value
-    figures = f"{told.figure(ours)} against {told.figure(theirs)}"
+    figures = f"{text.figure(ours)} against {text.figure(theirs)}"
     sign = direction(difference)
     if sign is None:
         yield (
-            f"On {told.on}, the judge cannot be told from {name} ({figures}): "
-            f"{count_of(difference.queries, 'query', 'queries')} with {told.gold}, and "
-            f"{least_queries(LEVEL)} are the fewest that can tell anything."
+            f"Too few {text.gold} to compare the judge with {name} on {text.on} ({figures}): "
+            f"{count_of(difference.queries, 'query', 'queries')}; at least "
+            f"{least_queries(LEVEL)} are needed."
         )
     elif sign > 0:
-        yield f"On {told.on}, the judge beats {name}: {figures}, {told.gap(difference.value)}."
+        yield (
+            f"The judge is significantly better than {name} on {text.on}: {figures}, "
+            f"{text.gap(difference.value)}."
+        )
     elif sign < 0:
         yield (
-            f"On {told.on}, the judge does worse than {name}: {figures}, "
-            f"{told.gap(difference.value)}. {told.warning}"
+            f"The judge is significantly worse than {name} on {text.on}: {figures}, "
+            f"{text.gap(difference.value)}. {text.warning}"
         )
     else:
         yield (
-            f"On {told.on}, the judge is not told apart from {name}: {figures}, "
-            f"{told.gap(difference.value)}. {_more(difference, told, needed)}"
+            f"The judge is tied with {name} on {text.on}: {figures}, "
+            f"{text.gap(difference.value)}. {_more(difference, text, needed)}"
         )
 
 
-def _more(difference: MeasuredFigure, told: FigureText, needed: Needed) -> str:
-    """How much more gold would tell a difference like the one seen."""
+def _more(difference: MeasuredFigure, text: FigureText, needed: Needed) -> str:
+    """Return how much more reference data would detect the observed difference."""
     effect, queries = difference.value.value, difference.queries
-    told_by = None
+    needed_queries = None
     if abs(effect) > 1e-6 and not math.isnan(difference.spread):
-        told_by = needed(effect, difference.spread, LEVEL)
-    if told_by is None or told_by > FARTHEST * queries:
-        return f"So small a difference would take over {FARTHEST} times the {told.gold}."
-    more = max(told_by - queries, 1) / queries
+        needed_queries = needed(effect, difference.spread, LEVEL)
+    if needed_queries is None or needed_queries > FARTHEST * queries:
+        return f"To detect so small a difference takes over {FARTHEST} times the {text.gold}."
+    more = max(needed_queries - queries, 1) / queries
     return (
-        f"If it is real, about {about(more * difference.gold)} more {told.gold}, on "
-        f"{about(more * queries)} more queries, would tell it four times in five."
+        f"To detect a difference this large with 80% power, collect about "
+        f"{about(more * difference.gold)} more {text.gold} on {about(more * queries)} more queries."
     )
 
 
-def simpler(name: str, difference: MeasuredFigure, told: FigureText) -> Iterator[str]:
-    """Whether a simpler score of the same answers is good enough."""
+def simpler(name: str, difference: MeasuredFigure, text: FigureText) -> Iterator[str]:
+    """Yield a sentence if a simpler score of the same answers is as good or better."""
     sign = direction(difference)
     if sign == 0:
         yield (
-            f"The simpler score {name!r} does as well on {told.on}, as far as can be told: "
-            f"{told.gap(difference.value)} between them."
+            f"No significant difference from the simpler score {name!r} on {text.on}: "
+            f"{text.gap(difference.value)}."
         )
     elif sign is not None and sign < 0:
         gap = difference.value
         turned = Interval(-gap.value, -gap.high, -gap.low)
-        yield f"The simpler score {name!r} does better on {told.on}: {told.gap(turned)}."
+        yield (
+            f"The simpler score {name!r} is significantly better on {text.on}: {text.gap(turned)}."
+        )
 
 
 def direction(difference: MeasuredFigure) -> int | None:
-    """1 for better, -1 for worse, 0 for not told apart; None below the fewest queries."""
+    """Return 1 for better, -1 for worse, 0 for tied; None with too few queries."""
     if math.isnan(difference.value.low):
         return None
     return (difference.value.low > 0.0) - (difference.value.high < 0.0)
 
 
 def above_zero(figure: Interval | None) -> TypeGuard[Interval]:
-    """Whether a figure is known, and its interval lies above zero."""
+    """Return whether the figure is known and its interval lies above zero."""
     return figure is not None and figure.low > 0.0
 
 
 def percent(share: float) -> str:
     """Return a share in whole percent."""
-    return f"{100.0 * share:z.0f} %"
+    return f"{100.0 * share:z.0f}%"
 
 
 def span(interval: Interval) -> str:
@@ -303,7 +312,7 @@ def points(gap: Interval) -> str:
 
 
 def rho(value: float) -> str:
-    """Return a coefficient."""
+    """Return a coefficient with two digits."""
     return f"{value:z.2f}"
 
 
@@ -313,7 +322,7 @@ def rho_gap(gap: Interval) -> str:
 
 
 def about(count: float) -> str:
-    """Return a count with two digits that mean something.
+    """Return a count rounded to two significant digits.
 
     >>> about(1234), about(7.2)
     ('1,200', '8')
@@ -323,19 +332,19 @@ def about(count: float) -> str:
 
 
 def or_more(count: int) -> str:
-    """Return a count as the least there is of something."""
+    """Return a count as a lower bound, in words."""
     return "at least one" if count == 1 else f"{count} or more"
 
 
-def luck(looked_at: int, found: int, tail: float) -> str:
-    """Return how often there are so many or more, each by luck alone as likely as `tail`.
+def chance_text(looked_at: int, found: int, tail: float) -> str:
+    """Return how many audits show `found` or more of `looked_at` by chance, each with prob. `tail`.
 
-    >>> luck(20, 1, 0.05), luck(20, 10, 0.05)
-    ('about 64 % of audits', 'fewer than 1 % of audits')
+    >>> chance_text(20, 1, 0.05), chance_text(20, 10, 0.05)
+    ('about 64% of audits', 'fewer than 1% of audits')
     """
     fewer = (
         math.comb(looked_at, count) * tail**count * (1.0 - tail) ** (looked_at - count)
         for count in range(found)
     )
     chance = 1.0 - math.fsum(fewer)
-    return f"{'fewer than 1 %' if chance < 0.005 else f'about {percent(chance)}'} of audits"
+    return f"{'fewer than 1%' if chance < 0.005 else f'about {percent(chance)}'} of audits"

@@ -1,4 +1,4 @@
-"""`rocketeval audit`: how far the scores agree with people, made for 80 columns."""
+"""The verb `audit`: agreement of the scores with reference data, laid out for 80 columns."""
 
 from __future__ import annotations
 
@@ -37,8 +37,12 @@ if TYPE_CHECKING:
 
 
 def show_audit(audit: Audit) -> None:
-    """Print how far people agree with the scores, and last what it means."""
+    """Print the conclusion, then the figures, then the details and advice."""
+    from rocketeval.audit.advice import conclusion
+
     console = make_console()
+    console.print(printable(conclusion(audit)), highlight=False)
+    console.print()
     if audit.agreement:
         _show_votes(console, audit)
     for part, methods in audit.labels.items():
@@ -59,7 +63,7 @@ def _show_votes(console: Console, audit: Audit) -> None:
     console.print(_vote_table(audit, votes))
     if votes.unusable:
         unusable = count_of(votes.unusable, "vote", "votes")
-        console.print(f"{unusable} could not be used: a score is missing, or a name unknown.")
+        console.print(f"{unusable} could not be used: a score is missing, or a name is unknown.")
     if len(audit.categories) > 1:
         console.print(_category_table(audit.categories))
         _note(console, pooled_note(audit))
@@ -88,14 +92,14 @@ def _vote_table(audit: Audit, votes: Agreement) -> Table:
 def _category_table(categories: Sequence[CategoryAgreement]) -> Table:
     from rich.text import Text
 
-    table = make_table("By category, beside another voter")
+    table = make_table("By category, with human-human agreement")
     table.add_column("category", overflow="fold")
-    for column in ("votes", "with ties", "voter", "without ties", "voter"):
+    for column in ("votes", "with ties", "humans", "without ties", "humans"):
         table.add_column(column, justify="right", no_wrap=True)
     for part in categories:
         judge, voters = part.agreement, part.voters
         one, other = (voters.with_ties, voters.without_ties) if voters else (None, None)
-        # Votes of a category give no more digits than whole percent.
+        # A category has too few votes for more than whole percent.
         shown = (share(f, ".0f") for f in (judge.with_ties, one, judge.without_ties, other))
         table.add_row(Text(printable(part.category)), f"{judge.used:,}", *shown)
     return table
@@ -103,7 +107,7 @@ def _category_table(categories: Sequence[CategoryAgreement]) -> Table:
 
 def _margin_table(margins: Sequence[MarginAgreement], used: float) -> Table:
     table = make_table("By tie margin (ranking.tie_margin)")
-    for column in ("margin", "with ties", "called a tie", ""):
+    for column in ("margin", "with ties", "scored as tie", ""):
         table.add_column(column, justify="left" if not column else "right", no_wrap=True)
     for row in margins:
         called = "-" if row.ties is None else f"{100 * row.ties:.1f}"
@@ -139,7 +143,7 @@ def _show_labels(console: Console, part: str, methods: Mapping[str, LabelCorrela
         f"{method} {figure(found.rmse, '.2f')}" for method, found in methods.items() if found.rmse
     ]
     if distances:
-        _note(console, f"Distance from the label (RMSE): {', '.join(distances)}.")
+        _note(console, f"RMSE: {', '.join(distances)}.")
     _note(console, level_note(judge))
     reasons = {judge.levels[level].reason: level for level in LEVELS}
     for reason, level in reasons.items():
@@ -159,22 +163,22 @@ def _label_table(part: str, methods: Mapping[str, LabelCorrelation]) -> Table:
         size = "" if level == RESPONSES else f" ({judge.levels[level].n})"
         table.add_column(level + size)
     for method, name, cells in level_rows(methods):
-        # Three figures that all reach below zero still fit 80 columns with the shorter joint.
+        # The shorter joint keeps three figures with negative bounds within 80 columns.
         shown = (figure(cell, ".2f").replace(" to ", "..") for cell in cells)
         table.add_row(f"{method}, {name}" if method == JUDGE else method, *shown)
     if len(methods) > 1:
-        table.caption = "Below the judge: Spearman of simpler scores."
+        table.caption = "Other rows: Spearman of simpler scores."
         table.caption_justify = "left"
     return table
 
 
 def _show_refused(refused: RefusedGold) -> None:
-    """Say loudly what the scores were not held against."""
+    """Print, in red, which reference data was refused."""
     for count, what in refused.counts:
         make_console(stderr=True).print(
-            f"Refused: {count} {what} were learned from by the fit that made these scores. "
-            "Holding the scores against them would flatter the scorer. Audit it on other "
-            f"{what}, or fit one here: what it learns from is then scored out of fold.",
+            f"Refused: the scorer was fitted on {count} {what}, so comparing its scores with them "
+            f"would overstate agreement. Audit it on other {what}, or fit a scorer in this run: "
+            "its training data is then scored out-of-fold.",
             style="red",
             highlight=False,
         )
@@ -201,9 +205,9 @@ def _coefficient(found: Coefficient) -> str:
 
 
 METHODS = {
-    "checklist": "each item of the author's checklist, asked alone",
+    "checklist": "each item of the author's checklist, asked independently",
     "fixed": "six general questions, the same for every query",
-    "sequential": "the checklist in order, the judge seeing its earlier answers",
+    "sequential": "the checklist in order; the judge sees its earlier answers",
     "all_yes": "each item after the earlier ones, all answered Yes",
     "all_no": "each item after the earlier ones, all answered No",
     "direct": "one digit from 0 to 9, averaged over its probabilities",
@@ -212,11 +216,11 @@ METHODS = {
     "analysis": "the digit, after the analysis that another judge's cot run wrote",
     "multi_item": "the whole checklist in one prompt, the answers written out",
     "generic": "a grade from 1 to 5 for the quality in general",
-    "criterion": "a grade from 1 to 5 for one criterion, by its name alone",
-    "rubric": "a grade from 1 to 5 for one criterion, with what each grade means",
-    "perplexity": "no question at all: how likely the judge finds the response",
+    "criterion": "a grade from 1 to 5 for one criterion, given by name only",
+    "rubric": "a grade from 1 to 5 for one criterion, with the meaning of each grade",
+    "perplexity": "no question: how likely the response is to the judge",
 }
-"""What each grading method asks; written out so that `--help` loads none of them."""
+"""Description of each grading method; kept here so that `--help` imports none of them."""
 _KNOWN = "\n".join(
     fill(f"  {name:<11} {asks}", 76, subsequent_indent=" " * 14) for name, asks in METHODS.items()
 )
@@ -224,10 +228,10 @@ _KNOWN = "\n".join(
 
 @dataclass(frozen=True, slots=True)
 class AuditResults:
-    """All that one command may find out; None for what was not asked."""
+    """Results of one `audit` command; None for parts that were not requested."""
 
     audit: Audit | None = None
-    """How far the scores agree with people."""
+    """Agreement of the scores with reference data."""
     methods: MethodComparison | None = None
     reliability: JudgeReliability | None = None
     item_gold: ItemGold | None = None
@@ -235,7 +239,7 @@ class AuditResults:
 
 
 def with_criteria(verb: Verb) -> Verb:
-    """Let the command line ask for the list of criteria, which needs no config."""
+    """Add `--criteria`, which lists the criteria and needs no config."""
 
     @wraps(verb)
     def command(criteria: bool, grades: bool, **own: Any) -> Any:
@@ -252,13 +256,13 @@ def with_criteria(verb: Verb) -> Verb:
         "--criteria",
         is_flag=True,
         section=LISTS,
-        help="List the criteria that the methods criterion and rubric know.",
+        help="List the criteria of the methods criterion and rubric.",
     )
     meaning = option(
         "--grades",
         is_flag=True,
         section=LISTS,
-        help="With --criteria: what each grade from 1 to 5 means, too.",
+        help="With --criteria: also list the meaning of each grade.",
     )
     return listing(meaning(command))
 
@@ -283,7 +287,7 @@ def with_criteria(verb: Verb) -> Verb:
 @option(
     "--methods",
     metavar="A,B,...",
-    help="Grade in these ways too, and compare them on the same votes and labels.",
+    help="Also grade with these methods, and compare them on the same votes and labels.",
 )
 @option(
     "--scorers",
@@ -316,9 +320,9 @@ def command(
 ) -> int:
     """Measure how far to trust the judge, against votes, labels and reference ratings.
 
-    The scores of CONFIG's run are compared with reference data, next to trivial baselines (longer
-    response, random guess) and the agreement of two voters. No LLM is asked, except with --methods,
-    which grades in other ways, each in a run of its own inside this one.
+    Compares the scores of CONFIG's run with reference data, next to trivial baselines (longer
+    response, random guess) and human-human agreement. Sends no requests, except with --methods,
+    which grades with each method in a run directory inside this one.
     """
     from rocketeval.cli.progress import make_observer
     from rocketeval.evolve.apply_setup import as_graded
@@ -368,16 +372,16 @@ def _show(found: AuditResults) -> None:
 
 
 def _show_missing(comparison: MethodComparison, output: Output) -> int:
-    """Print what another run would try again; return how many methods that concerns."""
+    """Print methods with missing judgments to stderr; return how many there are."""
     refused = [each for each in comparison.apart if each.figures is None]
     if output.silent:
         for each in refused:
-            click.echo(printable(f"{each.name} is not compared: {each.reason}"), err=True)
+            click.echo(printable(f"{each.name} was not compared: {each.reason}"), err=True)
     apart = [each.figures for each in comparison.apart if each.figures is not None]
     gaps = [row for row in (*comparison.rows, *apart) if row.unfinished]
     for row in gaps:
         some = count_of(row.unfinished, "response", "responses")
         click.echo(
-            printable(f"{row.name}: {some} could not be judged; run it again to retry"), err=True
+            printable(f"{row.name}: {some} could not be judged; run again to retry"), err=True
         )
     return len(refused) + len(gaps)

@@ -1,4 +1,4 @@
-"""`rocketeval compare`"""
+"""The verb `compare`: test whether one candidate is better than another."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import click
 from rocketeval.cli.help import codes, option, verb
 from rocketeval.cli.options import LEVEL, with_run
 from rocketeval.cli.output import Output, with_output
-from rocketeval.cli.text import chance, printable, show_pairs
+from rocketeval.cli.text import chance, make_console, printable, show_pairs
 from rocketeval.text import count_of
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 GATE_FAILED = 7
-"""Exit code: the comparison is what --fail-if names."""
+"""Exit code 7: the verdict matches --fail-if."""
 COLORS = {"better": "green", "worse": "red"}
 
 
@@ -34,7 +34,7 @@ COLORS = {"better": "green", "worse": "red"}
             "fail if it may be 0.2 worse",
         ),
     ],
-    exit_codes={**codes(2, 5), 7: "the comparison is what --fail-if names"},
+    exit_codes={**codes(2, 5), 7: "the verdict matches --fail-if"},
 )
 @click.argument("first")
 @click.argument("second")
@@ -43,7 +43,7 @@ COLORS = {"better": "green", "worse": "red"}
     "--min-effect",
     type=click.FloatRange(min=0, min_open=True),
     metavar="X",
-    help="Smallest mean difference that matters; below it, the verdict is `equal enough`.",
+    help="Smallest mean difference that matters; a smaller one is `equal enough`.",
 )
 @option(
     "--fail-if",
@@ -51,7 +51,7 @@ COLORS = {"better": "green", "worse": "red"}
     default="worse",
     show_default=True,
     metavar="VERDICT",
-    help="End with exit code 7 if FIRST is worse, maybe-worse (needs --min-effect) or not-better; "
+    help="Exit with code 7 if FIRST is worse, maybe-worse (needs --min-effect) or not-better; "
     "or never.",
 )
 @LEVEL
@@ -67,13 +67,13 @@ def command(
 ) -> int:
     """Test whether candidate FIRST is better than SECOND.
 
-    Both are compared query by query in CONFIG's scored run. The verdict is better, worse, equal
-    enough (with --min-effect) or can't tell; better and worse need both an interval without zero
-    and a small p-value. When it can't tell, it estimates how many queries it would take. The exit
-    code makes it a gate in CI.
+    Compares both query by query in CONFIG's scored run. The verdict is better, worse, equal enough
+    (with --min-effect) or can't tell; better and worse need both an interval without zero and a
+    small p-value. If the candidates are tied, it estimates how many queries would be needed. Use
+    the exit code as a gate in CI.
     """
     if fail_if == "maybe-worse" and min_effect is None:
-        raise click.UsageError("--fail-if maybe-worse needs --min-effect: how much worse matters?")
+        raise click.UsageError("--fail-if maybe-worse needs --min-effect.")
     found = run.compare(first, second, min_effect=min_effect, level=level)
     output.give(found, lambda: _show(found))
     return GATE_FAILED if _fails(found, fail_if) else 0
@@ -83,7 +83,7 @@ def _fails(found: Comparison, fail_if: str) -> bool:
     from rocketeval.compare.pair import ComparisonVerdict
 
     if fail_if == "maybe-worse":
-        # An unknown bound (NaN) is no proof, and fails.
+        # An unknown bound (NaN) fails.
         return not found.effect.low >= -(found.min_effect or 0.0)
     failing = {
         "worse": found.verdict is ComparisonVerdict.WORSE,
@@ -93,42 +93,59 @@ def _fails(found: Comparison, fail_if: str) -> bool:
 
 
 def _show(found: Comparison) -> None:
-    names = f"{printable(found.first)} against {printable(found.second)}: "
-    verdict = click.style(str(found.verdict), fg=COLORS.get(found.verdict.value), bold=True)
-    click.echo(names + verdict)
+    console = make_console()
+    console.print(printable(_conclusion(found)), style=COLORS.get(found.verdict), highlight=False)
     show_pairs(_lines(found), 12)
+
+
+def _conclusion(found: Comparison) -> str:
+    from rocketeval.compare.pair import ComparisonVerdict
+
+    first, second, value = found.first, found.second, found.effect.value
+    on = f"on {count_of(found.queries, 'query', 'queries')}"
+    if found.verdict in (ComparisonVerdict.BETTER, ComparisonVerdict.WORSE):
+        more = "higher" if value > 0 else "lower"
+        mean = f"its mean score is {abs(value):.2g} {more} {on}"
+        return f"{first} is significantly {found.verdict} than {second}: {mean}."
+    if found.verdict is ComparisonVerdict.EQUAL:
+        margin = f"the mean scores differ by less than {found.min_effect:g} {on}"
+        return f"{first} and {second} are equal enough: {margin}."
+    if math.isnan(found.effect.low):
+        return f"Too few queries to compare {first} with {second}: {found.queries:,}."
+    return f"{first} and {second} are tied: no significant difference in mean score {on}."
 
 
 def _lines(found: Comparison) -> Iterator[tuple[str, str]]:
     from rocketeval.compare.pair import ComparisonVerdict
     from rocketeval.stats.permutation import POWER
 
+    yield "verdict", str(found.verdict)
     yield "difference", f"{_effect(found.effect)} in mean score, {chance(found.p_value)}"
     both = count_of(found.queries, "query", "queries")
-    left_out = f", {found.missing:,} left out for want of a score" if found.missing else ""
+    left_out = f", {found.missing:,} left out because a score is missing" if found.missing else ""
     yield "queries", f"{both} with both scores{left_out}"
     outcome = f"{found.wins} won, {found.ties} tied, {found.losses} lost"
-    yield "outcome", f"{outcome} (a tie is closer than {found.tie_margin:g})"
+    yield "outcome", f"{outcome} (tie: difference below {found.tie_margin:g})"
     if math.isnan(found.effect.low):
-        yield "", "Too few queries for an interval: they prove nothing either way."
+        yield "", "Too few queries for an interval or a verdict."
     elif found.verdict is ComparisonVerdict.UNKNOWN:
         yield "needed", _needed(found)
     if not math.isnan(found.detectable):
-        least = f"{_rounded(found.detectable)} or more"
-        yield "power", f"so many queries tell a difference of {least}, {POWER:.0%} of the time"
+        difference = f"a difference of {_rounded(found.detectable)}"
+        yield "power", f"{found.queries:,} queries detect {difference} with {POWER:.0%} power"
     if not math.isnan(found.effect.low):
-        yield "", f"{found.level:.0%} interval from {found.bootstrap} resamples of the queries."
+        yield "", f"{found.level:.0%} interval from {found.bootstrap} query resamples."
 
 
 def _needed(found: Comparison) -> str:
     if found.queries_needed is None:
-        return "the difference seen is too close to zero to say how many queries would tell it"
+        return "unknown: the observed difference is too close to zero for an estimate"
     more = max(found.queries_needed - found.queries, 0)
     if not more:
-        return "interval and p-value disagree at this level; a few more queries would settle it"
+        return "a few more queries: interval and p-value disagree at this level"
     return (
-        f"about {_two_digits(found.queries_needed):,} queries ({_two_digits(more):,} more) to tell "
-        f"a difference of {_rounded(abs(found.effect.value))}, an estimate"
+        f"about {_two_digits(found.queries_needed):,} queries ({_two_digits(more):,} more) to "
+        f"detect a difference of {_rounded(abs(found.effect.value))}"
     )
 
 
@@ -136,7 +153,7 @@ def _effect(effect: Interval) -> str:
     if math.isnan(effect.low):
         return f"{effect.value:+.2g} (unknown)"
     width = effect.high - effect.low
-    # Two digits of the width are all that an interval has to tell.
+    # Show two significant digits of the interval's width.
     places = max(0, 1 - math.floor(math.log10(width))) if width > 0.0 else 2
     value, low, high = (f"{x:+.{places}f}" for x in (effect.value, effect.low, effect.high))
     return f"{value} ({low} to {high})"
@@ -147,5 +164,5 @@ def _rounded(value: float) -> str:
 
 
 def _two_digits(number: int) -> int:
-    """Return the number with the digits an estimate has."""
+    """Round to two significant digits."""
     return int(float(f"{number:.2g}"))

@@ -1,4 +1,4 @@
-"""`rocketeval labels`: which responses to label next, and what the labels say."""
+"""The verb `labels`: choose responses to label, and estimate mean labels."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ if TYPE_CHECKING:
 
 
 STDOUT = "-"
-AFTERWARDS = "Once they are labelled: `rocketeval labels estimate`, with the same options."
+AFTERWARDS = "After labeling: `rocketeval labels estimate`, with the same options."
 
 
-_CANDIDATE = "Candidate to estimate; repeatable, then all are labeled on the same queries."
-_TOP = "The K best candidates of the ranking, instead of names."
+_CANDIDATE = "Candidate to estimate; repeatable, all on the same queries."
+_TOP = "Estimate the top K candidates of the ranking."
 
 
 def with_choice(strata: int) -> Callable[[Verb], Verb]:
-    """Give the verb a `choice`; `strata` is the number of groups when none is given."""
+    """Add the options that select candidates; `strata` is the default number of groups."""
 
     options = (
         option("--candidate", "candidates", multiple=True, metavar="NAME", help=_CANDIDATE),
@@ -47,9 +47,9 @@ def with_choice(strata: int) -> Callable[[Verb], Verb]:
             default=strata,
             show_default=True,
             metavar="N",
-            help="Groups of queries by score; the same for next and estimate.",
+            help="Number of query groups by score; use the same for next and estimate.",
         ),
-        option("--by-category", is_flag=True, help="Group queries by category, too."),
+        option("--by-category", is_flag=True, help="Also group queries by category."),
     )
 
     def decorate(verb: Verb) -> Verb:
@@ -76,12 +76,12 @@ def with_choice(strata: int) -> Callable[[Verb], Verb]:
 
 
 def describe_choice(candidate: str, against: str | None) -> str:
-    """Return who is meant, for a terminal."""
+    """Return the candidate, or the difference of two, for a terminal."""
     return printable(candidate if against is None else f"{candidate} - {against}")
 
 
 def same_choice(choice: LabelScope, target: LabelTarget) -> list[str]:
-    """Return the options with which another verb means the same target."""
+    """Return the options that select the same target in another verb."""
     words = [word for name in target.candidates for word in ("--candidate", name)]
     if choice.against is not None:
         words += ["--against", choice.against]
@@ -90,19 +90,19 @@ def same_choice(choice: LabelScope, target: LabelTarget) -> list[str]:
 
 
 class InOrder(click.Group):
-    """Lists its commands in the order of the file."""
+    """A group that lists its commands in definition order."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the names as they were added."""
+        """Return the names in definition order."""
         return list(self.commands)
 
 
 @click.group(cls=InOrder, subcommand_metavar="VERB ...", options_metavar="")
 def command() -> None:
-    """Choose responses for people to label, and estimate mean labels from few of them.
+    """Choose responses for people to label, and estimate mean labels from a few of them.
 
-    Labels are right but few; the judge's scores are many but biased. Together they give the mean
-    label of each candidate without the bias, with a narrower interval than the labels alone.
+    Labels are correct but few; the judge's scores are many but biased. Together they give an
+    unbiased mean label per candidate with a narrower interval than the labels alone.
     """
 
 
@@ -110,7 +110,7 @@ def command() -> None:
     "next",
     cls=VerbCommand,
     examples=[
-        ("rocketeval labels next --top 3 --out wanted.jsonl", "the three best"),
+        ("rocketeval labels next --top 3 --out wanted.jsonl", "the top three"),
         ("rocketeval labels next --candidate NEW --against OLD", "for a difference"),
     ],
     exit_codes=codes(2, 5),
@@ -129,7 +129,7 @@ def command() -> None:
 @option(
     "--out",
     metavar="FILE",
-    help="Write the labels to collect to FILE, as JSON lines; `-` prints them.",
+    help="Write the responses to label to FILE as JSON lines; `-` prints them.",
 )
 @option("--force", is_flag=True, help="Replace an existing FILE.")
 @option(
@@ -149,11 +149,11 @@ def choose_next(
 ) -> None:
     """Choose which responses to label next.
 
-    Queries of CONFIG's run are drawn at random within groups by score, more of them where scores
-    missed the labels most; the width of the interval after labeling is forecast.
+    Draws queries of CONFIG's run at random within groups by score, more where scores missed the
+    labels most, and forecasts the width of the interval after labeling.
 
-    Label them in the given order, stop where you like, add the labels to the benchmark, run it
-    again (finished judgments are reused), then `rocketeval labels estimate` with the same options.
+    Label them in the given order, stop at any point, add the labels to the benchmark, run it again
+    (finished judgments are reused), then `rocketeval labels estimate` with the same options.
     """
     from rocketeval.cli.run import Typed
 
@@ -172,8 +172,8 @@ def choose_next(
 def _refuse_to_overwrite(path: Path, force: bool) -> None:
     if path.exists() and not force:
         raise ConfigError(
-            f"{path} exists already, and may hold labels that somebody wrote into it.",
-            hint="Give another file, or --force to replace it.",
+            f"{path} already exists and may contain labels.",
+            hint="Choose another file, or use --force to replace it.",
         )
 
 
@@ -187,28 +187,44 @@ def _show_advice(advice: Advice, choice: LabelScope, typed: Typed, out: str | No
     who = ", ".join(
         describe_choice(name, advice.target.against) for name in advice.target.candidates
     )
-    click.echo(f"Mean label of {who}: {advice.labelled} of {advice.queries} queries are labelled")
-    click.echo(f"{'labelled':>8}   {'width with scores':>17}   {'labels alone':>12}")
+    make_console().print(_forecast_conclusion(advice, who), highlight=False)
+    click.echo(f"\n{'labeled':>8}   {'width with scores':>17}   {'labels alone':>12}")
     for forecast in advice.forecasts:
         widths = _known(forecast.with_scores, ".2f"), _known(forecast.labels_only, ".2f")
         click.echo(f"{forecast.labelled:>8}   {widths[0]:>17}   {widths[1]:>12}")
     if advice.assumed:
-        click.echo("Too few labels to know: assumes labels spread like scores, correlation 0.5.")
+        click.echo("Too few labels: assumes that labels vary like scores, correlation 0.5.")
     click.echo(f"Expected widths of {advice.level:.0%} intervals.")
     queries = len({row.query_id for row in advice.wanted})
     labels = count_of(len(advice.wanted), "label", "labels")
     chosen = f"{labels} on {count_of(queries, 'query', 'queries')}"
     if not advice.wanted:
-        click.echo("Every query is labelled.")
+        click.echo("Every query is labeled.")
     elif out is None:
-        click.echo(f"Chosen: {chosen}; --out FILE writes which.")
+        click.echo(f"Chosen: {chosen}; write them with --out FILE.")
     else:
         click.echo(f"Wrote {chosen}: {printable(near(Path(out)))}")
         command = typed.of_run("labels estimate", *same_choice(choice, advice.target))
-        # A name that a terminal cannot show would make it another command.
-        click.echo("Once they are labelled:" if command.isprintable() else AFTERWARDS)
+        # A name with control characters would break the command.
+        click.echo("After labeling:" if command.isprintable() else AFTERWARDS)
         if command.isprintable():
             click.echo(command)
+
+
+def _forecast_conclusion(advice: Advice, who: str) -> str:
+    labeled = (
+        f"{advice.labelled} of {advice.queries} queries are labeled for the mean label of {who}."
+    )
+    now, *later = advice.forecasts
+    chosen = len({row.query_id for row in advice.wanted})
+    near_steps = [step for step in later if step.labelled - now.labelled <= chosen]
+    steps = [step for step in near_steps if not math.isnan(step.with_scores)]
+    if not steps:
+        return labeled
+    more, after = steps[-1].labelled - now.labelled, f"{steps[-1].with_scores:.2f}"
+    before = "" if math.isnan(now.with_scores) else f" from {now.with_scores:.2f}"
+    width = f"brings the expected width of the {advice.level:.0%} interval{before} to {after}"
+    return f"{labeled} Labeling {more} more {width}."
 
 
 @command.command(
@@ -227,12 +243,12 @@ def _show_advice(advice: Advice, choice: LabelScope, typed: Typed, out: str | No
 def estimate(run: Run, choice: LabelScope, level: float, output: Output) -> None:
     """Estimate mean labels from a few labels and all scores.
 
-    The estimate for queries like those of CONFIG's run is free of the judge's bias
-    (prediction-powered inference). It is shown next to that from the labels alone, with the number
-    of labels that would be as precise alone.
+    The estimate, for queries like those of CONFIG's run, is free of the judge's bias
+    (prediction-powered inference). The table also has the estimate from labels alone, and how many
+    labels alone would be as precise.
 
-    The labeled queries must be like the rest: drawn at random, or by `rocketeval labels next`; then
-    give the same --candidate, --against, --top, --strata and --by-category as there.
+    The labeled queries must be a random sample, or chosen by `rocketeval labels next`; then give
+    the same --candidate, --against, --top, --strata and --by-category.
     """
     found = run.estimate(choice, level=level)
     output.give(found, lambda: _show_estimates(found, level))
@@ -243,7 +259,7 @@ def _show_estimates(found: Estimates, level: float) -> None:
 
     table = make_table("Mean label")
     table.add_column("candidate", overflow="fold")
-    for title in ("labelled", "with scores", "labels alone", "correlation", "width", "worth"):
+    for title in ("labeled", "with scores", "labels alone", "correlation", "width", "equals"):
         table.add_column(title, justify="right", no_wrap=True)
     for row in found.rows:
         table.add_row(
@@ -256,17 +272,33 @@ def _show_estimates(found: Estimates, level: float) -> None:
             _known(row.effective_labels, ".0f"),
         )
     console = make_console()
+    console.print(printable(_estimate_conclusion(found, level)), highlight=False)
+    console.print()
     console.print(table, highlight=False)
     for note in _notes(found):
         console.print(note, highlight=False, markup=False)
     console.print(
-        "Width: of the interval with scores, against that of labels alone. Worth: how many labels "
-        "alone would be as sharp. "
-        f"{level:.0%} intervals for the mean over queries like these. They hold if the labelled "
-        "queries are like the rest.",
+        "Width: width of the interval with scores, relative to labels alone. Equals: number of "
+        "labels that alone would be as precise. "
+        f"{level:.0%} intervals for the mean over queries like these. They are valid if the "
+        "labeled queries are a random sample.",
         style="dim",
         highlight=False,
     )
+
+
+def _estimate_conclusion(found: Estimates, level: float) -> str:
+    best = max(found.rows, key=lambda row: row.with_scores.value)
+    interval = f"{figure(best.with_scores, '.2f')}, {level:.0%} interval"
+    if best.against is None:
+        return f"{best.candidate} has the highest estimated mean label: {interval}."
+    low, high = best.with_scores.low, best.with_scores.high
+    verdict = "significantly better than" if low > 0.0 else "tied with"
+    verdict = "significantly worse than" if high < 0.0 else verdict
+    if math.isnan(low):
+        return f"Too few labels to compare {best.candidate} with {best.against}."
+    difference = f"the estimated difference in mean label is {interval}"
+    return f"{best.candidate} is {verdict} {best.against}: {difference}."
 
 
 def _known(value: float, digits: str) -> str:
@@ -277,19 +309,19 @@ def _notes(found: Estimates) -> list[str]:
     from rocketeval.stats.prediction_powered import FEWEST_LABELS
 
     unlabelled = count_of(found.half_labelled, "query has", "queries have")
-    unscored = count_of(found.without_score, "labelled response has", "labelled responses have")
-    foreign = count_of(found.not_in_run, "labelled response is", "labelled responses are")
+    unscored = count_of(found.without_score, "labeled response has", "labeled responses have")
+    foreign = count_of(found.not_in_run, "labeled response is", "labeled responses are")
     notes = {
-        f"{unlabelled} a label of one side only: not used.": found.half_labelled,
+        f"{unlabelled} a label for only one candidate: not used.": found.half_labelled,
         f"{unscored} no score: not used.": found.without_score,
         f"{foreign} not in the run: not used.": found.not_in_run,
-        f"No interval below {FEWEST_LABELS} labels, or when all labels are the same.": any(
+        f"No interval with fewer than {FEWEST_LABELS} labels or identical labels.": any(
             math.isnan(row.with_scores.low) for row in found.rows
         ),
-        "The scores do not help where the labels are worth fewer than there are.": any(
+        "The scores do not help if `equals` is below the number of labels.": any(
             row.effective_labels < row.labelled for row in found.rows
         ),
-        "The scorer learned from gold. That is fine if it treats labelled and unlabelled queries "
-        "alike; a scorer fitted query by query does not.": found.learned,
+        "The scorer was fitted on reference data. That is valid if it treats labeled and unlabeled "
+        "queries alike; a scorer fitted per query does not.": found.learned,
     }
     return [note for note, applies in notes.items() if applies]

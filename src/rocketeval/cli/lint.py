@@ -1,9 +1,4 @@
-"""`rocketeval lint`
-
-`rocketeval lint --fix`: the author proposes other items for those that are flagged.
-What `rocketeval lint` prints: kinds of findings, then the worst items with what to do.
-What `rocketeval lint --fix` prints: old and new items, counts, cost, and what to do next.
-"""
+"""The verb `lint`: findings on checklist items, and with --fix the author's rewrites."""
 
 from __future__ import annotations
 
@@ -35,20 +30,17 @@ _STYLES = {"error": "red", "warning": "yellow"}
 
 
 def show_lint(found: Lint, most: int) -> None:
-    """Print the table of kinds, the ranking without flagged items, and the worst items."""
+    """Print the conclusion, the kinds of findings, their effect, and the worst items."""
     from rich.text import Text
 
     console = make_console()
-    items = count_of(found.items, "item", "items")
-    where = f"{items} in {count_of(found.checklists, 'checklist', 'checklists')}"
-    if _is_shared(found):
-        where += f" that {len(found.query_ids):,} queries share"
-    _say(f"{printable(found.source)}: {where}; {found.flagged:,} flagged ({_part(found)})")
+    _say(printable(_conclusion(found)))
     if found.kinds:
+        _say("")
         table = make_table("Kinds of findings")
         for name in ("items", "share"):
             table.add_column(name, justify="right")
-        for name in ("kind", "severity", "what"):
+        for name in ("kind", "severity", "finding"):
             table.add_column(name)
         for row in found.kinds:
             style = _STYLES[row.severity]
@@ -56,16 +48,30 @@ def show_lint(found: Lint, most: int) -> None:
             table.add_row(f"{row.items:,}", f"{row.share:.1%}", row.kind, severity, row.title)
         console.print(table)
     if found.not_english:
-        passed = count_of(found.not_english, "item is", "items are")
-        _say(f"{passed} not in English: checks that know English alone passed over them.")
+        skipped = count_of(found.not_english, "item is", "items are")
+        _say(f"{skipped} not in English; checks that need English skipped them.")
     if found.behaviour is None:
-        _say(f"Words only: {found.no_behaviour}.")
+        _say(f"Static checks only: {found.no_behaviour}.")
     else:
         _show_behaviour(found.behaviour, found.items if _is_shared(found) else None)
     if found.in_few_queries:
         some = count_of(found.in_few_queries, "finding", "findings")
-        _say(f"{some} about answers left out: each holds in fewer than half of the queries.")
+        _say(f"{some} on answers left out: each applies to fewer than half of the queries.")
     _show_items(found, most)
+
+
+def _conclusion(found: Lint) -> str:
+    items = count_of(found.items, "item", "items")
+    where = f"{items} in {count_of(found.checklists, 'checklist', 'checklists')}"
+    if _is_shared(found):
+        where += f" that {len(found.query_ids):,} queries share"
+    if not found.flagged:
+        return f"No problems found in {where} of {found.source}."
+    text = f"{found.flagged:,} of {where} have a problem ({_part(found)}): {found.source}."
+    if found.kinds:
+        most = max(found.kinds, key=lambda row: row.items)
+        text += f" Most common: {most.kind} ({count_of(most.items, 'item', 'items')})."
+    return text
 
 
 def _show_behaviour(behaviour: AnswerBehavior, shared: int | None) -> None:
@@ -75,33 +81,33 @@ def _show_behaviour(behaviour: AnswerBehavior, shared: int | None) -> None:
     else:
         items = f"{count_of(shared, 'item', 'items')} ({behaviour.items:,} over all queries)"
     _say(
-        f"Answers of {printable(behaviour.judge)} to {items}, over "
+        f"Answers of {printable(behaviour.judge)} to {items}, on "
         f"{count_of(behaviour.responses, 'response', 'responses')}{labels}."
     )
     _say(
-        "Ranking by mean scores without dead and redundant items: "
+        "Ranking by mean score without dead and redundant items: "
         + _moves(behaviour.without_dead_and_redundant)
     )
-    _say("Ranking by mean scores without all flagged items: " + _moves(behaviour.without_flagged))
+    _say("Ranking by mean score without all flagged items: " + _moves(behaviour.without_flagged))
     largest = max(behaviour.influences, key=lambda each: (each.places, each.shift), default=None)
     if largest is not None and largest.shift > 0:
         _say(
-            f"The item that moves it most: {printable(largest.query_id)}, item {largest.item}: "
+            f"Item with the largest effect: {printable(largest.query_id)}, item {largest.item}: "
             f"{count_of(largest.places, 'place', 'places')}, {largest.shift:.3f} points."
         )
 
 
 def _moves(without: RankingWithout) -> str:
     if not without.dropped:
-        return "none is dropped"
+        return "no item dropped"
     left = f"{count_of(without.dropped, 'item', 'items')} dropped"
     if without.kept_after_all:
-        left += f" ({without.kept_after_all:,} stay: all that their query has)"
+        left += f" ({without.kept_after_all:,} kept: their query has no other item)"
     if not without.swapped_pairs:
-        return f"{left}, no two candidates change places"
+        return f"{left}, no candidates swap places"
     tau = "" if without.tau is None else f" (Kendall's tau {without.tau:.2f})"
     return (
-        f"{left}, {without.swapped_pairs:,} of {without.pairs:,} pairs change places{tau}; "
+        f"{left}, {without.swapped_pairs:,} of {without.pairs:,} pairs swap places{tau}; "
         f"{printable(without.moved or '-')} moves most, by "
         f"{count_of(without.largest_move, 'place', 'places')}"
     )
@@ -132,7 +138,7 @@ def _show_items(found: Lint, most: int) -> None:
 
 
 def in_queries(count: int) -> str:
-    """Return the name of a checklist that all queries share."""
+    """Return a label for a checklist that all queries share."""
     return f"all {count:,} queries"
 
 
@@ -149,11 +155,12 @@ def _say(line: str) -> None:
 
 
 ALONE = "checklist"
-"""The method that asks every item alone, so that others need not be asked again."""
+"""The method that asks each item independently, so unchanged answers are reused."""
 
 
 def show_fixes(fixes: Fixes, file: str, method: str, most: int) -> None:
-    """Print the proposal; `file` is its path as the config has to name it."""
+    """Print the counts, the changed items and the next step; `file` is the path for the config."""
+    _say(_counts(fixes))
     for change in fixes.changes[:most]:
         _show_change(change)
     if len(fixes.changes) > most:
@@ -162,11 +169,10 @@ def show_fixes(fixes: Fixes, file: str, method: str, most: int) -> None:
     if fixes.changes:
         _say("")
     for name, reason in fixes.failures.items():
-        _say(printable(f"Nothing could be taken for {name}: {reason}"))
-    _say(_counts(fixes))
+        _say(printable(f"No rewrite for {name}: {reason}"))
     if fixes.not_offered:
         named = ", ".join(f"{kind} ({count:,})" for kind, count in fixes.not_offered.items())
-        _say(f"Rewritten only if named by --kind: {named}.")
+        _say(f"Rewritten only with --kind: {named}.")
     _show_next(fixes, file, method)
 
 
@@ -194,9 +200,9 @@ def _counts(fixes: Fixes) -> str:
     from rocketeval.prices import shown_money
 
     if not fixes.changes:
-        return f"{printable(fixes.source)}: no item is to be rewritten; no file was written."
+        return f"{printable(fixes.source)}: no item needs a rewrite; no file was written."
     lists = count_of(fixes.asked, "checklist", "checklists")
-    earlier = f", {fixes.reused:,} paid for earlier" if fixes.reused else ""
+    earlier = f", {fixes.reused:,} reused from the cache" if fixes.reused else ""
     usage = fixes.usage
     if usage.cost is None:
         spent = f"{usage.prompt_tokens + usage.completion_tokens:,} tokens"
@@ -205,7 +211,7 @@ def _counts(fixes: Fixes) -> str:
     items = count_of(len(fixes.changes), "item", "items")
     return (
         f"{items} in {lists}: {fixes.rewritten:,} rewritten, {fixes.dropped:,} dropped, "
-        f"{fixes.left:,} left as before. "
+        f"{fixes.left:,} unchanged. "
         f"Author {printable(fixes.author)}: {spent}{earlier}."
     )
 
@@ -215,19 +221,19 @@ def _show_next(fixes: Fixes, file: str, method: str) -> None:
 
     if fixes.path is None:
         if fixes.changes:
-            _say("Nothing was changed, and no file was written: change these items by hand.")
+            _say("No item was rewritten and no file was written: change these items by hand.")
         return
     _say(f"Proposal, all {len(fixes.checklists):,} checklists: {shown_path(fixes.path)}")
-    _say("The run is as it was. Read the proposal, then set in the config (`engine` may stay):")
+    _say("The run is unchanged. Review the proposal, then set in the config (keep `engine`):")
     author = {"author": {"kind": "file", "options": {"file": file}}}
     shown = yaml.safe_dump(author, sort_keys=False, allow_unicode=True)
     click.echo(printable_lines("\n" + shown), nl=True)
     asked = (
-        "only items that are new are asked."
+        "only new items are sent to the judge."
         if method == ALONE
-        else (f"with `method.kind: {method}`, changed checklists are asked again as a whole.")
+        else f"with `method.kind: {method}`, all items of changed checklists are sent again."
     )
-    _say(f"and `rocketeval run`: {asked}")
+    _say(f"Then `rocketeval run`: {asked}")
 
 
 def fix(
@@ -242,7 +248,7 @@ def fix(
     most: int,
     output: Output,
 ) -> int:
-    """Write a proposal to `path`, and show it; exit code 3 when some items stay flagged."""
+    """Write a proposal to `path` and print it; return 3 if some items stay flagged."""
     from rocketeval.checklists.export import without_about
     from rocketeval.cli.progress import make_observer
     from rocketeval.lint.fix import check_fixable
@@ -251,12 +257,12 @@ def fix(
 
     if settings is None:
         raise ConfigError(
-            f"--fix needs a config: {what} names no author LLM to ask.",
-            hint="Give the config of a run, such as rocketeval.yaml, with `author.engine` in it.",
+            f"--fix needs a config with an author LLM; {what} has none.",
+            hint="Give a run's config, such as rocketeval.yaml, and set `author.engine` in it.",
         )
     limit = {} if max_cost is None else {"max_cost": max_cost}
     config = with_prices(settings.model_copy(update=limit))
-    # What is wrong is said before a run directory is made, or held.
+    # Report mistakes before creating or locking a run directory.
     run = Run(config, observer=make_observer(config, quiet=output.quiet))
     config_file = what / "run.yaml" if what.is_dir() else what
     check_fixable(run.store, config, path, force=force, config_file=config_file)
@@ -272,14 +278,14 @@ def fix(
 
 
 def fixable_config(what: Path, name: str | None) -> RunConfig | None:
-    """Return the config that WHAT is, or that its run directory keeps; None if it has none."""
+    """Return the config that WHAT is, or that its run directory holds; None without one."""
     from rocketeval.judges.runs import open_run
 
     if what.is_dir() and (what / "run.yaml").exists():
         config = open_run(what).config
         if config.run_path.resolve() != what.resolve():
             raise ConfigError(
-                f"{what} was made at {config.run_path}: its own config leads elsewhere.",
+                f"{what} was moved: its config points to {config.run_path}.",
                 hint="Give the config of the run instead.",
             )
         return config
@@ -287,7 +293,7 @@ def fixable_config(what: Path, name: str | None) -> RunConfig | None:
 
 
 def from_config(path: Path, config: Path) -> str:
-    """Return a path as the config has to name it: from the config's own folder."""
+    """Return a path relative to the config's folder."""
     if config.is_dir():
         return str(path.resolve())
     try:
@@ -308,7 +314,7 @@ FOUND_ERRORS = 3
     ],
     exit_codes={
         **codes(2, 4),
-        3: "with --strict: there are errors; with --fix: some items could not be rewritten",
+        3: "with --strict: errors found; with --fix: some items could not be rewritten",
         **codes(6, 130),
     },
     renamed={"--most": "--top"},
@@ -357,13 +363,13 @@ def command(
 ) -> int:
     """Find bad checklist items.
 
-    WHAT is a config (default rocketeval.yaml), a run directory, a benchmark folder or a file of
-    checklists. Static checks find items that are not yes/no questions, ask two things, duplicate
-    another item, refer to what the judge cannot see, or for which yes is the worse answer. In a
-    graded run, the judge's answers show items that do not discriminate, are redundant, leave the
-    judge unsure, or contradict the others. Nothing is changed.
+    WHAT is a config (default rocketeval.yaml), a run directory, a benchmark folder or a checklist
+    file. Static checks find items that are not yes/no questions, ask two things, duplicate another
+    item, refer to what the judge cannot see, or for which yes is the worse answer. In a graded run,
+    the judge's answers show items that do not discriminate, are redundant, leave the judge unsure,
+    or contradict the others. Nothing is changed.
 
-    With --fix, the config's `author.engine` proposes a replacement for each flagged item. To grade
+    With --fix, the author LLM (`author.engine`) proposes a rewrite of each flagged item. To grade
     with the file, set this in the config:
 
     \b
@@ -373,7 +379,7 @@ def command(
 
     if proposal is not None:
         if strict:
-            raise click.UsageError("--strict and --fix do not go together.")
+            raise click.UsageError("Use --strict or --fix, not both.")
         return fix(
             what,
             fixable_config(existing(what), name),
@@ -386,7 +392,7 @@ def command(
             output=output,
         )
     if force or max_cost is not None:
-        raise click.UsageError("--force and --max-cost belong to --fix.")
+        raise click.UsageError("--force and --max-cost need --fix.")
     found = _look(existing(what), name)
     shown = narrow(found, query, kinds)
     output.give(shown, lambda: show_lint(shown, top))

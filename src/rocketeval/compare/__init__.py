@@ -1,1 +1,1 @@
-"""How sure a difference between candidates is, and which labels to get next."""
+"""Comparison of two candidates, estimates of mean labels, and the choice of labels to collect."""

@@ -1,10 +1,10 @@
-"""Which queries to label next, and how narrow the interval will then be.
+"""Choice of the queries to label next, with a forecast of the interval's width.
 
-Queries are grouped by score. A label is worth most where there are many queries and where scores
-have missed the labels by most (Neyman's allocation); each next label goes where it takes most off
-the variance. Within a group queries are drawn at random, so that the labels stand for the rest and
-intervals hold. Any beginning of the list is as good a choice as its number allows: stop where you
-like, but not because of what the labels say.
+Queries are grouped by score. A label is most useful in a group with many queries and large errors
+of the scores (Neyman allocation); each next label goes where it reduces the variance most. Within a
+group, queries are drawn at random, so that the labels are representative and intervals are valid.
+Any prefix of the list is the best choice of its length: stop at any point, but do not decide by the
+labels themselves.
 """
 
 from __future__ import annotations
@@ -29,25 +29,25 @@ from rocketeval.stats.prediction_powered import (
 )
 
 ASSUMED_CORRELATION = 0.5
-"""Of labels and scores, as long as there are too few labels to see it."""
+"""Assumed correlation of labels and scores if there are too few labels to measure it."""
 PRIOR_LABELS = 8.0
-"""With so many labels, a stratum's own spread counts as much as the spread over all strata."""
+"""Prior weight, in labels, of the spread over all strata against a stratum's own spread."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Spread:
-    """What is known, or assumed, of the labels that queries would get."""
+    """Predicted labels and their residual variance, measured or assumed."""
 
     predicted: Floats
-    """The label that the scores predict, by query."""
+    """Label predicted from the score, per query."""
     residual: Floats
-    """Variance of the label about it, by query; equal within a stratum."""
+    """Variance of the label around the prediction, per query; equal within a stratum."""
     assumed: bool
-    """Whether this is an assumption, for want of labels."""
+    """True if assumed because there are too few labels."""
 
 
 def measure_spread(sample: LabeledSample) -> Spread:
-    """How far labels lie from what scores predict; strata with few labels lean on the others."""
+    """Measure how far labels are from predictions; shrink strata with few labels to the mean."""
     known = sample.labelled
     if known.sum() < FEWEST_LABELS:
         share = ASSUMED_CORRELATION**2
@@ -67,9 +67,9 @@ def measure_spread(sample: LabeledSample) -> Spread:
 def expected_width(
     spread: Spread, strata: Ints, planned: Bools, level: float, *, use_scores: bool
 ) -> float:
-    """The width to expect of the interval once the `planned` queries are labelled.
+    """Return the expected width of the interval after labeling the `planned` queries.
 
-    NaN for fewer labels than an interval needs.
+    NaN if there are too few labels for an interval.
     """
     from scipy.special import stdtrit
 
@@ -86,7 +86,7 @@ def expected_width(
         means = np.bincount(merged, weights=spread.predicted) / sizes
         inside = inside + np.bincount(merged, (spread.predicted - means[merged]) ** 2) / sizes
         between = float(means[merged].var())
-    # A slope estimated from few labels costs its own error and that of leaving each label out.
+    # A slope estimated from few labels adds its own error and the leave-one-out error.
     parts = (sizes / queries) ** 2 * inside / counts * (1.0 + 2.0 * slopes / (labels - 3.0))
     freedom = satterthwaite(parts, counts - 1.0) - slopes
     variance = between / queries + float(parts.sum())
@@ -94,48 +94,48 @@ def expected_width(
 
 
 STEPS = (0, 10, 20, 50, 100)
-"""More labelled queries for which the width is forecast."""
+"""Numbers of additional labeled queries to forecast."""
 
 
 @dataclass(frozen=True, slots=True)
 class WantedLabel:
-    """A label to get."""
+    """One label to collect."""
 
     query_id: str
     candidate: str
     stratum: int
-    """From 0; candidates of one query share it."""
+    """Stratum from 0; candidates of one query share it."""
     order: int
-    """From 1: the most useful query first. All labels of a query have the same."""
+    """Rank of the query from 1, the most useful first; all labels of a query share it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """How wide the interval will be, to expect."""
+    """Expected width of the interval for a number of labeled queries."""
 
     labelled: int
     """Queries with all labels of the target."""
     with_scores: float
     """Expected width of the prediction-powered interval."""
     labels_only: float
-    """Expected width of labels alone."""
+    """Expected width of the interval from labels alone."""
 
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """What to label next and what it buys."""
+    """Labels to collect next, with forecasts of the interval's width."""
 
     target: LabelTarget
     labelled: int
-    """Queries that have all labels of the target."""
+    """Labeled queries: all candidates of the target have a label."""
     queries: int
     """Queries with all scores of the target."""
     wanted: tuple[WantedLabel, ...]
     forecasts: tuple[Forecast, ...]
-    """Now, and with more labelled queries; for several candidates, of the average one."""
+    """Forecasts for now and for more labeled queries; averaged over candidates."""
     assumed: bool
-    """Whether there are too few labels to know how far scores miss them, so that the widths rest
-    on an assumption: labels spread like scores, correlation 0.5."""
+    """True if there are too few labels to measure the error of the scores: the widths then assume
+    that labels vary like scores, with a correlation of 0.5."""
     level: float
     seed: int
 
@@ -149,12 +149,12 @@ def advise(
     seed: int = 0,
     level: float = 0.95,
 ) -> Advice:
-    """The next `more` queries to label for the target that `sampled` was made for.
+    """Choose the next `more` queries to label for the target of `sampled`.
 
-    `given` are the responses, by query id and candidate, whose label is there already.
+    `given` holds the (query id, candidate) pairs that already have a label.
     """
     if more < 1:
-        raise ConfigError(f"{more} more queries to label", hint="Ask for at least 1.")
+        raise ConfigError(f"Cannot choose {more} queries to label.", hint="Choose at least 1.")
     strata = sampled[0].strata
     labelled = np.all([sample.labelled for sample in sampled], axis=0)
     spreads = [measure_spread(sample) for sample in sampled]
@@ -178,19 +178,19 @@ def advise(
 
 
 def allocate(strata: Ints, residual: Floats, labelled: Bools, more: int) -> list[int]:
-    """The stratum of each next label, the most useful first; fewer when queries run out.
+    """Return the stratum of each next label, the most useful first; fewer if queries run out.
 
-    Every stratum first gets the few labels without which it cannot be estimated. Then, taking each
-    time the one whose next label takes most off the variance is Neyman's allocation, in whole
-    numbers and with the labels that are there already.
+    Every stratum first gets the minimum of labels for an estimate. Then each label goes to the
+    stratum where it reduces the variance most: Neyman allocation in whole numbers, given the
+    existing labels.
     """
     sizes, counts = np.bincount(strata), np.bincount(strata[labelled], minlength=strata.max() + 1)
-    worth = sizes * np.bincount(strata, weights=residual)
+    variances = sizes * np.bincount(strata, weights=residual)
 
     def turn(stratum: int) -> tuple[bool, float, int]:
         count = int(counts[stratum])
         thin = count < FEWEST_IN_STRATUM
-        gain = float(worth[stratum]) / max(count * (count + 1), 1)
+        gain = float(variances[stratum]) / max(count * (count + 1), 1)
         return (not thin, count if thin else -gain, stratum)
 
     places: list[int] = []
@@ -220,7 +220,7 @@ def _with(labelled: Bools, rows: Sequence[int]) -> Bools:
 
 
 def _draw(strata: Ints, labelled: Bools, places: Sequence[int], seed: int) -> list[int]:
-    """A query, as a row, for each place; the same seed goes on where labels were given before."""
+    """Draw a query row for each place; the same seed continues after earlier labels."""
     shuffled = np.random.default_rng(seed).permutation(len(strata))
     waiting = {
         stratum: iter([row for row in shuffled if strata[row] == stratum and not labelled[row]])

@@ -1,16 +1,15 @@
-"""Is one candidate better than another: the verdict, how sure it is, and what it would take.
+"""Paired comparison of two candidates: verdict, interval, p-value and statistical power.
 
-Both are scored on the same queries, so the difference is taken query by query: how hard a query is
-falls out. The interval comes from resampled queries, as in the ranking; the p-value from flipped
-signs.
+Both are scored on the same queries, so differences are taken per query and the difficulty of the
+query cancels out. The interval resamples queries, as in the ranking; the p-value flips signs.
 
-**The rule**: `better` or `worse` needs both, an interval without zero and a p-value of at most
-`1 - level`. With a smallest effect that matters, an interval wholly within plus or minus that
-effect is `equal enough`, also when it excludes zero. Everything else is `can't tell`, and so is
-everything that rests on fewer than six queries (at 95 %).
+**The rule**: `better` or `worse` needs both an interval without zero and a p-value of at most
+`1 - level`. With a smallest effect that matters, an interval within plus or minus that effect is
+`equal enough`, even if it excludes zero. Everything else is `can't tell`, including any comparison
+on fewer than six queries (at 95%).
 
-Queries are taken as independent of each other. Two turns of one conversation are two queries here;
-where such are many, intervals are somewhat too narrow.
+Queries are treated as independent. Two turns of one conversation are two queries here; with many of
+them, intervals are slightly too narrow.
 """
 
 from __future__ import annotations
@@ -31,19 +30,19 @@ from rocketeval.stats.permutation import detectable_effect, queries_needed, sign
 from rocketeval.stats.prediction_powered import column_of
 
 FARTHEST = 100
-"""Where it would take more than so many times the queries there are, no number is given."""
+"""No number of queries is given if more than this many times the present ones are needed."""
 
 DIGITS = 6
-"""Differences are rounded to so many: equal ones must be equal whatever they are made from."""
+"""Differences are rounded to this many digits, so that equal differences compare equal."""
 
 
 class ComparisonVerdict(StrEnum):
-    """What the scores say of the first candidate against the second."""
+    """Verdict on the first candidate against the second."""
 
     BETTER = "better"
     WORSE = "worse"
     EQUAL = "equal enough"
-    """No difference that matters, if there is any."""
+    """Any difference is smaller than the one that matters."""
     UNKNOWN = "can't tell"
 
 
@@ -54,26 +53,26 @@ class Comparison:
     first: str
     second: str
     verdict: ComparisonVerdict
-    """Of the first against the second."""
+    """Verdict on the first candidate."""
     effect: Interval
-    """Mean of first minus second over the queries that both have a score on."""
+    """Mean of first minus second over queries with both scores."""
     p_value: float
-    """Two-sided chance of a mean difference as large if neither were better."""
+    """Two-sided p-value of the sign-flip test."""
     wins: int
-    """Queries that the first wins by the tie margin or more."""
+    """Queries where the first wins by the tie margin or more."""
     ties: int
     losses: int
     queries: int
     """Queries with both scores."""
     missing: int
-    """Queries on which one of the two, or both, has no score."""
+    """Queries where one or both have no score."""
     queries_needed: int | None
-    """Queries in all that would tell a difference as large as the one seen, with 80 % power: an
-    estimate. None when the difference is so close to zero that no number makes sense."""
+    """Estimated total number of queries to detect the observed difference with 80% power. None if
+    the difference is too close to zero."""
     detectable: float
-    """The smallest difference that this many queries tell, with 80 % power: an estimate."""
+    """Smallest difference that this many queries detect with 80% power, estimated."""
     min_effect: float | None
-    """The smallest difference that matters, where one was given."""
+    """The smallest difference that matters, if given."""
     tie_margin: float
     level: float
     bootstrap: int
@@ -91,15 +90,15 @@ def compare(
     seed: int = 0,
     level: float = 0.95,
 ) -> Comparison:
-    """Whether `first` is better than `second` on queries like the grid's."""
+    """Test whether `first` is better than `second` on queries like the grid's."""
     ours, theirs = _two_columns(grid, first, second)
     both = ~(np.isnan(ours) | np.isnan(theirs))
-    # Equal differences in another order, or from 0.3 - 0.1, must not differ in the last bit.
+    # Round so that equal differences do not differ in the last bit.
     differences = (ours - theirs)[both].round(DIGITS)
     queries = len(differences)
     if queries == 0:
         raise ConfigError(
-            f"{first!r} and {second!r} have no query on which both have a score.",
+            f"{first!r} and {second!r} have no query with scores for both.",
             hint="Grade the same queries for both, then score again.",
         )
     outcomes = compare_scores(ours[both], theirs[both], tie_margin)
@@ -130,7 +129,7 @@ def compare(
 def _two_columns(grid: ScoreGrid, first: str, second: str) -> tuple[Floats, Floats]:
     if first == second:
         raise ConfigError(
-            f"{first!r} would be compared with itself.", hint="Name two different candidates."
+            f"Cannot compare {first!r} with itself.", hint="Name two different candidates."
         )
     return grid.scores[:, column_of(grid, first)], grid.scores[:, column_of(grid, second)]
 
@@ -144,7 +143,7 @@ def _effect(differences: Floats, times: int, seed: int, level: float) -> Interva
 def find_verdict(
     effect: Interval, p_value: float, min_effect: float | None, level: float
 ) -> ComparisonVerdict:
-    """What an effect and its p-value say, by the rule above."""
+    """Return the verdict for an effect and its p-value, by the module's rule."""
     if math.isnan(effect.low):
         return ComparisonVerdict.UNKNOWN
     if min_effect is not None and -min_effect <= effect.low and effect.high <= min_effect:

@@ -1,4 +1,4 @@
-"""compare, estimate, advise: what a scored run says for sure, and what it takes to be surer."""
+"""The stages compare, estimate and advise, on a scored run."""
 
 from __future__ import annotations
 
@@ -24,37 +24,37 @@ from rocketeval.store.run import RunStore
 
 @dataclass(frozen=True, slots=True)
 class LabelScope:
-    """Whose mean label is asked for."""
+    """The candidates whose mean label is estimated, and the grouping of queries."""
 
     candidates: tuple[str, ...] = ()
     top: int | None = None
-    """The so many best of the ranking, instead of names."""
+    """The number of top candidates of the ranking, instead of names."""
     against: str | None = None
-    """Ask for the difference of the one candidate to this one."""
+    """Estimate the difference to this candidate."""
     strata: int = 1
-    """Groups by score; 1 for none."""
+    """Number of query groups by score; 1 for no grouping."""
     by_category: bool = False
-    """Keep categories apart in these groups."""
+    """Also group queries by category."""
 
     @property
     def stratified(self) -> bool:
-        """Whether queries are grouped at all."""
+        """Return whether queries are grouped."""
         return self.strata > 1 or self.by_category
 
 
 @dataclass(frozen=True, slots=True)
 class Estimates:
-    """Estimates, and the labels they could not use."""
+    """Estimates of mean labels, and counts of unusable labels."""
 
     rows: tuple[Estimate, ...]
     half_labelled: int
-    """Queries on which only one side of a difference has a label."""
+    """Queries where only one candidate of a difference has a label."""
     without_score: int
-    """Labelled responses of these candidates that have no score."""
+    """Labeled responses of these candidates without a score."""
     not_in_run: int
-    """Labelled responses that the run does not have."""
+    """Labeled responses that are not in the run."""
     learned: bool
-    """Whether the scores come from a scorer that learned from gold."""
+    """True if the scorer was fitted on reference data."""
 
 
 def compare_candidates(
@@ -65,7 +65,7 @@ def compare_candidates(
     min_effect: float | None,
     level: float,
 ) -> Comparison:
-    """Return whether the first candidate is better than the second."""
+    """Test whether the first candidate is better than the second."""
     return compare(
         read_grid(store),
         first,
@@ -81,9 +81,10 @@ def compare_candidates(
 def estimate_labels(
     store: RunStore, config: RunConfig, choice: LabelScope, level: float
 ) -> Estimates:
-    """Return the mean labels that labels and scores give; EvaluatedOnTraining if scores saw them.
+    """Estimate mean labels from labels and scores.
 
-    Without a choice, every candidate with labels is estimated.
+    Without a choice, every candidate with labels is estimated. Raise EvaluatedOnTraining if the
+    scorer was fitted on these labels.
     """
     grid = read_grid(store)
     labels, not_in_run = label_cells(grid, store.inputs.labels())
@@ -92,7 +93,7 @@ def estimate_labels(
     columns = [column_of(grid, name) for name in everyone]
     bases = _bases(store, everyone)
     bounds = _bounds(config.scorer.scale, labels[:, columns], choice.against is not None)
-    # Unless they were chosen together, no candidate waits for a score of another.
+    # Unless sampled together, candidates do not need the same scored queries.
     groups = [named] if choice.stratified else [(name,) for name in named]
     rows = [
         estimate(sample, against=choice.against, bounds=bounds, level=level)
@@ -112,13 +113,13 @@ def estimate_labels(
 def advise_labels(
     store: RunStore, choice: LabelScope, more: int, seed: int, level: float
 ) -> Advice:
-    """Return which responses to label next for the choice, and what that buys."""
+    """Choose responses to label next, and forecast the interval's width."""
     grid, given = read_grid(store), store.inputs.labels()
     named = _names(store, choice)
     if not named:
         raise ConfigError(
-            "Nobody is named to get labels for.",
-            hint="Give --candidate NAME (and --against NAME for a difference), or --top 3.",
+            "No candidate is given.",
+            hint="Give --candidate NAME (with --against NAME for a difference), or --top 3.",
         )
     target = _target(store, choice, named)
     return advise(
@@ -136,24 +137,24 @@ def _names(store: RunStore, choice: LabelScope) -> tuple[str, ...]:
         return choice.candidates
     if choice.candidates:
         raise ConfigError(
-            "Candidates are named, and the best of the ranking asked for.",
-            hint="Give names or --top, not both.",
+            "Both --candidate and --top are given.",
+            hint="Give one of them.",
         )
     return tuple(row.candidate for row in store.read(Ranking).rows[: choice.top])
 
 
 def _labelled(grid: ScoreGrid, labels: Floats, choice: LabelScope) -> tuple[str, ...]:
-    """Return every candidate with labels enough, when nobody is named."""
+    """Return every candidate with enough labels."""
     if choice.stratified or choice.against is not None:
         raise ConfigError(
-            "Nobody is named to estimate.",
-            hint="Strata and --against belong to a target: give --candidate NAME or --top.",
+            "No candidate is given.",
+            hint="--strata, --by-category and --against need --candidate NAME or --top.",
         )
     counts = (~np.isnan(labels) & ~np.isnan(grid.scores)).sum(axis=0).tolist()
     named = tuple(name for name, n in zip(grid.candidates, counts, strict=True) if n > 1)
     if not named:
         raise BenchmarkError(
-            "No candidate has two labelled responses with a score.",
+            "No candidate has two labeled responses with a score.",
             hint="Add labels to the benchmark (labels.jsonl) and run it again: `rocketeval labels "
             "next` chooses which responses to label.",
         )
@@ -166,7 +167,7 @@ def _target(store: RunStore, choice: LabelScope, named: tuple[str, ...]) -> Labe
 
 
 def _bases(store: RunStore, candidates: Collection[str]) -> set[Basis]:
-    """Return what the candidates' scores rest on; a score that saw its own label is refused."""
+    """Return the bases of the candidates' scores; raise if a score was fitted on its own label."""
     scores = store.scores()
     if "basis" not in scores.column_names:
         return {Basis.UNSUPERVISED}
@@ -175,9 +176,9 @@ def _bases(store: RunStore, candidates: Collection[str]) -> set[Basis]:
     for (name, basis), count in bases.items():
         if basis is Basis.FITTED:
             raise EvaluatedOnTraining(
-                f"{count} scores of {name!r} come from a scorer that was fitted to their own gold.",
-                hint="Such scores look right where there are labels and nowhere else. Fit a scorer "
-                "in this run (it scores out of fold), or use `scorer: {kind: mean}`.",
+                f"{count} scores of {name!r} come from a scorer fitted on the same reference data.",
+                hint="Such scores match the labels better than unlabeled responses. Fit a scorer "
+                "in this run (it scores out-of-fold), or use `scorer: {kind: mean}`.",
             )
     return {basis for _, basis in bases}
 
@@ -185,7 +186,7 @@ def _bases(store: RunStore, candidates: Collection[str]) -> set[Basis]:
 def _bounds(
     scale: tuple[float, float], labels: Floats, difference: bool
 ) -> tuple[float, float] | None:
-    """Return the least and most a mean can be; None when labels leave the scale themselves."""
+    """Return the bounds of a mean; None if labels lie outside the scale."""
     low, high = scale
     known = labels[~np.isnan(labels)]
     if known.size == 0 or known.min() < low or known.max() > high:

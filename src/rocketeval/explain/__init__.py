@@ -1,1 +1,1 @@
-"""Why a candidate stands where it stands, and what each item adds; every line is traceable."""
+"""Explanation of a ranking: losses and strengths of candidates, and figures of each item."""

@@ -1,12 +1,10 @@
-"""Where a candidate loses against its neighbours in the ranking, and where it gains.
+"""Losses and strengths of a candidate, compared with its neighbors in the ranking.
 
-Compared are the `neighbours` nearest candidates by rank that have a score on the query. An item's
-gap is the neighbours' mean `p_yes` less the candidate's own; times the item's weight and the width
-of the scale it is what the item costs in points of the query's score (exactly so for the mean;
-a learned scorer is not a weighted sum, and there it is a measure of importance).
-A single item's gap is one observation and has no interval. Sums over queries have one, from
-resampled queries with the neighbours held fixed.
-
+Neighbors are the nearest candidates by rank that have a score on the query. An item's gap is the
+neighbors' mean `p_yes` minus the candidate's own. Times the item's weight and the width of the
+scale, it is the item's cost in points of the query's score (exact for the mean; for a learned
+scorer, which is not a weighted sum, it measures importance). A single gap has no interval. Sums
+over queries have one, from resampled queries with fixed neighbors.
 """
 
 from __future__ import annotations
@@ -29,26 +27,26 @@ from rocketeval.workers import one_blas_thread
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Neighbourhood:
-    """The responses to one query in the ranking's order, each with its window of neighbours."""
+    """The responses to one query in ranking order, each with its window of neighbors."""
 
     rows: Ints
-    """Rows of the answer table, best candidate first; only candidates with a rank and a score."""
+    """Rows of the answer table, best candidate first; only ranked candidates with a score."""
     first: Ints
-    """For each, the place in `rows` at which its window begins."""
+    """For each, the index in `rows` where its window begins."""
     last: Ints
-    """The place at which it ends; the response itself lies within and is no neighbour."""
+    """The index where it ends; the window includes the response itself."""
 
     def neighbours_of(self, row: int) -> list[int]:
-        """Rows of the neighbours, best first."""
+        """Return the rows of the neighbors, best first."""
         place = int(np.flatnonzero(self.rows == row)[0])
         window = range(int(self.first[place]), int(self.last[place]) + 1)
         return [int(self.rows[other]) for other in window if other != place]
 
 
 def nearest(places: Ints, most: int) -> tuple[Ints, Ints]:
-    """For each of some ascending places, where the window of its `most` nearest begins and ends.
+    """Return the first and last index of the window of `most` nearest, for ascending places.
 
-    At equal distance the better place is taken.
+    At equal distance the better place wins.
 
     >>> [side.tolist() for side in nearest(np.array([0, 1, 2, 9]), 2)]
     [[0, 0, 0, 1], [2, 2, 2, 3]]
@@ -62,7 +60,7 @@ def nearest(places: Ints, most: int) -> tuple[Ints, Ints]:
 
 
 def mean_of_others(p_yes: Floats, first: Ints, last: Ints) -> Floats:
-    """For each answer (rows are responses) the mean of the others in its window; NaN without any.
+    """Return, per answer (rows are responses), the mean of the others in its window, or NaN.
 
     >>> window = np.array([0, 0]), np.array([1, 1])
     >>> mean_of_others(np.array([[0.25, np.nan], [0.75, 0.5]]), *window).tolist()
@@ -88,15 +86,15 @@ class GradedRun:
 
     answers: AnswerTable
     scores: Floats
-    """One per response; NaN where there is none."""
+    """One per response; NaN if missing."""
     judgments: Sequence[str | None]
-    """The judgment's key of each response."""
+    """Judgment key of each response."""
     ranked: list[str]
     """Candidates, best first."""
     queries: Mapping[str, Query]
     checklists: Mapping[str, Checklist]
     weights: Mapping[str, Sequence[float]]
-    """What a learned scorer gave each item of a query; absent for queries it learned nothing on."""
+    """Learned item weights by query; absent for queries without a learned scorer."""
     scale: tuple[float, float] = (1.0, 10.0)
 
     def __post_init__(self) -> None:
@@ -110,7 +108,7 @@ class GradedRun:
                 )
 
     def weights_of(self, query_id: str, items: int) -> Floats:
-        """The learned weights of a query's items, or else the same for each."""
+        """Return the learned weights of a query's items, else equal weights."""
         learned = self.weights.get(query_id)
         if learned is None:
             return np.full(items, 1.0 / max(items, 1))
@@ -118,31 +116,31 @@ class GradedRun:
 
 
 _ROUNDING = 1e-9
-# The mean of equal answers differs from them in the last bits, and is no gap.
+# The mean of equal answers may differ from them in the last bits.
 
 
 @dataclass(frozen=True, eq=False)
 class Gaps:
-    """What every answer costs its candidate, as columns beside the answer table's `p_yes`."""
+    """Cost of each answer to its candidate, as columns aligned with the answer table's `p_yes`."""
 
     others: Floats
-    """Mean `p_yes` of the neighbours; NaN without neighbours."""
+    """Mean `p_yes` of the neighbors; NaN without neighbors."""
     weights: Floats
     """The item's weight in the query's score."""
     points: Floats
-    """(others - own) * weight, on the score's scale: what the item costs, negative if it gains."""
+    """(others - own) * weight, on the score scale: the item's cost, negative for a gain."""
     neighbourhoods: Mapping[str, Neighbourhood]
-    """By query."""
+    """By query id."""
 
     def per_response(self, offsets: NDArray[np.int64]) -> Floats:
-        """What all items together cost each response; NaN where nothing could be compared."""
+        """Return the total cost of all items per response; NaN if nothing could be compared."""
         known = ~np.isnan(self.points)
         total = sum_rows(np.where(known, self.points, 0.0), offsets)
         return np.where(sum_rows(known, offsets) > 0, total, np.nan)
 
 
 def find_gaps(graded: GradedRun, neighbours: int) -> Gaps:
-    """Compare every answer with those of its candidate's nearest `neighbours` by rank."""
+    """Compare each answer with those of the candidate's nearest neighbors by rank."""
     answers = graded.answers
     places = {name: place for place, name in enumerate(graded.ranked)}
     place = np.array([places.get(name, -1) for name in answers.candidates], dtype=np.int64)
@@ -175,23 +173,23 @@ def _neighbourhood(block: QueryRows, place: Ints, scores: Floats, most: int) -> 
 
 
 MOST_CATEGORIES = 30
-"""Of more, the ones with most queries are summed up."""
+"""Maximum number of categories; the ones with the most queries are kept."""
 
 
 @dataclass(frozen=True, slots=True)
 class CategoryGap:
-    """How many points a query a candidate loses against its neighbours."""
+    """Points per query that a candidate loses against its neighbors."""
 
     category: str | None
     """None for all queries."""
     points: Interval
-    """Mean over the queries; negative if it gains. Bounds are NaN for too few queries."""
+    """Mean over the queries; negative for a gain. Bounds are NaN with too few queries."""
     queries: int
-    """Queries on which it could be compared."""
+    """Number of compared queries."""
 
 
 Summary = tuple[CategoryGap | None, tuple[CategoryGap, ...]]
-"""Over all queries, and by category with the largest loss first."""
+"""The gap over all queries, and by category with the largest loss first."""
 
 
 def gaps_by_category(
@@ -203,7 +201,7 @@ def gaps_by_category(
     seed: int,
     level: float,
 ) -> dict[str, Summary]:
-    """Sum up each candidate's gaps; a category in which it was never compared is left out."""
+    """Sum up each candidate's gaps; categories without a comparison are left out."""
     losses, categories = _by_query(graded, gaps, candidates)
 
     def summed(category: str | None, rows: NDArray[np.bool_]) -> list[CategoryGap | None]:
@@ -237,13 +235,13 @@ def gaps_by_category(
 def _by_query(
     graded: GradedRun, gaps: Gaps, candidates: Sequence[str]
 ) -> tuple[Floats, list[str | None]]:
-    """Points lost, queries by candidates, and the category of each query."""
+    """Return points lost (queries by candidates), and the category of each query."""
     answers = graded.answers
     queries = {query: row for row, query in enumerate(dict.fromkeys(answers.query_ids))}
     columns = {name: column for column, name in enumerate(candidates)}
     losses = np.full((len(queries), len(columns) + 1), np.nan)
     rows = [queries[query] for query in answers.query_ids]
-    # Everybody else's answers go to a last column, which is cut off.
+    # Answers of other candidates go to a last column, which is dropped.
     places = [columns.get(name, len(columns)) for name in answers.candidates]
     losses[rows, places] = gaps.per_response(answers.offsets)
     return losses[:, :-1], [graded.queries[query].category for query in queries]
@@ -255,12 +253,12 @@ def _largest(categories: Sequence[str | None]) -> list[str]:
 
 
 NEIGHBOURS = 4
-"""How many candidates one is compared with, where the ranking has as many."""
+"""Number of neighbors, if the ranking has that many."""
 
 
 @dataclass(frozen=True, slots=True)
 class NeighbourAnswer:
-    """What a neighbour got for the same item."""
+    """A neighbor's answer to the same item."""
 
     candidate: str
     p_yes: float | None
@@ -268,21 +266,21 @@ class NeighbourAnswer:
 
 @dataclass(frozen=True, slots=True)
 class ItemGap:
-    """One item that a candidate answers worse, or better, than its neighbours."""
+    """One item on which a candidate is worse or better than its neighbors."""
 
     query_id: str
     item: int
-    """Its number in the checklist, from 1."""
+    """Item number in the checklist, from 1."""
     text: str
     p_yes: float
     neighbours_p_yes: float
-    """The mean over the neighbours that have an answer."""
+    """Mean over the neighbors with an answer."""
     neighbours: tuple[NeighbourAnswer, ...]
     """By rank, best first."""
     weight: float
-    """The item's part in the query's score."""
+    """Weight of the item in the query's score."""
     points: float
-    """What it costs on the query's score, on the label scale; negative if it gains."""
+    """Cost in points of the query's score; negative for a gain."""
     score: float
     """The response's score."""
     judgment: str | None
@@ -291,23 +289,23 @@ class ItemGap:
 
 @dataclass(frozen=True, slots=True)
 class CandidateExplanation:
-    """Where one candidate loses and gains against its neighbours in the ranking."""
+    """Losses and strengths of one candidate against its neighbors in the ranking."""
 
     candidate: str
     place: int
     """Row of the ranking, from 1."""
     losses: tuple[ItemGap, ...]
-    """Items that cost it most, largest first."""
+    """Items with the largest cost, largest first."""
     strengths: tuple[ItemGap, ...]
-    """Items that gain it most, largest first."""
+    """Items with the largest gain, largest first."""
     overall: CategoryGap | None
-    """Points lost a query; None when nothing could be compared."""
+    """Points lost per query; None if nothing could be compared."""
     categories: tuple[CategoryGap, ...]
-    """The same by category, largest loss first; empty when queries have none."""
+    """The same by category, largest loss first; empty without categories."""
     compared: int
-    """Answers that could be held against a neighbour's."""
+    """Answers compared with a neighbor's."""
     not_compared: int
-    """Answers that could not: its own is missing, or nobody else's is there."""
+    """Answers not compared: its own or every neighbor's is missing."""
 
 
 def explain_candidates(
@@ -320,7 +318,7 @@ def explain_candidates(
     seed: int = 0,
     level: float = 0.95,
 ) -> list[CandidateExplanation]:
-    """Explain some ranked candidates, with the `most` largest losses and strengths of each."""
+    """Explain ranked candidates, with the `most` largest losses and strengths of each."""
     gaps = find_gaps(graded, neighbours)
     summary = gaps_by_category(
         graded, gaps, candidates, bootstrap=bootstrap, seed=seed, level=level
@@ -349,7 +347,7 @@ def explain_candidates(
 
 
 def _rows_of(graded: GradedRun, candidates: Sequence[str]) -> Iterator[tuple[str, Ints]]:
-    """Each candidate's rows of the answer table, in query order."""
+    """Yield each candidate's rows of the answer table, in query order."""
     codes = {name: code for code, name in enumerate(candidates)}
     named = np.array([codes.get(name, -1) for name in graded.answers.candidates])
     by_candidate = np.argsort(named, kind="stable")
@@ -359,7 +357,7 @@ def _rows_of(graded: GradedRun, candidates: Sequence[str]) -> Iterator[tuple[str
 
 
 def _cells(offsets: Ints, rows: Ints) -> Ints:
-    """Places in `p_yes` of all answers of some rows."""
+    """Return the indices in `p_yes` of all answers of the rows."""
     lengths = offsets[rows + 1] - offsets[rows]
     before = np.cumsum(lengths) - lengths
     cells: Ints = np.arange(lengths.sum()) + np.repeat(offsets[rows] - before, lengths)

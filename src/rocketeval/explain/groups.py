@@ -1,12 +1,11 @@
-"""What candidates get in each group of items: one score a dimension and a sub-dimension.
+"""Mean answers of candidates per item group: one score per dimension and sub-dimension.
 
 A response's score in a group is the mean `p_yes` of the group's items; missing answers are left out
-and counted. A candidate's is the mean over its responses. Items weigh the same, whatever a learned
-scorer gives them: a group's score says what the judge answered.
+and counted. A candidate's score is the mean over its responses. Items have equal weights, even with
+a learned scorer, so that a group's score reflects the judge's answers.
 
-Groups whose names begin alike up to a colon ("coherence: order") are of one dimension, and so is a
-group that is called like it. A dimension of several groups has a score as a whole, over all its
-items.
+Groups that share a prefix before a colon ("coherence: order") form a dimension, together with a
+group of that name. A dimension with several groups also has a score over all its items.
 """
 
 from __future__ import annotations
@@ -27,72 +26,72 @@ from rocketeval.workers import one_blas_thread
 Codes = NDArray[np.int32]
 
 MOST_GROUPS = 40
-"""Of more, the first are summed up: beyond a few dozen they are no dimensions of quality."""
+"""Maximum number of groups; further ones are left out."""
 _JOINT = ": "
 _NO_GROUP = -1
 _CELLS_AT_ONCE = 8_000_000
-"""Queries by candidates by groups that are resampled together."""
+"""Maximum cells (queries x candidates x groups) resampled together."""
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Items that belong together."""
+    """A group of items, or a dimension of several groups."""
 
     name: str
     dimension: str | None
-    """What stands before the colon in its name, or the name that others have there; else None."""
+    """The prefix before the colon, or the own name if others have it as prefix; else None."""
     parts: tuple[str, ...]
-    """The names of its items' groups: several for a dimension as a whole."""
+    """Names of its groups: several for a whole dimension."""
 
     @property
     def whole(self) -> bool:
-        """Whether it is a dimension with all its groups."""
+        """Return whether this is a whole dimension with several groups."""
         return len(self.parts) > 1
 
 
 @dataclass(frozen=True, eq=False)
 class GroupColumn:
-    """What every response got in one group."""
+    """Scores of all responses in one group."""
 
     group: Group
     scores: Floats
-    """Mean `p_yes` of its items; NaN without any answer."""
+    """Mean `p_yes` of the group's items; NaN without answers."""
     items: Ints
-    """How many items of the group the response should have answers to."""
+    """Number of the group's items in the response's checklist."""
     answered: Ints
     queries: int
-    """Queries whose checklist has items of the group."""
+    """Queries with items of the group."""
 
 
 @dataclass(frozen=True, slots=True)
 class GroupMean:
-    """What one candidate got in a group."""
+    """Mean of one candidate in a group."""
 
     candidate: str
     mean: Interval | None
-    """Mean over its responses; None without any answer. Bounds are NaN for too few queries."""
+    """Mean over its responses; None without answers. Bounds are NaN with too few queries."""
     responses: int
     """Responses with an answer."""
     missing: int
-    """Answers that are missing."""
+    """Number of missing answers."""
 
 
 @dataclass(frozen=True, slots=True)
 class GroupScore:
-    """What every candidate got in a group."""
+    """Means of all candidates in a group."""
 
     group: str
     dimension: str | None
     whole: bool
-    """Whether it is a dimension with all its groups."""
+    """True for a whole dimension with several groups."""
     queries: int
-    """Queries whose checklist has such items."""
+    """Queries with items of the group."""
     candidates: tuple[GroupMean, ...]
-    """In the order of the ranking."""
+    """In ranking order."""
 
 
 def find_groups(checklists: Mapping[str, Checklist]) -> list[Group]:
-    """Return the groups of all checklists, a dimension as a whole before its parts.
+    """Return the groups of all checklists, each whole dimension before its parts.
 
     >>> both = Checklist("q", ("A?", "B?", "C?"), groups=("tone: warm", "length", "tone: glad"))
     >>> [group.name for group in find_groups({"q": both})]
@@ -113,7 +112,7 @@ def find_groups(checklists: Mapping[str, Checklist]) -> list[Group]:
 
 
 def dimension_of(group: str) -> str | None:
-    """Return what stands before the colon in a group's name; None without one."""
+    """Return the prefix before the colon of a group's name; None without one."""
     dimension, joint, part = group.partition(_JOINT)
     return dimension if joint and dimension and part else None
 
@@ -121,7 +120,7 @@ def dimension_of(group: str) -> str | None:
 def group_columns(
     answers: AnswerTable, checklists: Mapping[str, Checklist], groups: Sequence[Group]
 ) -> Iterator[GroupColumn]:
-    """Yield what every response, in the table's order, got in each of some groups."""
+    """Yield the scores of all responses, in table order, for each group."""
     codes = {name: code for code, name in enumerate(_parts(groups))}
     queries, places = _numbered(answers.query_ids)
     coded = _coded([checklists.get(query) for query in queries], codes)
@@ -151,16 +150,16 @@ def score_groups(
     seed: int = 0,
     level: float = 0.95,
 ) -> tuple[tuple[GroupScore, ...], int]:
-    """Return what every ranked candidate got in each group, and how many groups are left out.
+    """Return the means of ranked candidates per group, and the number of groups left out.
 
-    Intervals are over the queries.
+    Intervals resample queries.
     """
     groups = find_groups(checklists)
     if not groups or not ranked or not len(answers):
         return (), 0
     queries, rows = _numbered(answers.query_ids)
     columns = {name: column for column, name in enumerate(ranked)}
-    # Whoever is not ranked goes to a last column, which is left out.
+    # Unranked candidates go to a last column, which is dropped.
     places = np.array([columns.get(name, len(columns)) for name in answers.candidates], np.int64)
     width = len(columns) + 1
     at_once = max(1, _CELLS_AT_ONCE // (len(queries) * width))
@@ -191,7 +190,7 @@ def score_groups(
 def column_means(
     scores: Floats, resamples: Iterable[Floats], level: float
 ) -> list[tuple[Interval | None, int]]:
-    """Return each column's mean over the queries, one per row, and how many it rests on."""
+    """Return each column's mean over the queries (rows), and the number of queries."""
     present = ~np.isnan(scores)
     totals, counts = np.where(present, scores, 0.0), present.astype(np.float64)
     draws = ratios(resamples, totals, counts)
@@ -210,26 +209,26 @@ def _parts(groups: Sequence[Group]) -> list[str]:
 
 
 def _numbered(names: Sequence[str]) -> tuple[list[str], Ints]:
-    """Return the different names, and for each name its place among them."""
+    """Return the distinct names, and the index of each name among them."""
     numbers = {name: number for number, name in enumerate(dict.fromkeys(names))}
     return list(numbers), np.array([numbers[name] for name in names], np.int64)
 
 
 class _Sorted:
-    """Where each code stands: found without going through all of them for every group."""
+    """Index of the positions of each code, sorted once for fast lookup."""
 
     def __init__(self, codes: Codes, most: int) -> None:
         self._order = np.argsort(codes, kind="stable")
         self._starts = np.searchsorted(codes[self._order], np.arange(most + 1))
 
     def places(self, codes: Sequence[int]) -> Ints:
-        """Return the places of some codes, from the first to the last."""
+        """Return the positions of the codes in ascending order."""
         found = [self._order[self._starts[code] : self._starts[code + 1]] for code in codes]
         return np.sort(np.concatenate(found)) if len(found) > 1 else found[0]
 
 
 def _coded(checklists: Sequence[Checklist | None], codes: Mapping[str, int]) -> list[Codes]:
-    """Return the code of every item's group; equal checklists are looked at once."""
+    """Return the group code of each item; identical checklists are coded once."""
     known: dict[tuple[str, ...], Codes] = {}
     found = []
     for checklist in checklists:
@@ -241,7 +240,7 @@ def _coded(checklists: Sequence[Checklist | None], codes: Mapping[str, int]) -> 
 
 
 def _cell_codes(answers: AnswerTable, places: Ints, coded: Sequence[Codes]) -> Codes:
-    """Return the code of every answer's group."""
+    """Return the group code of each answer."""
     cells = np.full(len(answers.p_yes), _NO_GROUP, np.int32)
     for query, start, stop in zip(
         places.tolist(), answers.offsets[:-1].tolist(), answers.offsets[1:].tolist(), strict=True

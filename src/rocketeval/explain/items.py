@@ -1,4 +1,4 @@
-"""What each item of a checklist adds: which decide, which say nothing, and which say it twice."""
+"""Statistics and verdicts of checklist items: decisive, dead or redundant."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from rocketeval.arrays import Floats
 from rocketeval.stats.correlation import correlations, pearson
 
 SURE_YES, SURE_NO = 0.9, 0.1
-"""An item that all responses pass, or all fail, as surely as this says nothing about them."""
+"""An item is dead if all answers are at least, or at most, this probability."""
 SAME = 0.05
-"""Answers within so little of each other say nothing either."""
+"""An item is also dead if its answers differ by less than this."""
 FEWEST_FOR_CORRELATION = 3
 
 YES_TO_ALL = "yes to all"
@@ -24,17 +24,17 @@ SAME_FOR_ALL = "same for all"
 
 @dataclass(frozen=True, slots=True)
 class ItemStatistics:
-    """One item over all responses to its query."""
+    """Statistics of one item over all responses to its query."""
 
     item: int
-    """Its number in the checklist, from 1."""
+    """Item number in the checklist, from 1."""
     text: str
     equal_weight: float
     """One over the number of items."""
     learned_weight: float | None
-    """What a learned scorer gave it; None when the query's scores are plain means."""
+    """Weight from a learned scorer; None if the query's scores are means."""
     answered: int
-    """Responses with an answer to it."""
+    """Responses with an answer to this item."""
     mean: float | None
     """Mean `p_yes`; None without answers."""
     low: float | None
@@ -42,17 +42,17 @@ class ItemStatistics:
     spread: float | None
     """Standard deviation of `p_yes` over the responses."""
     discrimination: float | None
-    """Correlation of `p_yes` with the response's score; None where either does not vary."""
+    """Correlation of `p_yes` with the response's score; None if either is constant."""
     dead: str | None
-    """Why it tells nobody apart (`yes to all`, `no to all`, `same for all`); None if it does."""
+    """Why it does not discriminate (`yes to all`, `no to all`, `same for all`), else None."""
     group: str | None = None
-    """What it belongs to, such as a sub-dimension; None without groups."""
+    """Its group, such as a sub-dimension; None without groups."""
 
 
 def item_figures(
     texts: Sequence[str], p_yes: Floats, scores: Floats, learned: Sequence[float] | None
 ) -> tuple[ItemStatistics, ...]:
-    """The figures of every item; `p_yes` has one row a response, as `scores`.
+    """Return the figures of each item; `p_yes` and `scores` have one row per response.
 
     >>> one, other = item_figures(["Right?", "Polite?"], np.array([[0.2, 0.99], [0.8, 0.95]]),
     ...     np.array([6.0, 9.0]), None)
@@ -83,7 +83,7 @@ def item_figures(
 
 
 def why_dead(given: Floats) -> str | None:
-    """Why these answers to an item tell nobody apart; None if they do, or are fewer than two."""
+    """Return why these answers do not discriminate; None if they do, or with fewer than two."""
     if len(given) < 2:
         return None
     low, high = float(given.min()), float(given.max())
@@ -103,14 +103,14 @@ def _correlation(answers: Floats, scores: Floats) -> float | None:
 
 
 SAME_ANSWER = 0.95
-"""An item that correlates so with an earlier one says it again."""
+"""An item with at least this correlation to an earlier one is redundant."""
 FEWEST_FOR_SAME = 10
-"""Responses that two items need in common before that is said of them: of fewer, two items that
-both follow how good a response is often agree so by luck."""
+"""Minimum number of common responses for redundancy: with fewer, two items that both reflect
+quality often correlate by chance."""
 DECISIVE_SHARES = 2.0
-"""A decisive item makes so many times an equal share of the differences in scores."""
+"""A decisive item has at least this multiple of an equal share of influence."""
 DECISIVE_CORRELATION = 0.7
-"""And its answers go with the score at least so well."""
+"""A decisive item's answers correlate at least this much with the score."""
 
 DEAD, REDUNDANT, DECISIVE, ORDINARY = "dead", "redundant", "decisive", ""
 
@@ -119,26 +119,26 @@ _STILL = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class ItemVerdict:
-    """One item of a checklist over all responses to its query."""
+    """Verdict on one item over all responses to its query."""
 
     mean: float | None
     """Mean `p_yes`; None without answers."""
     spread: float | None
     """Standard deviation of `p_yes`."""
     correlation: float | None
-    """With the response's score; None where either does not vary."""
+    """Correlation with the response's score; None if either is constant."""
     influence: float | None
-    """Its weight without its sign times spread, as a share of the whole checklist's; None where
-    nothing varies, or weights are not known."""
+    """Absolute weight times spread, as a share of the checklist's total; None if nothing varies or
+    weights are unknown."""
     verdict: str
-    """`dead`, `redundant`, `decisive` or nothing."""
+    """`dead`, `redundant`, `decisive` or empty."""
     why: str
 
 
 def item_verdicts(p_yes: Floats, scores: Floats, weights: Floats | None) -> list[ItemVerdict]:
-    """What each item does; `p_yes` has a row a response, as `scores`, and a column an item.
+    """Return a verdict per item; `p_yes` has one row per response and one column per item.
 
-    `weights` is None for a scorer that has none per item: no item is called decisive then.
+    `weights` is None for a scorer without item weights; then no item is decisive.
 
     >>> answers = np.array([[0.1, 0.1, 0.99], [0.5, 0.5, 0.98], [0.9, 0.9, 0.97],
     ...                     [0.4, 0.4, 0.99], [0.2, 0.2, 0.96]])
@@ -155,7 +155,7 @@ def item_verdicts(p_yes: Floats, scores: Floats, weights: Floats | None) -> list
     spreads = np.sqrt((centred**2).sum(axis=0) / np.maximum(counts, 1))
     with_score = correlations(centred, known, *_column(scores), FEWEST_FOR_CORRELATION)[:, 0]
     with_items = correlations(centred, known, centred, known, FEWEST_FOR_SAME)
-    # An item whose yes lowers the score decides as much as one whose yes raises it.
+    # The sign of a weight does not matter for its influence.
     parts = np.full(items, np.nan) if weights is None else np.abs(weights) * spreads
     total = float(parts.sum())
     influence = parts / total if total > _STILL else np.full(items, np.nan)
@@ -194,8 +194,8 @@ def _verdict(
             return REDUNDANT, f"{says} item {earlier + 1} ({alike:.2f})"
     if influence * len(dead) >= DECISIVE_SHARES and correlation >= DECISIVE_CORRELATION:
         return DECISIVE, (
-            f"makes {influence:.0%} of the differences in scores, and goes with the score "
-            f"({correlation:.2f})"
+            f"makes {influence:.0%} of the differences in scores; correlation with the score "
+            f"{correlation:.2f}"
         )
     return ORDINARY, ""
 

@@ -1,4 +1,4 @@
-"""explain: where each candidate loses against its neighbours, and what each item adds."""
+"""The explain stage: losses of each candidate against its neighbors, and figures of each item."""
 
 from __future__ import annotations
 
@@ -25,54 +25,54 @@ from rocketeval.store.run import RunStore
 from rocketeval.text import did_you_mean
 
 MOST = 5
-"""Losses, and as many strengths, that are kept of each candidate."""
+"""Number of losses, and of strengths, kept per candidate."""
 MOST_KEPT = 10_000
-"""Losses that are kept in all: of more candidates than fit, fewer each."""
+"""Maximum number of losses over all candidates; with many candidates, fewer are kept of each."""
 MOST_DEAD = 200
-"""Dead items that are listed; all are counted."""
+"""Maximum number of dead items listed; all are counted."""
 
 
 @dataclass(frozen=True, slots=True)
 class DeadItem:
-    """An item that tells no two responses apart."""
+    """An item that does not discriminate between responses."""
 
     query_id: str
     item: int
-    """Its number in the checklist, from 1."""
+    """Item number in the checklist, from 1."""
     text: str
     why: str
 
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """Why every candidate stands where it stands."""
+    """Explanation of the whole ranking."""
 
     FILE: ClassVar[str] = "explain"
     COMMAND: ClassVar[str] = "explain"
     SCHEMA: ClassVar[int] = 1
 
     candidates: tuple[CandidateExplanation, ...]
-    """In the order of the ranking."""
+    """In ranking order."""
     neighbours: int
-    """How many neighbours each was compared with, at most."""
+    """Maximum number of neighbors per candidate."""
     most: int
-    """Losses and strengths kept of each."""
+    """Number of losses and strengths kept per candidate."""
     queries: int
     queries_with_learned_weights: int
     items: int
     dead: dict[str, int]
-    """How many items tell nobody apart, by why."""
+    """Number of items that do not discriminate, by reason."""
     dead_items: tuple[DeadItem, ...]
-    """The first of them."""
+    """The first of these items."""
     groups: tuple[GroupScore, ...] = ()
-    """What candidates got in each group of items, where checklists have groups."""
+    """Means of candidates per item group, if checklists have groups."""
     groups_left_out: int = 0
-    """Groups that are not summed up, because there are too many."""
+    """Groups left out because there are too many."""
 
 
 @dataclass(frozen=True, slots=True)
 class QueryExplanation:
-    """What each item of a query's checklist adds to its scores."""
+    """Figures of each item of one query's checklist."""
 
     query_id: str
     text: str
@@ -83,7 +83,7 @@ class QueryExplanation:
 
 
 def explain_run(store: RunStore, config: RunConfig) -> Explanation:
-    """Write explain.json and return what is in it; a report of something else is removed."""
+    """Explain all candidates and save explain.json; an outdated report is removed."""
     graded = read_graded(store, config)
     most = max(1, min(MOST, MOST_KEPT // max(1, len(graded.ranked))))
     dead = _dead_items(graded)
@@ -114,11 +114,11 @@ def explain_run(store: RunStore, config: RunConfig) -> Explanation:
 def explain_candidate(
     store: RunStore, config: RunConfig, candidate: str, most: int
 ) -> CandidateExplanation:
-    """Explain one candidate in more depth than explain.json keeps."""
+    """Explain one candidate with more items than explain.json holds."""
     graded = read_graded(store, config)
     if candidate not in graded.ranked:
         raise ConfigError(
-            f"No candidate {candidate!r} is ranked in {store.path}.",
+            f"{store.path} has no ranked candidate {candidate!r}.",
             hint=did_you_mean(candidate, graded.ranked),
         )
     (found,) = _explain(graded, [candidate], most, config)
@@ -126,17 +126,17 @@ def explain_candidate(
 
 
 def explain_query(store: RunStore, config: RunConfig, query_id: str) -> QueryExplanation:
-    """Explain what the items of one query's checklist add to its scores."""
+    """Explain the items of one query's checklist."""
     graded = read_graded(store, config)
     query = graded.queries.get(query_id)
     if query is None:
         raise ConfigError(
-            f"There is no query {query_id!r} in {store.path}.",
+            f"{store.path} has no query {query_id!r}.",
             hint=did_you_mean(query_id, list(graded.queries)),
         )
     if query_id not in graded.checklists:
         raise ConfigError(
-            f"Query {query_id!r} has no checklist, so there is nothing to explain.",
+            f"Query {query_id!r} has no checklist to explain.",
             hint="See the failures of the checklist stage in manifest.json.",
         )
     rows = [row for row, own in enumerate(graded.answers.query_ids) if own == query_id]
@@ -158,7 +158,7 @@ def explain_query(store: RunStore, config: RunConfig, query_id: str) -> QueryExp
 
 
 def read_graded(store: RunStore, config: RunConfig) -> GradedRun:
-    """Return the run's answers, scores and ranking; StageMissing before ranking."""
+    """Return the run's answers, scores and ranking; raise StageMissing before ranking."""
     ranked = [row.candidate for row in read_ranking(store).rows]
     answers, keys = scored_answers(store)
     scores = store.scores(["score"])["score"]

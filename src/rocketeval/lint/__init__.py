@@ -1,1 +1,1 @@
-"""What is wrong with checklist items: seen from their words, and from the judge's answers."""
+"""Checks of checklist items, static and by the judge's answers, and rewrites by the author."""

@@ -1,4 +1,4 @@
-"""What the judge's answers show of each item, and what the ranking would be without it."""
+"""Checks of items by the judge's answers, and the ranking without flagged items."""
 
 from __future__ import annotations
 
@@ -23,26 +23,26 @@ from rocketeval.scoring.answers import AnswerTable, QueryRows
 from rocketeval.stats.correlation import paired_correlations, surely_negative
 
 UNSURE = 0.1
-"""Mean distance of `p_yes` from a half below which the judge is unsure of an item."""
+"""The judge is unsure of an item if the mean distance of `p_yes` from 0.5 is below this."""
 LOW_MASS = 0.5
-"""An answer is weak when yes and no together have less probability than this,"""
+"""An answer is weak if yes and no together have less probability than this,"""
 WIDE = 0.2
 """or its proven bounds are wider than this, or it is missing."""
 MANY_WEAK = 0.25
-"""Share of weak answers from which the judge is unsure of an item."""
+"""The judge is unsure of an item with at least this share of weak answers."""
 MOST_MISSING = 0.5
-"""Share of missing answers from which an item counts as unanswered."""
+"""An item with more than this share of missing answers is unanswered."""
 
 
 @dataclass(frozen=True, eq=False)
 class JudgedAnswers:
-    """The answers of a run, with how sure each is; all in the layout of `table.p_yes`."""
+    """The answers of a run with their mass and bounds, in the layout of `table.p_yes`."""
 
     table: AnswerTable
     mass: Floats
-    """Probability of yes and no together; NaN where it is not known."""
+    """Probability of yes and no together; NaN if unknown."""
     width: Floats
-    """Between the proven bounds; NaN where there are none."""
+    """Distance between the proven bounds; NaN if unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class ItemBehavior:
 
     query_id: str
     item: int
-    """Its number in the checklist, from 1."""
+    """Item number in the checklist, from 1."""
     responses: int
     answered: int
     mean: float | None
@@ -59,13 +59,13 @@ class ItemBehavior:
     spread: float | None
     """Standard deviation of `p_yes`."""
     sureness: float | None
-    """Mean distance of `p_yes` from a half: 0.5 is sure, 0 is a coin."""
+    """Mean distance of `p_yes` from 0.5: 0.5 is certain, 0 is a coin flip."""
     weak: float
-    """Share of answers that are missing, of low mass, or between wide bounds."""
+    """Share of answers that are missing, have low mass or wide bounds."""
     discrimination: float | None
-    """Correlation with the mean of the other items; None on few responses."""
+    """Correlation with the mean of the other items; None with few responses."""
     with_labels: float | None
-    """Correlation with labels; None without enough labelled responses."""
+    """Correlation with labels; None with too few labeled responses."""
     labelled: int
     """Responses with a label and an answer."""
 
@@ -73,15 +73,15 @@ class ItemBehavior:
 def item_behaviors(
     answers: JudgedAnswers, checklists: Mapping[str, Checklist], labels: Floats
 ) -> Iterator[tuple[ItemBehavior, list[ItemFinding]]]:
-    """Yield the figures of every item, and what is wrong with it.
+    """Yield the figures and findings of each item.
 
-    `labels` has one per response, NaN without one.
+    `labels` has one value per response, NaN if missing.
     """
     table = answers.table
     items = sum(len(checklist.items) for checklist in checklists.values())
     for block in table.blocks():
         checklist = checklists.get(block.query_id)
-        # A query that nobody was judged on has answers to no item.
+        # A query without judged responses has no answers.
         if checklist is None or not block.p_yes.shape[1]:
             continue
         mass, width = (_laid_out(table, block, side) for side in (answers.mass, answers.width))
@@ -188,7 +188,7 @@ def _dead(dead: str, own: ItemBehavior) -> tuple[str, str]:
 
 
 def _laid_out(table: AnswerTable, block: QueryRows, side: Floats) -> Floats:
-    """Return a column in the shape of the block's matrix; NaN where there is no answer."""
+    """Return a column in the shape of the block's matrix; NaN for missing answers."""
     start, stop = block.start, block.start + len(block.candidates)
     lengths = np.diff(table.offsets[start : stop + 1])
     shape = block.p_yes.shape
@@ -211,7 +211,7 @@ def _mean_of_other_items(p_yes: Floats) -> Floats:
 
 
 def _moments(values: Floats) -> tuple[Floats, Floats]:
-    """Return each column's mean and standard deviation without gaps; NaN for an empty one."""
+    """Return each column's mean and standard deviation, ignoring NaN; NaN for an empty column."""
     known = ~np.isnan(values)
     count = known.sum(axis=0)
     least = np.maximum(count, 1)
@@ -225,54 +225,54 @@ Item = tuple[str, int]
 """Query id and number of the item, from 1."""
 
 _ROUNDING = 10
-"""Decimals of mean scores: what differs by less is a tie."""
+"""Decimals of mean scores; smaller differences are ties."""
 
 
 @dataclass(frozen=True, slots=True)
 class ItemInfluence:
-    """What leaving one item out does."""
+    """Effect of leaving one item out."""
 
     query_id: str
     item: int
     shift: float
-    """By how much the gap between two candidates' mean scores changes at most, on the scale."""
+    """Largest change of the gap between two candidates' mean scores, on the score scale."""
     places: int
-    """By how many places a candidate moves at most."""
+    """Largest number of places that a candidate moves."""
 
 
 @dataclass(frozen=True, slots=True)
 class RankingWithout:
-    """The ranking by mean scores without some items, beside the one with all."""
+    """The ranking by mean score without some items, compared with the full ranking."""
 
     dropped: int
     kept_after_all: int
-    """Items that were to be dropped, but are all that their query has."""
+    """Items kept because their query has no other items."""
     candidates: int
     swapped_pairs: int
-    """Pairs of candidates that stand in another order."""
+    """Pairs of candidates that swap places."""
     pairs: int
     tau: float | None
-    """Kendall's tau of the two orders; None below two candidates."""
+    """Kendall's tau of the two rankings; None with fewer than two candidates."""
     largest_move: int
-    """Most places that a candidate moves."""
+    """Largest number of places that a candidate moves."""
     moved: str | None
-    """The candidate that moves most; None when nobody moves."""
+    """The candidate that moves most; None if none moves."""
 
 
 @dataclass(frozen=True, eq=False)
 class MeanScores:
-    """Each response's mean answer, gathered by candidate."""
+    """Mean answers of responses, summed by candidate."""
 
     names: tuple[str, ...]
     columns: Ints
-    """Of each response, its candidate."""
+    """Candidate index of each response."""
     totals: Floats
     counts: Floats
-    """Responses with an answer, by candidate."""
+    """Number of responses with an answer, by candidate."""
 
     @classmethod
     def of(cls, table: AnswerTable) -> MeanScores:
-        """Return the means of all answers there are; a response without any has none."""
+        """Compute the means of known answers; responses without answers are skipped."""
         names, columns = np.unique(np.asarray(table.candidates, dtype=object), return_inverse=True)
         means = response_means(table)
         known = ~np.isnan(means)
@@ -286,14 +286,14 @@ class MeanScores:
 
     @property
     def means(self) -> Floats:
-        """Each candidate's mean; NaN without any."""
+        """Return each candidate's mean; NaN without answers."""
         none = np.full(len(self.names), np.nan)
         means: Floats = np.divide(self.totals, self.counts, out=none, where=self.counts > 0)
         return means
 
 
 def response_means(table: AnswerTable) -> Floats:
-    """Return the mean answer of each response; NaN without any."""
+    """Return the mean answer of each response; NaN without answers."""
     known = ~np.isnan(table.p_yes)
     rows = np.repeat(np.arange(len(table)), table.items)
     totals = np.bincount(rows, np.where(known, table.p_yes, 0.0), len(table))
@@ -304,7 +304,7 @@ def response_means(table: AnswerTable) -> Floats:
 
 
 def item_influences(table: AnswerTable, scale: tuple[float, float]) -> Iterator[ItemInfluence]:
-    """Yield what leaving out each item alone does; nothing of a query's only item."""
+    """Yield the effect of leaving out each item; a query's only item is skipped."""
     scores = MeanScores.of(table)
     before = scores.means
     places = _places(before)
@@ -325,7 +325,7 @@ def item_influences(table: AnswerTable, scale: tuple[float, float]) -> Iterator[
 
 
 def drop_items(table: AnswerTable, dropped: Collection[Item]) -> tuple[AnswerTable, int]:
-    """Return the answers without some items, and how many items stay as their query's last.
+    """Return the answers without some items, and how many were kept as their query's only ones.
 
     >>> table = AnswerTable(["q"], ["c"], np.array([1.0, 0.5]), np.array([0, 2]))
     >>> drop_items(table, {("q", 2)})[0].p_yes.tolist(), drop_items(table, {("q", 1), ("q", 2)})[1]
@@ -350,7 +350,7 @@ def drop_items(table: AnswerTable, dropped: Collection[Item]) -> tuple[AnswerTab
 
 
 def ranking_without(table: AnswerTable, dropped: Collection[Item]) -> RankingWithout:
-    """Return how the ranking by mean scores moves when items are dropped."""
+    """Return how the ranking by mean score changes when items are dropped."""
     fewer, kept = drop_items(table, dropped)
     names = MeanScores.of(table).names
     before, after = (np.round(MeanScores.of(each).means, _ROUNDING) for each in (table, fewer))
@@ -375,7 +375,7 @@ def ranking_without(table: AnswerTable, dropped: Collection[Item]) -> RankingWit
 
 
 def _change_without_each(p_yes: Floats) -> Floats:
-    """Return by how much each response's mean changes without each item; 0 where it has none."""
+    """Return the change of each response's mean without each item; 0 for missing answers."""
     known = ~np.isnan(p_yes)
     filled = np.where(known, p_yes, 0.0)
     count = known.sum(axis=1, keepdims=True)

@@ -1,4 +1,4 @@
-"""lint --fix: the author proposes other items for those that lint flags; the run stays as it is."""
+"""`lint --fix`: the author rewrites flagged items into a proposal file; the run is unchanged."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ from rocketeval.store.manifest import StageFacts
 from rocketeval.store.run import RunStore
 
 PROPOSAL_HEAD = """\
-# Checklists that `rocketeval lint --fix` proposes, all of the run: look at them, change what is not
-# good. What an item was before stands above it. To grade with this file, set in the config:
+# All checklists of the run, as proposed by `rocketeval lint --fix`. Review and edit them. A comment
+# above each changed item has its old text. To grade with this file, set in the config:
 #   author: {kind: file, options: {file: THIS FILE}}
-# Only items that are new are asked again, where items are asked alone (`method.kind: checklist`).
+# With `method.kind: checklist`, only new items are sent to the judge.
 """
 STEP = "  "
 
@@ -52,7 +52,7 @@ STEP = "  "
 def write_proposal(
     path: Path, fixes: Fixes, before: Mapping[str, Checklist], queries: Mapping[str, Query]
 ) -> None:
-    """Write all checklists of a proposal; one that all queries share is written once."""
+    """Write all checklists of a proposal; a shared checklist is written once."""
     proposed = {checklist.query_id: checklist for checklist in fixes.checklists}
     if is_for_all(before, queries):
         first = next(iter(before))
@@ -67,11 +67,11 @@ def write_proposal(
 def _yaml(
     before: Mapping[str, Checklist], queries: Mapping[str, Query], changes: Sequence[ItemChange]
 ) -> Iterator[str]:
-    """Yield the file in pieces. Comments cannot be dumped: each item is, with one above it."""
+    """Yield the file in pieces; items are dumped one by one, since YAML dumps have no comments."""
     by_query: dict[str, dict[int, ItemChange]] = {}
     for change in changes:
         by_query.setdefault(change.query_id, {})[change.item] = change
-    # All changes of a shared checklist are under its first query.
+    # All changes of a shared checklist are filed under its first query.
     shared = next(iter(by_query.values()), {})
     yield PROPOSAL_HEAD
     if "" in before:
@@ -103,7 +103,7 @@ def _entry(
         own = [number for number in numbers if checklist.groups[number - 1] == group]
         lines = [_item(checklist.items[number - 1], changes.get(number)) for number in own]
         if all(_is_dropped(changes.get(number)) for number in own):
-            # A group without items would be refused.
+            # The file author rejects a group without items.
             yield from (indent(line, STEP) for line in lines)
             continue
         yield indent(_key(group), STEP)
@@ -112,7 +112,7 @@ def _entry(
 
 def _item(old: str, change: ItemChange | None) -> str:
     if change is None or change.outcome is FixOutcome.LEFT:
-        note = f"# left as it was ({', '.join(change.kinds)})\n" if change else ""
+        note = f"# unchanged ({', '.join(change.kinds)})\n" if change else ""
         return note + dump_yaml([old])
     if change.outcome is FixOutcome.DROPPED:
         return f"# dropped ({', '.join(change.kinds)}): {_comment(old)}\n"
@@ -124,7 +124,7 @@ def _is_dropped(change: ItemChange | None) -> bool:
 
 
 def _comment(text: str) -> str:
-    """Return a text as one line that cannot end the comment it stands in.
+    """Return a text as one line that is safe inside a comment.
 
     >>> _comment("two\\nlines\\x1b")
     'two lines\ufffd'
@@ -134,7 +134,7 @@ def _comment(text: str) -> str:
 
 
 def _key(name: str) -> str:
-    """Return the line, or lines, of a key whose value stands below it, one step further in."""
+    """Return the YAML of a key whose value follows on indented lines."""
     return dump_yaml({name: None}).removesuffix(" null\n") + "\n"
 
 
@@ -153,11 +153,11 @@ async def propose_fixes(
     kinds: Collection[str] = (),
     query_id: str | None = None,
 ) -> Fixes:
-    """Return what the author proposes for flagged items, and write it to `path` if there is one.
+    """Ask the author to rewrite flagged items, and write the proposal to `path` if given.
 
-    `config` is the config as it was given, with its own author, and `author` the LLM that
-    `check_fixable` returned for it. When it is stopped, or the money is spent, what was answered is
-    kept for the next time, and no file is written.
+    `config` is the user's config with its own author, and `author` the LLM that `check_fixable`
+    returned for it. If the run is stopped or the budget is spent, finished rewrites are kept for
+    next time and no file is written.
     """
     started = time.monotonic()
     observer.stage_entered(STAGE)
@@ -191,25 +191,25 @@ def check_fixable(
     force: bool = False,
     config_file: Path | None = None,
 ) -> EngineConfig:
-    """Return the author LLM, after a look at all that can be wrong before anything is paid for."""
+    """Return the author LLM; raise for any mistake that can be found before sending requests."""
     if path is not None:
         check_export_path(path, force=force, config=config, config_file=config_file)
     if kind_of(config.method.kind).items is not None:
         raise ConfigError(
-            f"The method {config.method.kind!r} asks items of its own, not those of a checklist.",
-            hint="Only items of checklists can be rewritten; see method.kind in the config.",
+            f"The method {config.method.kind!r} uses its own items, not checklists.",
+            hint="Only checklist items can be rewritten; change method.kind in the config.",
         )
     section = config.author.engine
     if section is None:
         raise ConfigError(
-            "To rewrite items, an author LLM is needed; the config has no `author.engine`.",
+            "Rewriting items needs an author LLM, but the config has no `author.engine`.",
             hint="Set author.engine.model (and base_url, api_key_env if not the OpenAI API). It "
-            "may stand beside any author.kind, also imported or file.",
+            "works with any author.kind, including imported and file.",
         )
     if config.max_cost is not None and config.author.price is None:
         raise ConfigError(
-            f"`max_cost` limits the money, and the author {section.model!r} has no price.",
-            hint="Set `author.price`, or give it in the file that `prices` names.",
+            f"`max_cost` needs a price, but the author {section.model!r} has none.",
+            hint="Set `author.price`, or add it to the `prices` file.",
         )
     store.inputs.checklists()
     return section
@@ -219,9 +219,9 @@ def _requests(run: LintedRun, kinds: Collection[str], query_id: str | None) -> l
     shared = is_shared(run.checklists.values())
     if shared and query_id is not None:
         raise ConfigError(
-            f"All {len(run.checklists):,} queries share one checklist: it cannot be rewritten for "
-            f"{query_id!r} alone.",
-            hint="Leave --query out.",
+            f"All {len(run.checklists):,} queries share one checklist, so it cannot be rewritten "
+            f"for {query_id!r} only.",
+            hint="Remove --query.",
         )
     chosen: Lint = narrow(run.lint, query_id, tuple(kinds) or OFFERED)
     return gather_requests(chosen.findings, run.checklists, run.queries, shared=shared)

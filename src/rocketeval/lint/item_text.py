@@ -1,4 +1,4 @@
-"""An item as the checks read it: its own words, without what it quotes or puts in brackets."""
+"""Item text for the static checks, without quotes and brackets."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ _FOREIGN = word_set(
 
 @dataclass(frozen=True)
 class ItemText:
-    """One item, and what the checks want to know of it."""
+    """One item, with the derived texts that the checks use."""
 
     raw: str
 
     @cached_property
     def plain(self) -> str:
-        """The item without quoted and bracketed text, in lower case; quotes leave a Q behind.
+        """Return the item in lower case without bracketed text; quoted text becomes Q.
 
         >>> ItemText('Does it say "and so on" (or like)?').plain
         'does it say Q ?'
@@ -57,24 +57,24 @@ class ItemText:
 
     @cached_property
     def words(self) -> list[str]:
-        """The words of `plain`."""
+        """Return the words of `plain`."""
         return WORD.findall(self.plain)
 
     @cached_property
     def written(self) -> list[str]:
-        """All words, in lower case, those in quotes and brackets too."""
+        """Return all words in lower case, including those in quotes and brackets."""
         return written_words(self.raw)
 
     @property
     def asks(self) -> bool:
-        """Whether there is a question mark of any script."""
+        """Return whether the item has a question mark of any script."""
         return any(mark in self.raw for mark in _QUESTION_MARKS)
 
     @cached_property
     def english(self) -> bool:
-        """Whether checks that know English alone can speak about it.
+        """Return whether the item is in English, so that English-only checks apply.
 
-        Items without Latin letters are not English; of others, the small words decide.
+        Items without Latin letters are not English; otherwise function words decide.
 
         >>> [ItemText(text).english for text in ("Is it right?", "\u5bf9\u5417?", "Est-ce que \
 la r\u00e9ponse est juste ?", "Polite")]
@@ -91,20 +91,20 @@ la r\u00e9ponse est juste ?", "Polite")]
 
 @dataclass(frozen=True)
 class Context:
-    """What stands around an item: it may speak of whatever its query speaks of."""
+    """Context of an item: its query, which the item may refer to, and the candidate names."""
 
     query: str = ""
-    """The query's text and history; empty where it is not known."""
+    """The query's text and history; empty if unknown."""
     candidates: Collection[str] = ()
     """Names of the candidates under test."""
 
     @cached_property
     def lower(self) -> str:
-        """The query in lower case."""
+        """Return the query in lower case."""
         return " ".join(self.query.lower().replace("\u2019", "'").split())
 
     def speaks_of(self, phrase: str) -> bool:
-        """Whether the query uses a phrase itself: then it is what the task is about.
+        """Return whether the query contains a phrase, so that items may use it.
 
         >>> Context("Use the reference below.").speaks_of("the reference")
         True

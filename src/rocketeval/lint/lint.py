@@ -1,4 +1,4 @@
-"""Everything that is wrong with some checklists, counted and in order."""
+"""The lint result: findings on checklists, counted and sorted."""
 
 from __future__ import annotations
 
@@ -15,68 +15,68 @@ from rocketeval.records import Checklist
 from rocketeval.text import did_you_mean
 
 SAYS_NOTHING = ("always_yes", "never_yes", "same_for_all", "redundant")
-"""Kinds of items whose loss should cost a ranking nothing."""
+"""Kinds of items that a ranking should not depend on."""
 
 
 @dataclass(frozen=True, slots=True)
 class KindCount:
-    """How many items have one kind of finding."""
+    """Number of items with one kind of finding."""
 
     kind: str
     severity: Severity
     title: str
     items: int
     share: float
-    """Of the items that could have it."""
+    """Share of the items that could have it."""
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerBehavior:
-    """What the judge's answers show."""
+    """Figures of items from the judge's answers."""
 
     judge: str
     responses: int
     items: int
-    """Items with an answer to any response."""
+    """Items with at least one answer."""
     labels: int
     """Responses with a label."""
     figures: tuple[ItemBehavior, ...]
     influences: tuple[ItemInfluence, ...]
     without_dead_and_redundant: RankingWithout
-    """The ranking without the items that tell nobody apart, or say it twice."""
+    """The ranking without items that do not discriminate or are redundant."""
     without_flagged: RankingWithout
-    """The ranking without every item that has a finding."""
+    """The ranking without all flagged items."""
 
 
 @dataclass(frozen=True, slots=True)
 class Lint:
-    """What is wrong with the items of some checklists."""
+    """Findings on the items of some checklists, with counts."""
 
     source: str
-    """What was looked at."""
+    """The checked run, folder or file."""
     query_ids: tuple[str, ...]
-    """Of every query that has a checklist."""
+    """Ids of all queries with a checklist."""
     checklists: int
-    """One where all queries share it."""
+    """Number of checklists; a shared one counts once."""
     items: int
-    """Of these checklists; those of a shared one count once."""
+    """Number of items; those of a shared checklist count once."""
     flagged: int
-    """Items with any finding."""
+    """Items with at least one finding."""
     errors: int
-    """Items with a finding that is an error."""
+    """Items with at least one error."""
     not_english: int
-    """Items that checks which know English alone passed over."""
+    """Items skipped by English-only checks."""
     kinds: tuple[KindCount, ...]
-    """Those that were found, most frequent first."""
+    """Kinds found, most frequent first."""
     findings: tuple[ItemFinding, ...]
-    """Worst first: items with errors, then those with most findings."""
+    """Worst first: items with the most errors, then those with the most findings."""
     behaviour: AnswerBehavior | None
-    """None where there are no judgments."""
+    """None without judgments."""
     no_behaviour: str | None
-    """Why there is none."""
+    """The reason if `behaviour` is None."""
     in_few_queries: int = 0
-    """Findings about the answers to shared items that hold in fewer than half of the queries; they
-    are not among `findings`."""
+    """Findings on answers to shared items that apply to fewer than half of the queries; `findings`
+    excludes them."""
 
 
 def make_lint(
@@ -87,7 +87,7 @@ def make_lint(
     behaviour: AnswerBehavior | None = None,
     no_behaviour: str | None = None,
 ) -> Lint:
-    """Return the findings in order, with their counts; those of a shared checklist once."""
+    """Sort and count the findings; those of a shared checklist count once."""
     every, left_out = [*static.findings, *behavioural], 0
     named = tuple(checklist.query_id for checklist in checklists)
     answered, times = behaviour.items if behaviour else 0, 1
@@ -114,10 +114,10 @@ def make_lint(
 
 
 def narrow(found: Lint, query_id: str | None, kinds: Collection[str]) -> Lint:
-    """Return the findings of one query, or of some kinds; the table of kinds stays as it is."""
+    """Keep only the findings of one query or some kinds; the table of kinds is unchanged."""
     if query_id is not None and query_id not in found.query_ids:
         raise ConfigError(
-            f"There is no checklist for query {query_id!r} in {found.source}.",
+            f"{found.source} has no checklist for query {query_id!r}.",
             hint=did_you_mean(query_id, list(found.query_ids)),
         )
     findings = tuple(
@@ -130,17 +130,17 @@ def narrow(found: Lint, query_id: str | None, kinds: Collection[str]) -> Lint:
 
 
 def flagged_items(findings: Iterable[ItemFinding]) -> set[tuple[str, int]]:
-    """Return the items that findings are about."""
+    """Return the items with findings."""
     return {(found.query_id, found.item) for found in findings}
 
 
 def answers_to(findings: Iterable[ItemFinding]) -> set[tuple[str, int]]:
-    """Return the same once for every query in which it was found: which answers to leave out."""
+    """Return (query, item) for each finding, in all queries that share it."""
     return {(query_id, found.item) for found in findings for query_id in found.query_ids}
 
 
 def worst_first(findings: Iterable[ItemFinding]) -> list[ItemFinding]:
-    """Return findings by item, items with most errors first, then those with most findings."""
+    """Sort findings by item: most errors first, then most findings."""
     every = list(findings)
     errors: Counter[tuple[str, int]] = Counter()
     count: Counter[tuple[str, int]] = Counter()

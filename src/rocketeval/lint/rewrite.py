@@ -1,4 +1,4 @@
-"""Which flagged items an author is asked to rewrite, and what is taken of what it writes."""
+"""Rewrites of flagged items by the author LLM, and the checks that accept or reject them."""
 
 from __future__ import annotations
 
@@ -35,49 +35,49 @@ OFFERED = (
     "unanswered",
     "backwards",
 )
-"""Kinds that are rewritten unless others are named: what is wrong with the item itself.
+"""Kinds that are rewritten by default: problems of the item itself.
 
-Left out are kinds that say how these candidates fare with it (every response passes, or fails, or
-gets what another item gives it), how sure this judge is, and what labels say: a checklist that was
-fitted to the labels cannot be held against them any more."""
+Other kinds depend on these candidates (every response passes or fails, or gets the answers of
+another item), on this judge, or on labels: a checklist fitted to labels could no longer be tested
+against them."""
 
 
 @dataclass(frozen=True)
 class RewriteRequest:
-    """One checklist with the items that are to be rewritten."""
+    """One checklist with the items to rewrite."""
 
     checklist: Checklist
-    """The query's own, or the one that all queries share."""
+    """The query's checklist, or the one that all queries share."""
     query: Query | None
-    """None for a shared checklist, which is asked about without any."""
+    """None for a shared checklist."""
     query_ids: tuple[str, ...]
-    """Every query that has this checklist."""
+    """All queries with this checklist."""
     findings: Mapping[int, Sequence[ItemFinding]]
-    """What is wrong with each of these items, by their numbers from 1, in order."""
+    """Findings by item number, from 1, in order."""
 
     @property
     def name(self) -> str:
-        """What it is called for people."""
+        """Return a display name."""
         return self.checklist.query_id if self.query else f"all {len(self.query_ids):,} queries"
 
     @property
     def numbers(self) -> tuple[int, ...]:
-        """The items' numbers, in order."""
+        """Return the item numbers, in order."""
         return tuple(self.findings)
 
     def old(self, number: int) -> str:
-        """Return an item as it is."""
+        """Return the current text of an item."""
         return self.checklist.items[number - 1]
 
 
 @dataclass(frozen=True)
 class RewriteResult:
-    """What comes of one request, by the items' numbers."""
+    """Result of one request, by item number."""
 
     new: Mapping[int, str | None]
-    """The new question; None where the item is dropped."""
+    """The new question; None for a dropped item."""
     left: Mapping[int, str] = field(default_factory=dict)
-    """Why others stay as they were."""
+    """The reason for each unchanged item."""
 
 
 def gather_requests(
@@ -87,7 +87,7 @@ def gather_requests(
     *,
     shared: bool,
 ) -> list[RewriteRequest]:
-    """Return a request for every checklist that has findings, in the checklists' order."""
+    """Return one request per checklist with findings, in checklist order."""
     by_query: dict[str, dict[int, list[ItemFinding]]] = {}
     for found in findings:
         by_query.setdefault(found.query_id, {}).setdefault(found.item, []).append(found)
@@ -104,12 +104,12 @@ def gather_requests(
 
 
 def count_unoffered(findings: Iterable[ItemFinding], offered: Collection[str]) -> dict[str, int]:
-    """Return how many items have findings of kinds that are not offered, by kind."""
+    """Count the items with findings of kinds that are not offered, by kind."""
     return dict(Counter(found.kind for found in findings if found.kind not in offered))
 
 
 def with_rewrites(checklist: Checklist, new: Mapping[int, str | None]) -> Checklist:
-    """Return the checklist with items replaced, or left out, by their numbers from 1.
+    """Return the checklist with items replaced or dropped, by item number.
 
     >>> with_rewrites(Checklist("q", ("a", "b", "c")), {1: "A", 2: None}).items
     ('A', 'c')
@@ -126,7 +126,7 @@ def with_rewrites(checklist: Checklist, new: Mapping[int, str | None]) -> Checkl
 def find_problems(
     request: RewriteRequest, new: Mapping[int, str | None], context: Context
 ) -> dict[int, str]:
-    """Return what is wrong with new questions, by number: by the same rules that flag items."""
+    """Return the problems of new questions by item number, by the same checks that flag items."""
     problems: dict[int, str] = {}
     if all(new.get(number, "") is None for number in range(1, len(request.checklist.items) + 1)):
         return dict.fromkeys(new, "the checklist would lose all its items")
@@ -144,7 +144,7 @@ def find_problems(
 
 
 def _repeats(request: RewriteRequest, new: Mapping[int, str | None]) -> dict[int, str]:
-    """Return the new questions that ask what another item of the new checklist asks."""
+    """Return the new questions that duplicate another item of the new checklist."""
     items = request.checklist.items
     kept = [number for number in range(1, len(items) + 1) if new.get(number, "") is not None]
     texts = [ItemText(new.get(number) or request.old(number)) for number in kept]
@@ -159,7 +159,7 @@ def _repeats(request: RewriteRequest, new: Mapping[int, str | None]) -> dict[int
 
 
 class RewriteAttempts:
-    """Reads what an author writes for one request, and remembers the best of it."""
+    """Reader of an author's replies to one request, which remembers the best one."""
 
     def __init__(self, request: RewriteRequest, context: Context) -> None:
         self._request = request
@@ -168,7 +168,7 @@ class RewriteAttempts:
         self._fewest = 0
 
     def read(self, text: str) -> RewriteResult:
-        """Return the new questions; Unreadable when any is missing, or flagged itself."""
+        """Parse the new questions; raise Unreadable if one is missing or flagged itself."""
         numbers = self._request.numbers
         new = dict(zip(numbers, read_rewrites(text, numbers), strict=True))
         problems = find_problems(self._request, new, self._context)
@@ -185,11 +185,11 @@ class RewriteAttempts:
         raise Unreadable("a new question is flagged", f"what you wrote for {listed}")
 
     def salvage(self) -> RewriteResult | None:
-        """Return what can be taken of the best list; None when no list could be read at all."""
+        """Return the usable part of the best reply; None if no reply could be parsed."""
         if self._best is None:
             return None
         new, left = dict(self._best), {}
-        # An item that goes back to its old text may be the near-duplicate of another's new one.
+        # An item that keeps its old text may nearly duplicate another's new text.
         while problems := find_problems(self._request, new, self._context):
             for number, why in problems.items():
                 del new[number]
@@ -198,7 +198,7 @@ class RewriteAttempts:
 
 
 class FixOutcome(StrEnum):
-    """What became of an item."""
+    """Outcome for one item."""
 
     REWRITTEN = "rewritten"
     DROPPED = "dropped"
@@ -207,61 +207,61 @@ class FixOutcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ItemChange:
-    """What is proposed for one flagged item."""
+    """Proposed change of one flagged item."""
 
     query_id: str
-    """The query; the first one where all queries share one checklist."""
+    """The query; the first one if all queries share a checklist."""
     queries: int
-    """How many queries have this checklist: more than one where all share it."""
+    """Number of queries with this checklist."""
     item: int
-    """Its number in the old checklist, from 1."""
+    """Item number in the old checklist, from 1."""
     outcome: FixOutcome
     old: str
     new: str | None
-    """The new question; None unless it is rewritten."""
+    """The new question; None unless rewritten."""
     kinds: tuple[str, ...]
-    """What is wrong with the old one."""
+    """Kinds of findings on the old item."""
     why: tuple[str, ...]
-    """The same in words, as the author was told."""
+    """The findings as the author read them."""
     left_because: str | None = None
-    """Why it stays as it was; None unless it does."""
+    """The reason if it is unchanged, else None."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fixes:
-    """What is proposed for the flagged items of a run. The run itself is as it was."""
+    """Proposed changes of the flagged items of a run. The run itself is unchanged."""
 
     source: str
     author: str
-    """The LLM that was asked."""
+    """The author LLM."""
     asked: int
     """Checklists with items to rewrite."""
     changes: tuple[ItemChange, ...]
-    """One for every item that was to be rewritten."""
+    """One per item to rewrite."""
     rewritten: int
     dropped: int
     left: int
-    """Items that stay as they were."""
+    """Unchanged items."""
     failures: Mapping[str, str]
-    """Checklists for which nothing could be taken, and why."""
+    """Reasons for checklists without a usable reply."""
     not_offered: Mapping[str, int]
-    """Items with findings of kinds that are rewritten only if they are named, by kind."""
+    """Items with findings that are rewritten only with `--kind`, by kind."""
     unasked: int
-    """Checklists that were not reached before it was stopped; then nothing is written."""
+    """Checklists not reached before the stop; if any, no file is written."""
     reused: int
-    """Checklists that were paid for earlier."""
+    """Checklists whose rewrites were reused from the cache."""
     usage: PricedUsage
-    """What it cost."""
+    """Usage and cost."""
     checklists: tuple[Checklist, ...]
-    """Every checklist of the run as it is proposed, unflagged ones too."""
+    """All proposed checklists of the run, including unflagged ones."""
     path: Path | None = None
-    """The file they were written to; None where nothing was changed."""
+    """The proposal file; None if nothing was changed."""
 
 
 def change_of(
     request: RewriteRequest, number: int, settled: RewriteResult | None, failure: str | None
 ) -> ItemChange:
-    """Return what becomes of one item of a request."""
+    """Return the change of one item of a request."""
     findings = request.findings[number]
     new, left = None, failure
     outcome = FixOutcome.LEFT
@@ -285,23 +285,23 @@ def change_of(
 
 STAGE = "rewrite"
 ITEM_TOKENS = 150
-"""What one new question is long at most."""
+"""Maximum tokens of one new question."""
 
 
 @dataclass
 class RewriteResults:
-    """What came of some requests, by their names."""
+    """Results of requests, by name."""
 
     settled: dict[str, RewriteResult] = field(default_factory=dict)
     failures: dict[str, str] = field(default_factory=dict)
-    """Why nothing could be taken for others."""
+    """Reasons for requests without a usable reply."""
     reused: int = 0
-    """Requests that were paid for earlier."""
+    """Requests reused from the cache."""
     usage: Usage = field(default_factory=Usage)
 
 
 class Rewriter:
-    """Asks an engine, with everything that was paid for earlier at hand."""
+    """Sends rewrite requests to an engine, and reuses earlier results from the journal."""
 
     def __init__(
         self,
@@ -328,13 +328,13 @@ class Rewriter:
         )
 
     def identity(self, request: RewriteRequest) -> bytes:
-        """Return what is the same for two requests that would be asked in the same words."""
+        """Return a key that is equal for requests with the same prompt."""
         return self._keys(self._asked(request))[0]
 
     def paid_for(self, request: RewriteRequest) -> RewriteResult | None:
-        """Return what was given for it, or an equal one, before; None when it has to be asked for.
+        """Return the recorded result of this or an equal request; None if it must be sent.
 
-        What cannot be used any more does not hide what was left unfinished later.
+        An unusable record does not hide a later partial one.
         """
         for key in self._keys(self._asked(request)):
             settled = self._from_lines(request, self._known.get(key, ()))
@@ -343,15 +343,15 @@ class Rewriter:
         return None
 
     def writer(self) -> Writer:
-        """Return what asks for one request."""
+        """Return a writer for one request."""
         return Writer(self._engine, self._attempts, self._extra_body)
 
     def most(self, request: RewriteRequest) -> Usage:
-        """Return what all attempts together use at most."""
+        """Return the maximum usage of all attempts together."""
         return self.writer().most(self._asked(request), _longest(request))
 
     async def rewrite(self, request: RewriteRequest, writer: Writer) -> RewriteResult:
-        """Return what the author writes, recorded; ChecklistError when nothing can be taken."""
+        """Send a request and record the result; raise ChecklistError without a usable reply."""
         asked = self._asked(request)
         whole, in_part = self._keys(asked)
         attempts = RewriteAttempts(request, self._context(request))
@@ -362,7 +362,7 @@ class Rewriter:
             if best is None:
                 raise
             settled = best
-        # Also what was salvaged is no failure: there is something to take.
+        # A partly usable reply does not count as a failure.
         effort = replace(writer.effort, failure=None)
         key = in_part if settled.left else whole
         lines = _to_lines(request, settled)
@@ -379,7 +379,7 @@ class Rewriter:
         return render_rewrite_request(self._template, request.query, request.checklist, wrong)
 
     def _keys(self, asked: str) -> tuple[bytes, bytes]:
-        """Return the identity of the work, and of what few attempts left unfinished of it."""
+        """Return the key of a complete result, and the key of a partial one."""
         whole = content_hash("rewrite", self.digest.hex(), asked)
         return whole, content_hash("rewrite in part", whole.hex(), self._attempts)
 
@@ -387,14 +387,14 @@ class Rewriter:
         return context_of(request.query, self._candidates)
 
     def _from_lines(self, request: RewriteRequest, lines: Sequence[str]) -> RewriteResult | None:
-        """Return what a row of the journal holds; None if it cannot be used."""
+        """Parse a journal row; None if it cannot be used."""
         try:
             rows = [orjson.loads(line) for line in lines]
             if [row["item"] for row in rows] != list(request.numbers):
                 return None
             new = {row["item"]: row["new"] for row in rows if "new" in row}
             left = {row["item"]: str(row["left"]) for row in rows if "left" in row}
-            # Rules may have become stricter since.
+            # The checks may have become stricter since.
             flagged = find_problems(request, new, self._context(request))
         except (ChecklistError, KeyError, TypeError, ValueError):
             return None
@@ -409,10 +409,10 @@ async def rewrite_all(
     stop: asyncio.Event,
     budget: PricedBudget | None,
 ) -> RewriteResults:
-    """Ask for every request that was not paid for, several at once; what is finished is kept.
+    """Send all requests that have no recorded result, concurrently; keep what is finished.
 
-    Requests in the same words are asked for once, and each gets what came of it.
-    Fewer have an outcome than there are requests when it was stopped, or the `budget` was empty.
+    Requests with the same prompt are sent once and share the result. If stopped, or if the `budget`
+    is spent, some requests have no result.
     """
     done = RewriteResults()
     left: dict[bytes, list[RewriteRequest]] = {}
@@ -433,7 +433,7 @@ async def rewrite_all(
     async def work() -> None:
         for same in remaining:
             for request in same:
-                known = request is not same[0] and _take_over(request, same[0], rewriter, done)
+                known = request is not same[0] and _reuse(request, same[0], rewriter, done)
                 if not known and not await _ask(request, rewriter, done, stop, budget):
                     return
                 observer.spent(done.usage)
@@ -446,10 +446,10 @@ async def rewrite_all(
     return done
 
 
-def _take_over(
+def _reuse(
     request: RewriteRequest, equal: RewriteRequest, rewriter: Rewriter, done: RewriteResults
 ) -> bool:
-    """Give a request what came of an equal one; False if it has to be asked for all the same."""
+    """Give a request the result of an equal one; return False if it must still be sent."""
     if equal.name in done.failures:
         done.failures[request.name] = done.failures[equal.name]
         return True
@@ -466,7 +466,7 @@ async def _ask(
     stop: asyncio.Event,
     budget: PricedBudget | None,
 ) -> bool:
-    """Ask for one request, and pay; False when it was stopped, or the `budget` was spent."""
+    """Send one request within the budget; return False if stopped or the budget is spent."""
     writer = rewriter.writer()
     ask = partial(_one, request, rewriter, writer, done)
     try:

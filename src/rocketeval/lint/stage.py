@@ -1,4 +1,4 @@
-"""lint: what is wrong with the checklists of a run, of a benchmark folder, or of a file."""
+"""The lint stage: checks of the checklists of a run, a benchmark folder or a file."""
 
 from __future__ import annotations
 
@@ -33,25 +33,25 @@ from rocketeval.scoring.read_answers import answers_yes_or_no, read_answers
 from rocketeval.store.run import RunStore
 
 NOT_GRADED = "nothing has been graded yet"
-NO_RUN = "there is no run to look at"
-NOT_YES_NO = "this run's judge gives grades, not yes or no"
+NO_RUN = "there is no run"
+NOT_YES_NO = "this run's judge gives grades, not yes/no answers"
 
 
 @dataclass(frozen=True, slots=True)
 class LintedRun:
-    """What is wrong with a run's checklists, and all that was looked at for it."""
+    """The lint result of a run, with the inputs it was computed from."""
 
     lint: Lint
     checklists: Mapping[str, Checklist]
     queries: Mapping[str, Query]
     candidates: tuple[str, ...]
-    """Names that items should not speak of."""
+    """Candidate names, which items should not mention."""
 
 
 def lint_run(store: RunStore, config: RunConfig) -> Lint:
-    """Return what is wrong with a run's checklists, by their words and the judge's answers.
+    """Lint a run's checklists, by their text and the judge's answers.
 
-    Before the run has checklists, those that come with its benchmark are looked at.
+    Before the run has checklists, those of its benchmark are checked.
     """
     try:
         return look_at_run(store, config).lint
@@ -61,7 +61,7 @@ def lint_run(store: RunStore, config: RunConfig) -> Lint:
 
 
 def look_at_run(store: RunStore, config: RunConfig) -> LintedRun:
-    """Return the same with the checklists and queries; StageMissing before there are any."""
+    """Lint a run and return its inputs, too; raise StageMissing before it has checklists."""
     checklists = store.inputs.checklists()
     queries = store.inputs.queries
     try:
@@ -81,16 +81,16 @@ def look_at_run(store: RunStore, config: RunConfig) -> LintedRun:
 
 
 def lint_path(path: Path) -> Lint:
-    """Return what is wrong with the checklists of a benchmark folder, a sheet or JSON lines."""
+    """Lint the checklists of a benchmark folder, a table or a JSON lines file."""
     return _static_only(checklists_of_path(path))
 
 
 def read_judged(store: RunStore) -> JudgedAnswers:
-    """Return the run's answers with how sure each is; StageMissing before grading."""
+    """Return the run's answers with mass and bounds; raise StageMissing before grading."""
     table, keys = read_answers(store)
 
     def column(name: str) -> Floats:
-        # The same cells in the same order: another column takes the place of p_yes.
+        # Read another column in place of p_yes, with the same layout.
         parts = (part.rename_columns(["key", "p_yes"]) for part in store.judgments(["key", name]))
         return align_answers(table.query_ids, table.candidates, keys, parts).p_yes
 

@@ -1,4 +1,4 @@
-"""Static checks: what an item's own words show; findings in a shared checklist are merged."""
+"""Static checks of item texts. An author reads the returned reasons, so keep their wording."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _CANDIDATE = re.compile(
     r"models|candidates|assistants)\b|\b(?:better|worse|longer|shorter|more [a-z]+) than (?:the "
     r")?(?:other|another|baseline|competing)s?\b|\bbaseline (?:response|model|answer)\b"
 )
-# `Response A` is a candidate, `Is the response a poem?` is not.
+# Match `Response A`, but not `Is the response a poem?`.
 _LETTERED = re.compile(
     r"\b(?:[Rr]esponse|[Aa]nswer|[Cc]andidate|[Mm]odel|[Aa]ssistant) (?:[AB]|#?[1-9])\b"
 )
@@ -69,7 +69,7 @@ _RESPONSE = re.compile(
 
 
 def reference(item: ItemText, context: Context) -> str | None:
-    """Say that only the author saw the reference."""
+    """Return a reason if the item refers to a reference, which the judge does not see."""
     found = _REFERENCE.search(item.plain)
     if found is None or context.speaks_of("reference") or context.speaks_of(found.group()):
         return None
@@ -80,7 +80,7 @@ def reference(item: ItemText, context: Context) -> str | None:
 
 
 def other_item(item: ItemText, context: Context) -> str | None:
-    """Say that every item is asked alone."""
+    """Return a reason if the item refers to other items, since items are asked independently."""
     found = _OTHER_ITEM.search(item.plain)
     if found is None or (found.group().strip() and context.speaks_of(found.group().strip())):
         return None
@@ -95,7 +95,7 @@ def other_item(item: ItemText, context: Context) -> str | None:
 
 
 def candidate(item: ItemText, context: Context) -> str | None:
-    """Say that every response is judged alone, and nobody knows whose it is."""
+    """Return a reason if the item names a candidate or compares responses."""
     found = _CANDIDATE.search(item.plain) or _LETTERED.search(item.raw)
     name = found.group() if found else _named(item, context)
     if name is None or context.speaks_of(name.lower()):
@@ -107,11 +107,11 @@ def candidate(item: ItemText, context: Context) -> str | None:
 
 
 def about_query(item: ItemText, context: Context) -> str | None:
-    """Say that the answer is the same for every response."""
+    """Return a reason if the item asks about the query instead of the response."""
     found = _ABOUT_QUERY.search(item.plain + " ")
     if found is None or item.words[0] not in AUXILIARIES or _PERSON.search(item.plain):
         return None
-    # Where the query asks for a question or a task, that may be the response.
+    # If the query asks for a question or a task, the noun may mean the response.
     if _RESPONSE.search(item.plain[found.end() - 1 :]) or context.speaks_of(found["noun"]):
         return None
     return (
@@ -121,7 +121,7 @@ def about_query(item: ItemText, context: Context) -> str | None:
 
 
 def _named(item: ItemText, context: Context) -> str | None:
-    """Return a candidate's name that the item holds; short names are too likely other words."""
+    """Return a candidate name in the item; short names are ignored, as they may be other words."""
     for name in context.candidates:
         lower = name.lower()
         if len(lower) >= 5 and re.search(rf"(?<!\w){re.escape(lower)}(?!\w)", item.plain):
@@ -131,7 +131,7 @@ def _named(item: ItemText, context: Context) -> str | None:
 
 MOST_WORDS = 60
 MOST_CHARACTERS = 450
-"""Quoted and bracketed text, which is mostly examples, counts for neither."""
+"""Both limits ignore quoted and bracketed text, which is mostly examples."""
 FEWEST_WORDS = 3
 
 _REMAINS = {
@@ -160,19 +160,19 @@ _REMAINS = {
 _UNFINISHED = word_set(
     "and or the a an of to in for with that which by from as at on but nor any its their"
 )
-# `"Is it what I asked for?"` is whole: a preposition may well end a question that has its mark.
+# A preposition may end a complete question, as in `Is it what I asked for?`
 _NEVER_LAST = word_set("and or the an nor but its their")
 
 
 def empty(item: ItemText, _: Context) -> str | None:
-    """Say that the item has no letter or number."""
+    """Return a reason if the item has no letters or digits."""
     if any(mark.isalnum() for mark in item.raw):
         return None
     return "The item holds no words; remove it."
 
 
 def residue(item: ItemText, context: Context) -> str | None:
-    """Say which remains of a template, a list or a format are in the item."""
+    """Return a reason if the item has remains of a template, a list or a format."""
     for name, pattern in _REMAINS.items():
         found = pattern.search(item.raw)
         if found and not (context.query and context.speaks_of(found.group().strip().lower())):
@@ -184,7 +184,7 @@ def residue(item: ItemText, context: Context) -> str | None:
 
 
 def too_short(item: ItemText, _: Context) -> str | None:
-    """Say that the item has too few words to be a question."""
+    """Return a reason if the item has too few words for a question."""
     if not item.written or len(item.written) >= FEWEST_WORDS:
         return None
     return (
@@ -194,7 +194,7 @@ def too_short(item: ItemText, _: Context) -> str | None:
 
 
 def too_long(item: ItemText, _: Context) -> str | None:
-    """Say that a small judge loses the thread."""
+    """Return a reason if the item is too long for a small judge."""
     words, characters = len(item.words), len(item.plain)
     if words <= MOST_WORDS and characters <= MOST_CHARACTERS:
         return None
@@ -205,7 +205,7 @@ def too_long(item: ItemText, _: Context) -> str | None:
 
 
 def cut_off(item: ItemText, _: Context) -> str | None:
-    """Say that the item ends in the middle of a sentence."""
+    """Return a reason if the item ends in mid-sentence."""
     text = item.raw.rstrip()
     if not item.written:
         return None
@@ -221,7 +221,7 @@ def cut_off(item: ItemText, _: Context) -> str | None:
 
 
 def no_question_mark(item: ItemText, _: Context) -> str | None:
-    """Say that the question has no question mark."""
+    """Return a reason if the item has no question mark."""
     if item.asks or not item.written:
         return None
     return "The question has no question mark; the judge may take it for a statement. Add it."
@@ -231,7 +231,7 @@ _SPACE = re.compile(r"\s+")
 
 
 def find_near_duplicates(items: Sequence[ItemText]) -> Iterator[tuple[int, int, bool]]:
-    """Yield each item that is another again: its place, that of the first such, whether exactly.
+    """Yield (index, index of the first equal item, whether exactly equal) per duplicate item.
 
     >>> texts = ["Is the tone polite?", "is the tone polite", "Is the tone courteous?"]
     >>> list(find_near_duplicates([ItemText(text) for text in texts]))
@@ -275,27 +275,27 @@ CHECKS: dict[str, Check] = {
     "too_short": too_short,
     "too_long": too_long,
 }
-"""Every check of one item, by the kind it finds."""
+"""All checks of one item, by the kind they find."""
 
 MOST_READ = 3000
-"""Characters above which an item is only called too long: nobody could grade it."""
+"""Items with more characters are only reported as too long."""
 
 _EXPLAINED_BY = {
     "no_question_mark": {"not_yes_no", "scale", "cut_off", "residue", "too_short"},
     "not_yes_no": {"too_short", "residue"},
     "dangling": {"vague", "other_item"},
 }
-"""Kinds that say nothing new beside certain others: one cause is one finding."""
+"""Kinds that are dropped if one of these others is found, which has the same cause."""
 
 
 @dataclass(frozen=True, slots=True)
 class StaticFindings:
-    """What the words of some checklists show."""
+    """Findings of the static checks."""
 
     findings: tuple[ItemFinding, ...]
     items: int
     not_english: int
-    """Items that the checks which know English alone passed over."""
+    """Items skipped by English-only checks."""
 
 
 def check_checklists(
@@ -303,7 +303,7 @@ def check_checklists(
     queries: Mapping[str, Query] | None = None,
     candidates: Collection[str] = (),
 ) -> StaticFindings:
-    """Return what is wrong with every item, as far as words show it.
+    """Run the static checks on all items.
 
     >>> bad = Checklist("q", ("How good is the response?", "Does the response name Paris?"))
     >>> [(found.item, found.kind) for found in check_checklists([bad]).findings]
@@ -321,7 +321,7 @@ def check_checklists(
 
 
 def check_item(item: ItemText, context: Context) -> dict[str, str]:
-    """Return what is wrong with one item alone: why, by kind."""
+    """Return the reasons for one item, by kind."""
     empty_one = empty(item, context)
     if empty_one is not None:
         return {"empty": empty_one}
@@ -359,23 +359,23 @@ def _of_checklist(
 
 
 def context_of(query: Query | None, candidates: Collection[str] = ()) -> Context:
-    """Return what an item's words are read with; None for a query that is not known."""
+    """Return the context of an item; the query may be unknown (None)."""
     if query is None:
         return Context("", candidates)
     return Context("\n".join([*(turn.content for turn in query.history), query.text]), candidates)
 
 
 MOST_QUERIES = 0.5
-"""Share of the queries in which a shared item must behave so before it is a finding."""
+"""Minimum share of queries for a finding on the answers to a shared item."""
 
 
 def merge_shared(
     findings: Iterable[ItemFinding], query_ids: Sequence[str]
 ) -> tuple[list[ItemFinding], int]:
-    """Return one finding for each kind and item of a shared checklist, and how many were left out.
+    """Merge the findings of a shared checklist by item and kind; also count those left out.
 
-    What words show counts wherever it is found. How the judge takes an item differs from query to
-    query: it is told where it holds in half of them or more, and left out where it holds in fewer.
+    Static findings always count. Findings on answers differ between queries: they are left out if
+    they apply to fewer than half of the queries.
     """
     by_kind: dict[tuple[int, str], list[ItemFinding]] = {}
     for found in findings:
@@ -396,7 +396,7 @@ def _as_one(
     first = same[0]
     why = first.why
     if behavioural:
-        # The figures are one query's: the others have their own.
+        # The figures are those of one query.
         why = f"In {len(same):,} of {len(query_ids):,} queries; in {first.query_id!r}: {why}"
     return replace(
         first, query_id=query_ids[0], why=why, query_ids=tuple(found.query_id for found in same)

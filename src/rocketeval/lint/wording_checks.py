@@ -1,4 +1,4 @@
-"""Checks of wording: yes/no answerable, yes the better answer, one thing asked, a criterion."""
+"""Wording checks of items. An author reads the returned reasons, so keep their wording."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _OPEN = word_set("what which who whom whose why where how")
 _STATEMENT = word_set(
     "the a an this that these those it its they he she we i you your his her their there no some "
     "any each every all both response answer responses answers output "
-    # what commands begin with
+    # verbs that start a command
     "check ensure verify rate score list evaluate describe explain make give provide identify name "
     "determine assess confirm judge decide consider count compare review write state tell note see "
     "look find mention include use avoid answer grade mark summarize summarise discuss please"
@@ -52,11 +52,11 @@ _NEGATING = ("un", "in", "im", "ir", "il", "dis", "non-", "non", "not ")
 
 
 def scale(item: ItemText, context: Context) -> str | None:
-    """Say that the item asks how much, not whether."""
+    """Return a reason if the item asks for a degree instead of yes or no."""
     found = _SCALE.search(item.plain)
     if found is None:
         return None
-    # `Is each mood given on a scale of 1 to 5?` asks about the response's own scale.
+    # `Is each mood given on a scale of 1 to 5?` asks about a scale in the response.
     start = _first_word(item)
     if start in AUXILIARIES and "scale" in found.group() and not _RATED.search(item.plain):
         return None
@@ -69,7 +69,7 @@ def scale(item: ItemText, context: Context) -> str | None:
 
 
 def not_yes_no(item: ItemText, context: Context) -> str | None:
-    """Say that the item is an open question, a choice, a statement or a command."""
+    """Return a reason if the item is an open question, a choice, a statement or a command."""
     if not item.words or scale(item, context):
         return None
     first = _first_word(item)
@@ -96,12 +96,12 @@ def _first_word(item: ItemText) -> str:
 
 
 def _auxiliary_after_lead(item: ItemText) -> bool:
-    """Whether yes or no is asked after something in front, as in `In the table, are all ...?`"""
+    """Return whether a yes/no question follows a lead, as in `In the table, are all ...?`"""
     parts = re.split(r"[,;:\u2013\u2014]\s*|\s-\s", item.plain)[1:]
     starts = [re.findall(r"[a-z']+", part)[:1] for part in parts]
     if any(start and start[0] in AUXILIARIES for start in starts):
         return True
-    # Some leave the comma out: `For each day does the plan ...?`
+    # The comma may be missing: `For each day does the plan ...?`
     return item.asks and any(word in AUXILIARIES for word in item.words[1:12])
 
 
@@ -111,7 +111,7 @@ def _asks_openly_after_preposition(item: ItemText) -> bool:
 
 
 def _asks_when(item: ItemText) -> bool:
-    """Whether it asks for a time: `When did ...?`, not `When the list is empty, does ...?`"""
+    """Return whether it asks for a time: `When did ...?`, but not `When it is empty, does ...?`"""
     words = item.words
     return words[0] == "when" and len(words) > 1 and words[1] in AUXILIARIES
 
@@ -120,7 +120,7 @@ def _choice(item: ItemText) -> str | None:
     found = _CHOICE.search(item.plain)
     if found is None or re.search(r"\b(?:whether|if|either)\b", item.plain):
         return None
-    # `in the given input is correct or incorrect` asks whether the response says so.
+    # Exclude items that ask how the response labels something, `correct or incorrect`.
     one, other = found.groups()
     if not _opposite(one, other):
         return None
@@ -225,7 +225,7 @@ _AVOIDING = re.compile(r"\b(?:without|avoid\w*|no|not|never|free (?:of|from)|n't
 
 
 def yes_is_worse(item: ItemText, context: Context) -> str | None:
-    """Say that a yes would be a fault of the response."""
+    """Return a reason if yes would mean a fault of the response."""
     for pattern in (_FAILING_VERB, _DEFECTIVE, _BAD_CONTENT, _THERE_ARE, _IS_BAD, _BAD_SENTENCES):
         found = pattern.search(item.plain)
         if found is None:
@@ -248,7 +248,7 @@ def _negated(gap: str | None) -> bool:
 
 
 def _is_asked_for(fault: str, context: Context) -> bool:
-    """Whether the query asks for the fault, as one for a villain's wrong answers does."""
+    """Return whether the query asks for the fault, such as a villain's wrong answers."""
     for found in re.finditer(rf"(?<!\w){re.escape(fault)}", context.lower):
         before = " ".join(context.lower[: found.start()].split()[-4:])
         if not _AVOIDING.search(before):
@@ -308,7 +308,7 @@ _QUALITIES = re.compile(
 
 
 def double_barrelled(item: ItemText, _: Context) -> str | None:
-    """Say which second thing the item asks."""
+    """Return a reason if the item asks two things."""
     text = item.plain
     if _SECOND_QUESTION.search(text):
         return _two_things("a second question")
@@ -327,7 +327,7 @@ def double_barrelled(item: ItemText, _: Context) -> str | None:
 
 
 def _has_object(found: re.Match[str]) -> bool:
-    """Whether the first verb has something of its own: `name and explain the law` is one thing."""
+    """Return whether the first verb has its own object: `name and explain the law` has not."""
     return len(found["object"].split()) >= 2 or found["object"].strip() not in ("", "and")
 
 
@@ -395,7 +395,7 @@ _EXPLETIVE = re.compile(
 
 
 def vague(item: ItemText, _: Context) -> str | None:
-    """Say that praise alone is no criterion."""
+    """Return a reason if the item asks for praise without a criterion."""
     if not _VAGUE.search(item.plain):
         return None
     return (
@@ -405,12 +405,12 @@ def vague(item: ItemText, _: Context) -> str | None:
 
 
 def dangling(item: ItemText, _: Context) -> str | None:
-    """Say that nothing in the item tells what its subject is."""
+    """Return a reason if the item has a pronoun without a referent."""
     found = _DANGLING.search(item.plain)
     if found is None:
         return None
     word, following = found["word"], (found["next"] or "").strip()
-    # `Is it clear who speaks?` needs no word before it.
+    # In `Is it clear who speaks?`, `it` needs no referent.
     if word == "it" and item.words[0] in ("is", "was") and _EXPLETIVE.search(item.plain):
         return None
     if word in ("this", "that", "these", "those", "its", "their") and following:

@@ -1,1 +1,1 @@
-"""Scorers turn a judgment's answers into one score."""
+"""Scorers, which turn the answers of a judgment into one score."""

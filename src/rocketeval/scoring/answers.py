@@ -1,4 +1,4 @@
-"""The answers of many judgments as columns: what scorers read."""
+"""The answers of many judgments as columns, the input of scorers."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ class AnswerTable:
 
     @property
     def items(self) -> NDArray[np.int64]:
-        """How many items each response was asked about."""
+        """Return the number of items of each response."""
         return np.diff(self.offsets)
 
     @property
     def answered(self) -> NDArray[np.int64]:
-        """How many of them have a probability."""
+        """Return the number of answered items of each response."""
         return sum_rows(~np.isnan(self.p_yes), self.offsets).astype(np.int64)
 
     def take(self, rows: Sequence[int] | NDArray[np.intp]) -> AnswerTable:
-        """Return the table of the given rows, in their order."""
+        """Return the table of the given rows, in that order."""
         places = np.asarray(rows, dtype=np.intp)
         lengths = self.items[places]
         offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
@@ -53,7 +53,7 @@ class AnswerTable:
         )
 
     def blocks(self) -> Iterator[QueryRows]:
-        """Yield the table query by query: runs of rows with the same query."""
+        """Yield the rows of each query."""
         start = 0
         for row in range(1, len(self) + 1):
             if row == len(self) or self.query_ids[row] != self.query_ids[start]:
@@ -76,23 +76,23 @@ class AnswerTable:
 
 @dataclass(frozen=True, eq=False)
 class QueryRows:
-    """All responses to one query: a matrix of answers, one row a response."""
+    """All responses to one query: a matrix of answers with one row per response."""
 
     query_id: str
     start: int
-    """Row of the table at which the block begins."""
+    """Row of the table where the block begins."""
     candidates: tuple[str, ...]
     p_yes: Floats
-    """Shape (responses, items); NaN is missing. A response that was not judged is all NaN."""
+    """Shape (responses, items); NaN is missing. A response without a judgment is all NaN."""
 
     @property
     def rows(self) -> slice:
-        """The block's rows in its table."""
+        """Return the block's rows in its table."""
         return slice(self.start, self.start + len(self.candidates))
 
 
 def sum_rows(values: NDArray[np.generic], offsets: NDArray[np.int64]) -> Floats:
-    """Return the sum of each row's values; a row's sum depends on that row alone."""
+    """Return the sum of each row's values; a row's sum depends only on that row."""
     totals = np.zeros(len(offsets) - 1)
     filled = np.diff(offsets) > 0
     if filled.any():
@@ -101,10 +101,10 @@ def sum_rows(values: NDArray[np.generic], offsets: NDArray[np.int64]) -> Floats:
 
 
 def filled_rows(p_yes: Floats, missing: str) -> tuple[Floats, NDArray[np.bool_]]:
-    """Return answers without gaps, and which rows may be used.
+    """Fill missing answers; also return which rows are usable.
 
-    Under `skip` a gap takes the mean of its row's other answers, so that a mean over the row is
-    unchanged; under `drop` a row with a gap is not used. A row without any answer never is.
+    With `skip`, a missing answer gets the mean of its row's other answers, which keeps the row's
+    mean; with `drop`, a row with a missing answer is not usable. A row without answers never is.
 
     >>> filled_rows(np.array([[0.25, np.nan, 0.75], [np.nan] * 3]), "skip")
     (array([[0.25, 0.5 , 0.75],
@@ -120,14 +120,14 @@ def filled_rows(p_yes: Floats, missing: str) -> tuple[Floats, NDArray[np.bool_]]
 
 
 FEATURES = ("mean", "log_odds", "lowest", "lower_quartile", "share_yes", "spread")
-"""The figures, in the order of their columns."""
+"""Feature names, in column order."""
 
 SUREST = 0.01
-"""Answers are held this far from 0 and 1 before their log-odds are taken."""
+"""Answers are clipped this far from 0 and 1 before taking log-odds."""
 
 
 def describe(answers: AnswerTable, missing: str) -> tuple[Floats, Bools]:
-    """Return the features of each response, one row each, and which rows may be used."""
+    """Return the features of each response, one row each, and which rows are usable."""
     features = np.zeros((len(answers), len(FEATURES)))
     usable = np.zeros(len(answers), dtype=np.bool_)
     for block in answers.blocks():
@@ -138,7 +138,7 @@ def describe(answers: AnswerTable, missing: str) -> tuple[Floats, Bools]:
 
 
 def describe_rows(p_yes: Floats) -> Floats:
-    """Return the features of rows of answers without gaps.
+    """Return the features of complete rows of answers.
 
     >>> describe_rows(np.array([[0.5, 1.0, 0.0]])).round(2).tolist()
     [[0.5, 0.0, 0.0, 0.25, 0.67, 0.41]]
@@ -158,7 +158,7 @@ def describe_rows(p_yes: Floats) -> Floats:
 
 
 def weighted_rows(rows: Floats, weights: Floats) -> Floats:
-    """Return `rows @ weights`, each row summed by itself: the same bits wherever it stands."""
+    """Return `rows @ weights`, summed per row so that the bits do not depend on other rows."""
     total: Floats = (rows * weights).sum(axis=1)
     return total
 

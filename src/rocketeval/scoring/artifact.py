@@ -1,9 +1,9 @@
-"""A fitted scorer as one file of plain data: reading it runs no code that the file brings along.
+"""A fitted scorer as one file of plain data; reading it runs no code from the file.
 
-The file is sealed (`sealed`): `header` is JSON (schema, settings, judge, checklists, versions,
-time), `fitted_on` the keys of the judgments learned from, `state.*` what the scorer learned,
-`digest` a hash of all of these. The hash finds damage. It is no signature: whoever can write the
-file can change its scores.
+The file is sealed (`npz`): `header` is JSON (schema, settings, judge, checklists, versions, time),
+`fitted_on` holds the keys of the training judgments, `state.*` the fitted state, and `digest` a
+hash of all of these. The hash detects damage. It is not a signature: anyone who can write the file
+can change its scores.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ from rocketeval.scoring.npz import FOREIGN, Schema
 __all__ = ["LoadedScorer", "Provenance", "load_scorer", "save_scorer"]
 
 KEY_BYTES = 16
-"""Length of a judgment's key."""
+"""Length of a judgment key."""
 
 
 @dataclass(frozen=True, eq=False)
 class Provenance:
-    """Whose answers a scorer learned from, and which."""
+    """The judge, judgments and checklists that a scorer was fitted on."""
 
     judge: JudgeFingerprint
-    """The judge whose answers it learned from; another one's are not comparable."""
+    """The judge of the training answers; answers of other judges are not comparable."""
     fitted_on: NDArray[np.uint8]
-    """Keys of the judgments whose gold was learned from, one a row of 16 bytes, sorted."""
+    """Keys of the training judgments, one row of 16 bytes per key, sorted."""
     checklists: Mapping[str, str]
-    """Hash (hex) of the checklist of every query learned from; its weights mean no other one."""
+    """Hash (hex) of the checklist of each training query; the weights only fit this checklist."""
     created: str
-    """When it was fitted, in the caller's words."""
+    """Time of the fit, as text from the caller."""
 
     @classmethod
     def from_keys(
@@ -50,31 +50,31 @@ class Provenance:
         checklists: Mapping[str, str],
         created: str,
     ) -> Self:
-        """Return the provenance of a fit to the judgments with these keys (in hex)."""
+        """Return the provenance of a fit on the judgments with these keys (in hex)."""
         rows = b"".join(sorted({bytes.fromhex(key) for key in keys}))
         fitted_on = np.frombuffer(rows, np.uint8).reshape(-1, KEY_BYTES)
         return cls(judge, fitted_on, dict(checklists), created)
 
     def learned_from(self, keys: Sequence[str | None]) -> NDArray[np.bool_]:
-        """Return for each judgment (its key in hex; None is not judged) whether its gold was used.
+        """Return, for each judgment key (hex; None if not judged), whether it was trained on.
 
-        The same text to the same query counts, whichever candidate wrote it.
+        The same response text to the same query counts for any candidate.
         """
         seen = {row.tobytes().hex() for row in self.fitted_on}
         return np.array([key in seen for key in keys], dtype=bool)
 
     def check_judge(self, judge: JudgeFingerprint) -> None:
-        """Raise ArtifactError unless the scorer learned from this judge's answers."""
+        """Raise ArtifactError unless the scorer was fitted on this judge's answers."""
         changes = self.judge.changes(judge).items()
         changed = [f"{name} {fitted!r} -> {now!r}" for name, (fitted, now) in changes]
         if changed:
             raise ArtifactError(
-                f"The saved scorer was fitted to another judge's answers ({', '.join(changed)}).",
-                hint="Two judges' answers do not compare: fit a scorer to this judge's.",
+                f"The saved scorer was fitted on another judge's answers ({', '.join(changed)}).",
+                hint="Answers of two judges are not comparable: fit a scorer on this judge's.",
             )
 
     def check_checklists(self, checklists: Mapping[str, str]) -> None:
-        """Raise ArtifactError if a query learned from has another checklist now."""
+        """Raise ArtifactError if the checklist of a training query has changed."""
         changed = [
             query_id
             for query_id, learned in self.checklists.items()
@@ -82,9 +82,9 @@ class Provenance:
         ]
         if changed:
             raise ArtifactError(
-                f"{len(changed)} queries have another checklist than the saved scorer was fitted "
-                f"to, the first of them {changed[0]!r}.",
-                hint="What it learned about the items does not carry over: fit a scorer again.",
+                f"The checklists of {len(changed)} queries have changed since the saved scorer was "
+                f"fitted; the first is {changed[0]!r}.",
+                hint="Its item weights no longer apply: fit the scorer again.",
             )
 
 
@@ -93,7 +93,7 @@ SCHEMA = Schema(
     version=1,
     thing="scorer",
     needed=("fitted_on",),
-    if_unreadable="Check `scorer.fitted`, or leave it out to fit a scorer now.",
+    if_unreadable="Check `scorer.fitted`, or remove it to fit a scorer now.",
 )
 
 _STATE = "state."
@@ -101,7 +101,7 @@ _STATE = "state."
 
 @dataclass(frozen=True)
 class LoadedScorer:
-    """A scorer that was read from a file."""
+    """A scorer read from a file."""
 
     scorer: Scorer
     config: ScorerConfig
@@ -112,7 +112,7 @@ class LoadedScorer:
 def save_scorer(
     scorer: Scorer, config: ScorerConfig, path: Path, *, provenance: Provenance
 ) -> None:
-    """Write a fitted scorer to `path`, whole or not at all; the same fit gives the same bytes."""
+    """Write a fitted scorer to `path` atomically; the same fit gives the same bytes."""
     if not isinstance(scorer, Saveable) or not isinstance(scorer, SCORERS.get(config.kind)):
         raise ArtifactError(
             f"A {type(scorer).__name__} cannot be saved as a scorer of kind {config.kind!r}.",
@@ -133,7 +133,7 @@ def save_scorer(
 
 
 def load_scorer(path: Path) -> LoadedScorer:
-    """Return the scorer saved at `path`; ArtifactError says why it cannot be used."""
+    """Load the scorer saved at `path`; raise ArtifactError if it cannot be used."""
     try:
         return _loaded(*SCHEMA.unseal(path))
     except ConfigError as error:
@@ -145,15 +145,15 @@ def load_scorer(path: Path) -> LoadedScorer:
 def _loaded(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> LoadedScorer:
     expected = {"header", "digest", "fitted_on", *(_STATE + name for name in header["arrays"])}
     if arrays.keys() != expected:
-        raise ValueError(f"its arrays are not those it lists: {sorted(arrays.keys() ^ expected)}")
+        raise ValueError(f"its arrays do not match its list: {sorted(arrays.keys() ^ expected)}")
     keys = arrays["fitted_on"]
     if keys.dtype != np.uint8 or keys.shape[1:] != (KEY_BYTES,):
-        raise ValueError("the keys of what it was fitted to cannot be read")
+        raise ValueError("its judgment keys cannot be read")
     config = parse_options(header["config"], ScorerConfig, "its config")
     if config.kind not in SCORERS.names():
         raise ArtifactError(
-            f"The saved scorer is of kind {config.kind!r}, which is not installed.",
-            hint=f"Install the plugin that brings it. {nearest(config.kind, SCORERS.names())}",
+            f"The saved scorer has kind {config.kind!r}, which is not installed.",
+            hint=f"Install the plugin that provides it. {nearest(config.kind, SCORERS.names())}",
         )
     kind = SCORERS.get(config.kind)
     if not issubclass(kind, Saveable):

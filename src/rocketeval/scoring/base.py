@@ -1,4 +1,4 @@
-"""The scorer seam, as in scikit-learn: the constructor stores, `fit` learns, `predict` is pure."""
+"""The scorer interface, as in scikit-learn: the constructor stores settings, `predict` is pure."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["Learner", "Saveable", "Scorer", "State", "create_scorer"]
 
 
 class Scorer(Protocol):
-    """Gives each response of an answer table a score on the label scale."""
+    """Scores each response of an answer table on the label scale."""
 
     @classmethod
     def create(cls, config: ScorerConfig) -> Scorer:
@@ -27,32 +27,33 @@ class Scorer(Protocol):
         ...
 
     def fit(self, answers: AnswerTable, gold: Gold) -> Self:
-        """Learn from the labels or votes of `gold`; without anything to learn, return itself.
+        """Fit on the labels or votes of `gold` and return self.
 
-        Gold about responses that are not in `answers` is left alone.
+        Reference data on responses that are not in `answers` is ignored.
         """
         ...
 
     def predict(self, answers: AnswerTable) -> NDArray[np.float64]:
-        """Return one score per response; NaN where there is none.
+        """Return one score per response; NaN if missing.
 
-        A query's scores rest on the fit and on that query's answers: large runs come in parts.
+        The scores of a query must depend only on the fit and on that query's answers, because large
+        runs are scored in parts.
         """
         ...
 
 
 @runtime_checkable
 class Learner(Protocol):
-    """What a scorer that learns can say after `fit`."""
+    """A scorer that is fitted on reference data."""
 
     def fallbacks(self) -> Mapping[str, str]:
-        """Return the queries that are scored by the mean after all, each with the reason."""
+        """Return the queries that are scored by the mean instead, each with the reason."""
         ...
 
     def item_weights(self) -> Mapping[str, NDArray[np.float64]]:
-        """Return, for each query with weights of its own, one per item; their sizes sum to one.
+        """Return item weights by query, if it has its own; absolute values sum to one.
 
-        A weight is negative where a yes lowers the score.
+        A weight is negative if yes lowers the score.
         """
         ...
 
@@ -62,22 +63,22 @@ class State:
     """A fitted scorer as plain data."""
 
     header: Mapping[str, Any]
-    """Whatever JSON can hold."""
+    """JSON values."""
     arrays: Mapping[str, NDArray[Any]]
-    """Numbers and strings; never objects."""
+    """Arrays of numbers and strings, never objects."""
 
 
 @runtime_checkable
 class Saveable(Protocol):
-    """A scorer whose fit can be written to a file and read back."""
+    """A scorer that can be saved to a file and restored."""
 
     def state(self) -> State:
-        """Return what `fit` learned."""
+        """Return the fitted state."""
         ...
 
     @classmethod
     def restore(cls, config: ScorerConfig, state: State) -> Scorer:
-        """Return the fitted scorer again; ArtifactError when the state cannot be one of its own."""
+        """Restore a fitted scorer; raise ArtifactError for an invalid state."""
         ...
 
 
@@ -97,19 +98,19 @@ SCORERS: Registry[Scorer] = Registry(
 
 
 def create_scorer(config: ScorerConfig) -> Scorer:
-    """Return the scorer that `config` names."""
+    """Create the scorer that `config` names."""
     return SCORERS.get(config.kind).create(config)
 
 
 def check_scorer(kind: type[Scorer], config: ScorerConfig | None = None) -> None:
-    """Raise AssertionError unless the scorer class `kind` keeps every promise of the seam."""
+    """Raise AssertionError unless the scorer class `kind` fulfills the interface."""
     settings = config or ScorerConfig()
     answers, gold = _example_answers()
     scorer = kind.create(settings)
     parameters = _stored_parameters(scorer)
     learned = [name for name in vars(scorer) if name.endswith("_") and not name.startswith("_")]
-    _require(not learned, f"the constructor learned {learned}: only `fit` may")
-    _require(scorer.fit(answers, gold) is scorer, "`fit` does not return the scorer itself")
+    _require(not learned, f"the constructor sets {learned}; only `fit` may")
+    _require(scorer.fit(answers, gold) is scorer, "`fit` does not return self")
     _require(_stored_parameters(scorer) == parameters, "`fit` changed the constructor's settings")
     scores = _check_purity(scorer, answers)
     _check_values(scores, answers, settings.scale)
@@ -133,7 +134,7 @@ def _check_purity(scorer: Scorer, answers: AnswerTable) -> NDArray[np.float64]:
     _require(
         kept[0].tobytes() == answers.p_yes.tobytes()
         and kept[1].tobytes() == answers.offsets.tobytes(),
-        "`predict` changed the answers it was given",
+        "`predict` changed its input",
     )
     unchanged = all(vars(scorer).get(name) is value for name, value in held.items())
     _require(unchanged and len(vars(scorer)) == len(held), "`predict` changed the scorer")
@@ -157,7 +158,7 @@ def _check_values(
 
 
 def _check_order(scorer: Scorer, answers: AnswerTable, scores: NDArray[np.float64]) -> None:
-    """Queries in another order get the same scores, to the last bit."""
+    """Check that the order of queries does not change scores, to the last bit."""
     names = list(dict.fromkeys(answers.query_ids))[::-1]
     order = [
         row for name in names for row, query_id in enumerate(answers.query_ids) if query_id == name
@@ -169,7 +170,7 @@ def _check_order(scorer: Scorer, answers: AnswerTable, scores: NDArray[np.float6
 
 
 def _check_parts(scorer: Scorer, answers: AnswerTable, scores: NDArray[np.float64]) -> None:
-    """A query on its own gets the same scores, to the last bit: large runs come in parts."""
+    """Check that a query scored separately gets the same scores, to the last bit."""
     for own in _rows_by_query(answers):
         alone = scorer.predict(answers.take(own))
         _require(
@@ -181,14 +182,14 @@ def _check_parts(scorer: Scorer, answers: AnswerTable, scores: NDArray[np.float6
 def _check_fits(
     create: Callable[[], Scorer], answers: AnswerTable, scores: NDArray[np.float64]
 ) -> None:
-    """Without `Learner`, a fit to a query alone, without gold, gives it the same scores."""
+    """Check that a scorer that is not a `Learner` does not depend on what it is fitted on."""
     for own in _rows_by_query(answers):
         alone = answers.take(own)
         again = create().fit(alone, Gold()).predict(alone)
         _require(
             again.tobytes() == scores[own].tobytes(),
-            "`fit` learns, and the scorer is no `Learner`: such a one is fitted to each part of a "
-            "run anew, without gold",
+            "`fit` learns, but the scorer is not a `Learner`: it is fitted on each part of a run "
+            "separately, without reference data",
         )
 
 
@@ -198,7 +199,7 @@ def _rows_by_query(answers: AnswerTable) -> Iterator[list[int]]:
 
 
 def _example_answers() -> tuple[AnswerTable, Gold]:
-    """Return answers with every kind of gap, and labels and votes for most of them."""
+    """Return answers with all kinds of missing values, and labels and votes for most."""
     random = np.random.default_rng(0)
     query_ids, candidates, parts, labels, votes = [], [], [], [], []
     for query, items in {"q1": 3, "q2": 12, "q3": 1, "q4": 5}.items():

@@ -1,8 +1,8 @@
-"""Scores that never rest on their own gold.
+"""Out-of-fold scoring: no score comes from a fit on its own reference data.
 
-A learning scorer is fitted once to all the gold it may learn from, for whatever it has not seen.
-What it has seen is cut into folds, and each fold is scored by a fit to the other folds: folds of
-candidates when it learns from labels, folds of queries when it learns from votes.
+A learning scorer is fitted once on all its training data, to score everything else. The training
+data is cut into folds, and each fold is scored by a fit on the other folds: folds of candidates for
+labels, folds of queries for votes.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ from rocketeval.store.schema import no_judgments
 
 @dataclass(frozen=True, eq=False)
 class HeldOut:
-    """What cross-validation gives."""
+    """Result of a cross-validation."""
 
     scores: Floats
-    """One per response; NaN where there is no gold to cut into folds, or no answer."""
+    """One per response; NaN outside the folds or without answers."""
     rows: NDArray[np.bool_]
-    """Which responses were cut into folds: those whose candidate (or query) is learned from."""
+    """Which responses are in the folds: those whose candidate (or query) is trained on."""
     scorers: tuple[Scorer, ...]
     """The fit of each fold."""
 
 
 def held_out_scores(config: ScorerConfig, answers: AnswerTable, gold: Gold) -> HeldOut:
-    """Return scores by fits that left out the response's candidate (labels) or query (votes)."""
+    """Return scores from fits that left out the response's candidate (labels) or query (votes)."""
     folds = row_folds(answers, gold_about(answers, gold, config.learn_from), config)
     scores = np.full(len(answers), np.nan)
     scorers = []
@@ -55,7 +55,7 @@ def held_out_scores(config: ScorerConfig, answers: AnswerTable, gold: Gold) -> H
 
 
 def row_folds(answers: AnswerTable, gold: Gold, config: ScorerConfig) -> NDArray[np.int64]:
-    """Return the fold of each response, -1 without gold; BenchmarkError when there are not two."""
+    """Return the fold of each response, -1 for none; raise BenchmarkError below two folds."""
     if config.learn_from == "votes":
         names = answers.query_ids
         places = query_folds((vote.query_id for vote in gold.votes), config.folds, config.seed)
@@ -66,7 +66,7 @@ def row_folds(answers: AnswerTable, gold: Gold, config: ScorerConfig) -> NDArray
 
 
 def gold_about(answers: AnswerTable, gold: Gold, learn_from: str) -> Gold:
-    """Return the labels, or the votes, that speak of responses in the table alone."""
+    """Return only the labels or votes on responses in the table."""
     here = set(zip(answers.query_ids, answers.candidates, strict=True))
     if learn_from == "labels":
         return Gold(labels=[x for x in gold.labels if (x.query_id, x.candidate) in here])
@@ -80,40 +80,39 @@ def gold_about(answers: AnswerTable, gold: Gold, learn_from: str) -> Gold:
 
 @dataclass(frozen=True, eq=False)
 class Scored:
-    """Scores of an answer table, and what each rests on."""
+    """Scores of an answer table, and the basis of each."""
 
     scores: Floats
-    """One per response; NaN where there is none."""
+    """One per response; NaN if missing."""
     basis: tuple[Basis, ...]
-    """What each score rests on."""
+    """Basis of each score."""
     kind: str
-    """What kind of scorer gave them."""
+    """Kind of the scorer."""
     scorer: Scorer | None
-    """Fitted to all the gold it may learn from, for responses it has not seen; None where an
-    evaluator decided."""
+    """The scorer fitted on all training data, for unseen responses; None for an evaluator."""
     split: GoldSplit | None
-    """None when the scorer learns nothing."""
+    """None if the scorer does not learn."""
     fold_fallbacks: int = 0
-    """Queries that a fit to some of the folds leaves to the mean, and the whole fit does not."""
+    """Queries that some fold's fit scores by the mean, but the full fit does not."""
 
     def counts(self) -> dict[str, int]:
-        """How many scores rest on what."""
+        """Count the scores by basis."""
         counted = Counter(compress(self.basis, np.isfinite(self.scores).tolist()))
         return dict(sorted((basis.value, count) for basis, count in counted.items()))
 
 
 def score_unlearned(answers: AnswerTable, scorer: Scorer, config: ScorerConfig) -> Scored:
-    """Return the scores of a scorer that does not learn: a query's rest on its own answers alone.
+    """Score with a scorer that does not learn; a query's scores depend only on its answers.
 
-    So the answers may be those to some of the queries, and the others come in another call, with a
-    fit of their own; `check_scorer` tests that such fits agree.
+    So queries can be scored in parts, each with its own fit; `check_scorer` tests that such fits
+    agree.
     """
     scores = scorer.fit(answers, Gold()).predict(answers)
     return Scored(scores, (Basis.UNSUPERVISED,) * len(answers), config.kind, scorer, None)
 
 
 def score_answers(answers: AnswerTable, gold: Gold, config: ScorerConfig) -> Scored:
-    """Return a score for every response, none by a fit that saw that response's gold."""
+    """Score every response, never by a fit on that response's own reference data."""
     scorer = create_scorer(config)
     if not isinstance(scorer, Learner):
         return score_unlearned(answers, scorer, config)
@@ -144,9 +143,9 @@ def align_answers(
     keys: Sequence[str | None],
     judgments: Iterable[pa.Table],
 ) -> AnswerTable:
-    """Return the answers of the given cells, in their order, from tables with `key`, `p_yes`.
+    """Return the answers of the given cells, in that order, from tables with `key`, `p_yes`.
 
-    Whatever order the ledger is in, the same judgments give the same table.
+    The result does not depend on the order of the ledger.
     """
     tables = (table.select(_READ) for table in judgments)
     ledger = pa.concat_tables([no_judgments(_READ), *tables])
@@ -161,7 +160,7 @@ def align_answers(
 def table_of_lists(
     query_ids: Sequence[str], candidates: Sequence[str], lists: pa.ListArray
 ) -> AnswerTable:
-    """Return the answers of cells that have one list each; null is no judgment, or no answer."""
+    """Return an answer table from one list per cell; null is a missing judgment or answer."""
     lengths = pc.fill_null(pc.list_value_length(lists), 0).to_numpy(zero_copy_only=False)
     offsets = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
     p_yes = pc.list_flatten(lists).to_numpy(zero_copy_only=False).astype(np.float64)
@@ -171,9 +170,9 @@ def table_of_lists(
 def count_statuses(
     keys: Sequence[str | None], ledger_keys: Iterable[pa.Table], ledger_statuses: Iterable[pa.Table]
 ) -> dict[str, int]:
-    """Return how many answers of the given judgments have each status.
+    """Count the answers of the given judgments by status.
 
-    The ledger is read twice, so that the given keys are hashed once and not for every part.
+    The ledger is read twice, so that the keys are hashed only once.
     """
     parts = [no_judgments(_READ)["key"], *(table["key"] for table in ledger_keys)]
     stored = pa.chunked_array([chunk for part in parts for chunk in part.chunks], pa.string())
@@ -191,7 +190,7 @@ def count_statuses(
 def score_table(
     answers: AnswerTable, scored: Scored, keys: Sequence[str | None] | pa.StringArray
 ) -> pa.Table:
-    """Return the scores as the table that is written to disk."""
+    """Return the scores as the table to write to disk."""
     return pa.table(
         {
             "query_id": pa.array(answers.query_ids, pa.string()),

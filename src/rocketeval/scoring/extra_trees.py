@@ -1,8 +1,7 @@
-"""A forest for every query, fitted to its labelled responses (section 3.3 of the paper).
+"""One forest per query, fitted on its labeled responses (section 3.3 of the paper).
 
-`score = (1 - alpha) * mean + alpha * forest`: alpha is high when the query's labels are spread over
-the scale (`weight`). A query with too few labels, or with labels that are all alike, is scored by
-the mean, and says so.
+`score = (1 - alpha) * mean + alpha * forest`: alpha is high if the query's labels are spread over
+the scale (`weight`). A query with too few or identical labels is scored by the mean, with a reason.
 """
 
 from __future__ import annotations
@@ -44,14 +43,14 @@ from rocketeval.scoring.learning import (
 from rocketeval.scoring.mean import MeanScorer
 
 FRACTION_LEVELS = 10
-"""Levels of a scale whose labels are neither whole numbers nor its two ends."""
+"""Number of levels for labels that are neither whole numbers nor the two ends of the scale."""
 MOST_WHOLE_LEVELS = 20
-"""A scale with more whole numbers than this has the levels of one of fractions."""
+"""A scale with more whole numbers than this has `FRACTION_LEVELS` levels."""
 
 
 @dataclass(frozen=True, slots=True)
 class LabelScale:
-    """A label scale and the levels that labels are counted on."""
+    """A label scale and its levels."""
 
     low: float
     high: float
@@ -59,7 +58,7 @@ class LabelScale:
 
     @classmethod
     def of(cls, labels: Floats, scale: tuple[float, float]) -> LabelScale:
-        """The levels that a run's labels speak of: all whole numbers, the two ends, or ten.
+        """Return the scale with levels by the labels: whole numbers, the two ends, or ten.
 
         >>> LabelScale.of(np.array([3.0, 7.0]), (1.0, 10.0)).levels
         10
@@ -78,14 +77,14 @@ class LabelScale:
         return cls(low, high, FRACTION_LEVELS)
 
     def level(self, labels: Floats) -> NDArray[np.int64]:
-        """The nearest level of each label, from 0; levels stand evenly from low to high."""
+        """Return the nearest level of each label, from 0; levels are evenly spaced."""
         place = (labels - self.low) / (self.high - self.low)
         nearest = np.floor(place * (self.levels - 1) + 0.5)
         return np.clip(nearest, 0, self.levels - 1).astype(np.int64)
 
 
 def label_weight(labels: Floats, scale: LabelScale) -> float:
-    """Alpha of one query's labels: 0 when all are on one level, 1 when they are spread evenly.
+    """Return alpha of one query's labels: 0 if all are on one level, 1 if spread evenly.
 
     >>> ten = LabelScale(1.0, 10.0, 10)
     >>> round(label_weight(np.arange(1.0, 11.0), ten), 9), label_weight(np.array([8.0, 8.0]), ten)
@@ -103,22 +102,22 @@ class ForestOptions(Section):
     """Settings of the per-query forests."""
 
     trees: Annotated[int, Field(ge=1)] = 100
-    """Trees of each forest."""
+    """Trees per forest."""
     weight: Literal["kl", "none"] = "kl"
-    """kl: blend with the mean by how spread the labels are; none: the forest alone."""
+    """kl: blend with the mean by the spread of the labels; none: use only the forest."""
     answers: Literal["probabilities", "hard"] = "probabilities"
-    """hard: learn from yes and no alone, ignoring how sure the judge was."""
+    """hard: use only yes and no, not the probabilities."""
     min_labels: Annotated[int, Field(ge=2)] = 4
-    """A query with fewer labelled responses is scored by the mean."""
+    """A query with fewer labeled responses is scored by the mean."""
     min_samples_leaf: Annotated[int, Field(ge=1)] = 1
-    """Labelled responses in each leaf of a tree at least."""
+    """Minimum labeled responses per leaf."""
 
 
 class PerQueryForest:
     """Scores by one forest per query, blended with the mean."""
 
     random_thresholds: ClassVar[bool]
-    """Whether trees draw thresholds at random, or find the best on resampled labels."""
+    """True for random thresholds, False for the best thresholds on resampled labels."""
 
     def __init__(
         self,
@@ -134,13 +133,13 @@ class PerQueryForest:
 
     @classmethod
     def create(cls, config: ScorerConfig) -> Self:
-        """Return an unfitted scorer; ConfigError when it is told to learn from votes."""
+        """Return an unfitted scorer; raise ConfigError if it should learn from votes."""
         refuse_votes(config)
         options = parse_options(config.options, ForestOptions, "scorer.options")
         return cls(config.scale, config.missing, options, config.seed)
 
     def fit(self, answers: AnswerTable, gold: Gold) -> Self:
-        """Grow a forest for every query that has labels enough."""
+        """Grow a forest for each query with enough labels."""
         labels = label_column(answers, gold.labels, self.scale)
         levels = LabelScale.of(labels[~np.isnan(labels)], self.scale)
         self.forests_: dict[str, Forest] = {}
@@ -154,7 +153,7 @@ class PerQueryForest:
         return self
 
     def predict(self, answers: AnswerTable) -> Floats:
-        """Return the blended score of each response; NaN where no answer can be used."""
+        """Return the blended score of each response; NaN without usable answers."""
         scores = MeanScorer(self.scale, self.missing).predict(answers)
         for block in answers.blocks():
             forest = self.forests_.get(block.query_id)
@@ -167,23 +166,23 @@ class PerQueryForest:
             refuse_other_checklist(block.query_id, p_yes.shape[1], known)
             weight, own = self.weights_[block.query_id], scores[block.rows]
             blend = (1.0 - weight) * own[usable] + weight * forest.predict(p_yes[usable])
-            # A blend of two numbers on the scale can leave it by a rounding.
+            # Rounding can move the blend slightly off the scale.
             own[usable] = np.clip(blend, *self.scale)
         return scores
 
     def fallbacks(self) -> Mapping[str, str]:
-        """Return the queries that are scored by the mean, each with the reason."""
+        """Return the queries scored by the mean, each with the reason."""
         return dict(self.fallbacks_)
 
     def item_weights(self) -> Mapping[str, Floats]:
-        """Return each item's share in its query's score: importance and equal weight, blended."""
+        """Return each item's share in its query's score: importance blended with equal weight."""
         return {
             query_id: (1.0 - self.weights_[query_id]) / len(found) + self.weights_[query_id] * found
             for query_id, found in self.importances_.items()
         }
 
     def state(self) -> State:
-        """Return the forests as arrays, one after the other."""
+        """Return the forests as concatenated arrays."""
         sizes, arrays = pack_forests(self.forests_.values())
         header = {
             **sizes,
@@ -197,7 +196,7 @@ class PerQueryForest:
 
     @classmethod
     def restore(cls, config: ScorerConfig, state: State) -> Self:
-        """Return the fitted scorer again."""
+        """Restore the fitted scorer."""
         scorer = cls.create(config)
         header, arrays = state.header, state.arrays
         with reading_state(config.kind):
@@ -222,7 +221,7 @@ class PerQueryForest:
             self.fallbacks_[query_id] = reason
             return
         alpha = label_weight(labels, levels) if self.options.weight == "kl" else 1.0
-        # Seeded by name, so that a forest does not depend on which other queries there are.
+        # Seed by query id, so that a forest does not depend on other queries.
         seed = int.from_bytes(content_hash("forest", self.seed, query_id)[:4], "big")
         grown = grow_trees(
             p_yes,
@@ -236,7 +235,7 @@ class PerQueryForest:
         )
         self.forests_[query_id], self.weights_[query_id] = forest_of(grown), alpha
         shares = importances_of(grown)
-        # Answers that are all alike grow trees that ask nothing: every item counts the same.
+        # Identical answers grow trees without splits: use equal importances.
         equal = np.full(len(shares), 1.0 / len(shares))
         self.importances_[query_id] = shares if shares.any() else equal
 

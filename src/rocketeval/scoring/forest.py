@@ -1,7 +1,7 @@
-"""Grow forests of regression trees with scikit-learn, and hold them as plain arrays.
+"""Forests of regression trees, grown with scikit-learn and stored as plain arrays.
 
-A forest is data: it is written to a file without pickle, and predicts the same numbers to the last
-bit with any version of scikit-learn, because prediction uses numpy alone.
+A forest is saved without pickle, and predicts the same numbers to the last bit with any version of
+scikit-learn, because prediction uses only numpy.
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ from rocketeval.errors import ArtifactError
 from rocketeval.scoring.learning import split_array
 
 LEAF = -1
-"""In place of the item that a node asks about."""
+"""Item number of a leaf."""
 
 _BLOCK_CELLS = 10_000
-# The places of all walks down the trees stay in the processor's cache.
+# Keep the current nodes of all rows in the processor's cache.
 
 
 @dataclass(frozen=True, eq=False)
 class Forest:
-    """Trees one after the other, each in depth-first order: a node's left child comes next."""
+    """Concatenated trees in depth-first order: a node's left child is the next node."""
 
     roots: NDArray[np.int32]
-    """Place of each tree's first node."""
+    """Index of each tree's root."""
     item: NDArray[np.int16]
-    """The item a node asks about, or `LEAF`."""
+    """Item number of each node, or `LEAF`."""
     right: NDArray[np.int32]
-    """The child for answers above the threshold; a leaf's own place."""
+    """Index of the child for answers above the threshold; for a leaf, its own index."""
     number: Floats
-    """A node's threshold; a leaf's value."""
+    """Threshold of a node, or value of a leaf."""
 
     def predict(self, p_yes: Floats) -> Floats:
         """Return the mean over the trees for each row of answers."""
@@ -44,14 +44,14 @@ class Forest:
         return means
 
     def leaves(self, p_yes: Floats) -> NDArray[np.intp]:
-        """Return the place of the leaf where each row of answers ends in each tree: (trees, rows).
+        """Return the leaf index of each row in each tree, with shape (trees, rows).
 
-        Thresholds are held against answers in single precision, as they were when the trees grew.
+        Answers are compared with thresholds in single precision, as in training.
         """
         rows, trees, nodes = len(p_yes), len(self.roots), len(self.item)
         by_item = p_yes.astype(np.float32).astype(np.float64).T.ravel()
         leaf = self.item == LEAF
-        # No answer is below a leaf's threshold, so a walk that has arrived stays at its leaf.
+        # No answer is below a leaf's threshold, so a row stays at its leaf.
         threshold = np.where(leaf, -np.inf, self.number)
         column = np.where(leaf, 0, self.item).astype(np.intp) * rows
         child = np.stack([self.right.astype(np.intp), np.arange(1, nodes + 1)], axis=1).ravel()
@@ -67,7 +67,7 @@ class Forest:
         return places
 
     def _depth(self) -> int:
-        """How many steps the longest walk takes."""
+        """Return the depth of the deepest tree."""
         depth, level = -1, self.roots
         while level.size:
             depth += 1
@@ -76,11 +76,11 @@ class Forest:
         return depth
 
     def check(self, items: int) -> None:
-        """Raise ArtifactError unless every walk ends at a leaf and asks about one of the items."""
+        """Raise ArtifactError unless the arrays form valid trees over the items."""
         if not (self._has_sound_nodes(items) and self._has_one_parent_each()):
             raise ArtifactError(
-                "A saved tree is not a tree.",
-                hint="The file is damaged: fit it again, or take another copy.",
+                "A saved tree is invalid.",
+                hint="The file is damaged: fit the scorer again, or use another copy.",
             )
 
     def _has_sound_nodes(self, items: int) -> bool:
@@ -92,25 +92,25 @@ class Forest:
             leaf[-1]
             and ((self.roots >= 0) & (self.roots < nodes)).all()
             and ((self.item >= LEAF) & (self.item < items)).all()
-            # Children come later than their parent, so that no walk can turn in a circle.
+            # Children come after their parent, so there are no cycles.
             and np.where(leaf, self.right == places, self.right > places).all()
             and (self.right < nodes).all()
             and np.isfinite(self.number).all()
         )
 
     def _has_one_parent_each(self) -> bool:
-        """Whether no two nodes share a child, which would let a few nodes hold countless walks."""
+        """Return whether every node has exactly one parent."""
         inner = np.flatnonzero(self.item != LEAF)
         children = np.concatenate([inner + 1, self.right[inner], self.roots])
         return bool((np.bincount(children, minlength=len(self.item)) == 1).all())
 
 
 Draw = Callable[[np.random.RandomState], tuple[Any, Floats | None]]
-"""Draws the rows that one tree learns from, and how much each counts."""
+"""Draws the training rows of one tree, and their weights."""
 
 
 def all_rows(_: np.random.RandomState) -> tuple[Any, None]:
-    """Draw nothing: learn from every row."""
+    """Return all rows, unweighted."""
     return slice(None), None
 
 
@@ -124,9 +124,9 @@ def grow_trees(
     random_thresholds: bool = False,
     **settings: Any,
 ) -> list[Any]:
-    """Return trees of scikit-learn that regress on `targets` (rows, outputs); `settings` are its.
+    """Grow scikit-learn trees that regress on `targets` (rows, outputs).
 
-    The trees share one random generator: seeding one for each costs more than growing them.
+    The trees share one random generator, since seeding one per tree costs more than growing it.
     """
     import sklearn
     from sklearn.tree import DecisionTreeRegressor, ExtraTreeRegressor
@@ -143,18 +143,18 @@ def grow_trees(
 
 
 def importances_of(grown: Sequence[Any]) -> Floats:
-    """Return each column's mean importance as a share of all; zeros where no tree splits."""
+    """Return each column's mean importance as a share; zeros if no tree splits."""
     return shares_of(np.mean([tree.compute_feature_importances() for tree in grown], axis=0))
 
 
 def shares_of(values: Floats) -> Floats:
-    """Return values divided by their sum; zeros where all are zero."""
+    """Return values divided by their sum; zeros if all are zero."""
     total = values.sum()
     return values / total if total > 0.0 else np.zeros(len(values))
 
 
 def forest_of(grown: Sequence[Any]) -> Forest:
-    """Return trees of scikit-learn as arrays; of several classes, leaves hold the first's share."""
+    """Convert scikit-learn trees to arrays; with several classes, keep the first one's share."""
     sizes = [tree.node_count for tree in grown]
     starts = np.concatenate([[0], np.cumsum(sizes)])
     first = np.repeat(starts[:-1], sizes)
@@ -189,7 +189,7 @@ _KINDS: Mapping[str, type[np.generic]] = {
 def pack_forests(
     forests: Collection[Forest],
 ) -> tuple[dict[str, list[int]], dict[str, NDArray[Any]]]:
-    """Return how many trees and nodes each forest has, and all of their nodes in a row."""
+    """Return the numbers of trees and nodes per forest, and all nodes concatenated."""
     sizes = {
         "trees": [len(forest.roots) for forest in forests],
         "nodes": [len(forest.item) for forest in forests],
@@ -202,7 +202,7 @@ def pack_forests(
 
 
 def unpack_forests(sizes: Mapping[str, Sequence[int]], arrays: Arrays) -> list[Forest]:
-    """Return the forests again; ValueError when the arrays are not as long as the sizes say."""
+    """Restore the forests; raise ValueError if the arrays do not match the sizes."""
     parts = {
         name: split_array(
             arrays[name], kind, sizes["trees" if name == "roots" else "nodes"], least=1

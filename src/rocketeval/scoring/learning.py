@@ -1,4 +1,4 @@
-"""What scorers that learn share: refusals, reasons, and reading a saved state."""
+"""Shared code of learning scorers: input checks, label tables, and reading of saved states."""
 
 from __future__ import annotations
 
@@ -19,45 +19,45 @@ from rocketeval.records import Label
 from rocketeval.scoring.answers import AnswerTable
 
 TIE_MARGIN = 0.1
-"""How close a tie is, unless the config says."""
+"""Default tie margin."""
 FEWEST_LABELS = 5
-"""Labels without which a scorer that pools over queries is the mean."""
+"""With fewer labels, a scorer that pools over queries uses the mean."""
 
 
 def refuse_votes(config: ScorerConfig) -> None:
-    """ConfigError when a scorer that learns from labels is told to learn from votes."""
+    """Raise ConfigError if a scorer that learns from labels should learn from votes."""
     if config.learn_from == "votes":
         raise ConfigError(
             f"A scorer of kind {config.kind!r} learns from labels, not from votes.",
-            hint="Votes can fit kind pooled_logistic; or set `scorer.learn_from: labels`.",
+            hint="For votes, use kind pooled_logistic; or set `scorer.learn_from: labels`.",
         )
 
 
 def refuse_labels(config: ScorerConfig) -> None:
-    """ConfigError when a scorer that learns from votes is told to learn from labels."""
+    """Raise ConfigError if a scorer that learns from votes should learn from labels."""
     if config.learn_from == "labels":
         raise ConfigError(
             f"A scorer of kind {config.kind!r} learns from votes, not from labels.",
-            hint="Set `scorer.learn_from: votes`; labels can fit kind pooled_ridge.",
+            hint="Set `scorer.learn_from: votes`; for labels, use kind pooled_ridge.",
         )
 
 
 def refuse_other_checklist(query_id: str, items: int, known: int) -> None:
-    """ArtifactError when a query has not as many items as the scorer was fitted to."""
+    """Raise ArtifactError if a query's number of items differs from the fit."""
     if items != known:
         raise ArtifactError(
-            f"Query {query_id!r} has {items} items; the scorer was fitted to {known}.",
+            f"Query {query_id!r} has {items} items; the scorer was fitted on {known}.",
             hint="Its checklist has changed: fit the scorer again.",
         )
 
 
 def everywhere(answers: AnswerTable, reason: str | None) -> dict[str, str]:
-    """Return the reason for every query; none without a reason."""
+    """Return the reason for every query; empty without a reason."""
     return {} if reason is None else dict.fromkeys(answers.query_ids, reason)
 
 
 def why_too_few(labels: Floats) -> str | None:
-    """A reason not to learn from these labels, or None."""
+    """Return a reason not to learn from these labels, or None."""
     if len(labels) < FEWEST_LABELS:
         return f"{len(labels)} labels over all queries; {FEWEST_LABELS} are needed"
     if np.ptp(labels) == 0.0:
@@ -67,18 +67,18 @@ def why_too_few(labels: Floats) -> str | None:
 
 @contextmanager
 def reading_state(kind: str) -> Iterator[None]:
-    """Turn whatever a damaged state runs into into an ArtifactError."""
+    """Convert errors from a damaged state to ArtifactError."""
     try:
         yield
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise ArtifactError(
-            f"The saved {kind} scorer does not fit together ({error}).",
-            hint="The file is damaged: fit the scorer again, or take another copy.",
+            f"The saved {kind} scorer is inconsistent ({error}).",
+            hint="The file is damaged: fit the scorer again, or use another copy.",
         ) from None
 
 
 def split_numbers(array: NDArray[Any], sizes: Sequence[int]) -> list[Floats]:
-    """Return a saved array cut into parts; ValueError unless it is all finite and of that size."""
+    """Cut a saved array into parts; raise ValueError if its size is wrong or not all are finite."""
     parts = split_array(array, np.float64, sizes)
     if not np.isfinite(array).all():
         raise ValueError("not all of its numbers are finite")
@@ -88,7 +88,7 @@ def split_numbers(array: NDArray[Any], sizes: Sequence[int]) -> list[Floats]:
 def split_array(
     array: NDArray[Any], kind: type[np.generic], sizes: Sequence[int], *, least: int = 0
 ) -> list[NDArray[Any]]:
-    """Return an array cut into parts; ValueError unless it is of that kind, size and `least`."""
+    """Cut an array into parts; raise ValueError for a wrong dtype, size or part below `least`."""
     ends = np.cumsum([0, *(int(size) for size in sizes)])
     if min(sizes, default=least) < least or array.dtype != kind or array.shape != (ends[-1],):
         needed = f"{ends[-1]} {kind.__name__} numbers are needed"
@@ -97,17 +97,17 @@ def split_array(
 
 
 def joined(parts: Sequence[Floats]) -> Floats:
-    """Return parts of any number, none included, as one column."""
+    """Concatenate any number of parts, including none."""
     return np.concatenate([np.zeros(0), *parts])
 
 
 def read_reasons(given: Any) -> dict[str, str]:
-    """Return a saved mapping of queries to reasons."""
+    """Read a saved mapping of queries to reasons."""
     return {str(query_id): str(reason) for query_id, reason in given.items()}
 
 
 class LabelScorer:
-    """A scorer that learns from labels over all queries, and has no settings of its own."""
+    """Base of scorers that learn from the labels of all queries and have no options."""
 
     fallbacks_: dict[str, str]
 
@@ -117,13 +117,13 @@ class LabelScorer:
 
     @classmethod
     def create(cls, config: ScorerConfig) -> Self:
-        """Return an unfitted scorer; ConfigError when it is told to learn from votes."""
+        """Return an unfitted scorer; raise ConfigError if it should learn from votes."""
         refuse_votes(config)
         parse_options(config.options, NoOptions, "scorer.options")
         return cls(config.scale, config.missing)
 
     def fallbacks(self) -> Mapping[str, str]:
-        """Return every query when there was too little to learn from, else none."""
+        """Return all queries if there was too little training data, else none."""
         return dict(self.fallbacks_)
 
 
@@ -133,9 +133,9 @@ Key = TypeVar("Key", bound=Hashable)
 def label_column(
     answers: AnswerTable, labels: Sequence[Label], scale: tuple[float, float]
 ) -> Floats:
-    """Return each response's label, the mean of several, NaN without one.
+    """Return each response's mean label; NaN without one.
 
-    ConfigError when a label is not on the scale: it would teach the scorer nonsense.
+    Raise ConfigError for a label off the scale.
     """
     refuse_off_scale(labels, scale)
     means = mean_by_response(labels)
@@ -144,9 +144,9 @@ def label_column(
 
 
 def label_cells(grid: ScoreGrid, labels: Iterable[Label]) -> tuple[Floats, int]:
-    """Return the labels laid out like the grid's scores, and how many are of no cell of it.
+    """Return the labels in the layout of the grid, and the number without a cell.
 
-    Several labels of one response are averaged, and count as one.
+    Several labels of one response are averaged and count as one.
     """
     rows = {query: row for row, query in enumerate(grid.query_ids)}
     columns = {candidate: column for column, candidate in enumerate(grid.candidates)}
@@ -161,24 +161,24 @@ def label_cells(grid: ScoreGrid, labels: Iterable[Label]) -> tuple[Floats, int]:
 
 
 def mean_by_response(labels: Iterable[Label]) -> dict[tuple[str, str], float]:
-    """Return the mean label of every response with one, by query id and candidate."""
+    """Return mean labels by (query id, candidate)."""
     return _means(((label.query_id, label.candidate), label.value) for label in labels)
 
 
 def mean_by_candidate(labels: Iterable[Label]) -> dict[str, float]:
-    """Return the mean label of every candidate with one."""
+    """Return mean labels by candidate."""
     return _means((label.candidate, label.value) for label in labels)
 
 
 def refuse_off_scale(labels: Iterable[Label], scale: tuple[float, float]) -> None:
-    """Raise ConfigError when a label is not on the scale."""
+    """Raise ConfigError for a label off the scale."""
     low, high = scale
     for label in labels:
         if not low <= label.value <= high:
             raise ConfigError(
                 f"The label {label.value:g} of query {label.query_id!r}, candidate "
                 f"{label.candidate!r} is not on the scale {low:g} to {high:g}.",
-                hint="Set `scorer.scale` to the scale of the labels, or mend the label.",
+                hint="Set `scorer.scale` to the scale of the labels, or correct the label.",
             )
 
 
@@ -186,5 +186,5 @@ def _means(pairs: Iterable[tuple[Key, float]]) -> dict[Key, float]:
     given: dict[Key, list[float]] = defaultdict(list)
     for key, value in pairs:
         given[key].append(value)
-    # Exact sums, so that the order of the labels cannot move a mean.
+    # Exact sums, so that the order of labels does not matter.
     return {key: math.fsum(values) / len(values) for key, values in given.items()}

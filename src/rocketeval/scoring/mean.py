@@ -1,4 +1,4 @@
-"""The mean of the answers on the label scale, as it is or bent so that it follows the labels."""
+"""The mean of the answers on the label scale, plain or calibrated to the labels."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ class MeanScorer:
         return cls(config.scale, config.missing)
 
     def fit(self, answers: AnswerTable, gold: Gold) -> Self:
-        """Return itself: there is nothing to learn."""
+        """Return self; there is nothing to learn."""
         return self
 
     def predict(self, answers: AnswerTable) -> Floats:
-        """Return the mean answer of each response; NaN where no answer can be used."""
+        """Return the mean answer of each response; NaN without usable answers."""
         answered = answers.answered
         usable = answered > 0 if self.missing == "skip" else answered == answers.items
         usable &= answers.items > 0
@@ -58,14 +58,14 @@ class MeanScorer:
         return scores
 
     def state(self) -> State:
-        """Return nothing: nothing was learned."""
+        """Return an empty state."""
         return State({}, {})
 
     @classmethod
     def restore(cls, config: ScorerConfig, state: State) -> Self:
-        """Return the scorer again; ArtifactError when something was learned after all."""
+        """Restore the scorer; raise ArtifactError unless the state is empty."""
         if state.header or state.arrays:
-            raise ArtifactError(f"The saved state is not that of a {config.kind} scorer.")
+            raise ArtifactError(f"The saved state is not from a {config.kind} scorer.")
         return cls.create(config)
 
     def _values(self, p_yes: Floats) -> Floats:
@@ -73,28 +73,27 @@ class MeanScorer:
 
 
 class HardMeanScorer(MeanScorer):
-    """The share of items answered yes, ignoring how sure the judge was (the paper's ablation)."""
+    """The share of items answered yes, ignoring probabilities (the paper's ablation)."""
 
     def _values(self, p_yes: Floats) -> Floats:
         return np.where(np.isnan(p_yes), np.nan, p_yes >= 0.5)
 
 
 SHARE_OF_MEAN = 0.01
-"""How much of the mean is mixed into the curve."""
+"""Share of the mean mixed into the curve."""
 
 
 class IsotonicScorer(LabelScorer):
-    """The mean put on the labelers' own scale: a rising curve from mean answer to label.
+    """The mean calibrated to the labels by an increasing curve.
 
-    The curve is the isotonic regression of all labels on the mean `p_yes`, whatever the query.
-    Isotonic regression is a staircase, and a staircase makes ties of scores that differ, so the
-    curve runs straight from the middle of each step to the middle of the next. Beyond the outermost
-    steps it would still be level; a hundredth of the mean itself is mixed in, and so the order of
-    the mean is kept everywhere.
+    The curve is the isotonic regression of all labels on the mean `p_yes`, over all queries. Its
+    steps would turn different scores into ties, so the curve interpolates linearly between the
+    middles of the steps. Beyond the outermost steps it would be flat; mixing in 1% of the mean
+    keeps the order of the mean everywhere.
     """
 
     def fit(self, answers: AnswerTable, gold: Gold) -> Self:
-        """Learn the curve from every label; with too few, or all alike, become the mean."""
+        """Fit the curve on all labels; with too few or identical labels, use the mean."""
         labels = label_column(answers, gold.labels, self.scale)
         means = self._means(answers)
         given = ~np.isnan(labels) & ~np.isnan(means)
@@ -106,32 +105,32 @@ class IsotonicScorer(LabelScorer):
         return self
 
     def predict(self, answers: AnswerTable) -> Floats:
-        """Return the curve at each response's mean; NaN where no answer can be used."""
+        """Return the curve at each response's mean; NaN without usable answers."""
         means = self._means(answers)
         curve = np.interp(means, self.means_, self.labels_)
         mixed: Floats = (1.0 - SHARE_OF_MEAN) * curve + SHARE_OF_MEAN * means
-        # A mix of two numbers on the scale can leave it by a rounding.
+        # Rounding can move the mix slightly off the scale.
         return np.asarray(np.clip(mixed, *self.scale), dtype=np.float64)
 
     def item_weights(self) -> Mapping[str, Floats]:
-        """Return nothing: all items weigh the same."""
+        """Return no weights: all items have equal weight."""
         return {}
 
     def state(self) -> State:
-        """Return the points that the curve runs through."""
+        """Return the points of the curve."""
         points = {"means": self.means_, "labels": self.labels_}
         return State({"points": len(self.means_), "fallbacks": self.fallbacks_}, points)
 
     @classmethod
     def restore(cls, config: ScorerConfig, state: State) -> Self:
-        """Return the fitted scorer again."""
+        """Restore the fitted scorer."""
         scorer = cls.create(config)
         with reading_state(config.kind):
             sizes = [int(state.header["points"])]
             means = split_numbers(state.arrays["means"], sizes)[0]
             labels = split_numbers(state.arrays["labels"], sizes)[0]
             if not (len(means) and (np.diff(means) > 0).all() and (np.diff(labels) > 0).all()):
-                raise ValueError("its curve does not rise")
+                raise ValueError("its curve is not increasing")
             scorer.means_, scorer.labels_ = means, labels
             scorer.fallbacks_ = read_reasons(state.header["fallbacks"])
         return scorer

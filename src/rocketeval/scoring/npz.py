@@ -1,7 +1,7 @@
-"""Files of plain arrays with a header and a digest, read without running what a file brings along.
+"""Sealed files of plain arrays with a header and a digest; reading runs no code from the file.
 
-A file is an `.npz` of plain numbers and strings, never pickled objects. Members are uncompressed:
-a small file cannot unfold into a large one, and the same arrays give the same bytes anywhere.
+A file is an `.npz` of plain numbers and strings, never pickled objects. Members are uncompressed,
+so that a small file cannot expand into a large one and the same arrays give the same bytes.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from rocketeval.store.files import write_bytes
 Arrays = Mapping[str, NDArray[Any]]
 
 LARGEST = 4 << 30
-"""Bytes of the largest file that is read."""
+"""Maximum size of a file to read, in bytes."""
 FOREIGN = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
-"""What code meets in a file whose digest fits and whose content makes no sense."""
+"""Errors from a file with a valid digest but invalid content."""
 
 _NAME = re.compile(r"([A-Za-z0-9_][A-Za-z0-9_.-]{0,99})\.npy")
 _PLAIN_KINDS = "biufUS"
@@ -41,7 +41,7 @@ _BROKEN = (zipfile.BadZipFile, EOFError, MemoryError, OSError, RuntimeError, Typ
 
 
 def pack(arrays: Arrays) -> bytes:
-    """Return the arrays as the bytes of an `.npz` file; ValueError says which cannot be written."""
+    """Return the arrays as the bytes of an `.npz` file; raise ValueError for a bad array."""
     buffer = BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
         for name in sorted(arrays):
@@ -59,21 +59,21 @@ def pack(arrays: Arrays) -> bytes:
 
 
 def unpack(content: bytes) -> dict[str, NDArray[Any]]:
-    """Return the arrays in the bytes of an `.npz` file; ValueError says what is wrong with it."""
+    """Return the arrays in the bytes of an `.npz` file; raise ValueError if it is invalid."""
     try:
         with zipfile.ZipFile(BytesIO(content)) as archive:
             _check_sizes(archive, len(content))
         with np.load(BytesIO(content), allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
     except _BROKEN as error:
-        raise ValueError(f"it is cut off, damaged or no .npz file at all ({error})") from None
+        raise ValueError(f"it is truncated, damaged or not an .npz file ({error})") from None
     return {name: array.astype(array.dtype.newbyteorder("=")) for name, array in arrays.items()}
 
 
 def _check_sizes(archive: zipfile.ZipFile, size: int) -> None:
-    """Raise ValueError unless every member is a plain array, stored as large as it claims to be.
+    """Raise ValueError unless every member is a plain array of the size it declares.
 
-    numpy's reader takes memory for any shape that is claimed.
+    numpy would allocate memory for any declared shape.
     """
     entries = archive.infolist()
     for entry in entries:
@@ -81,11 +81,11 @@ def _check_sizes(archive: zipfile.ZipFile, size: int) -> None:
         if not _NAME.fullmatch(name):
             raise ValueError(f"{name!r} is not the plain name of an array")
         if entry.compress_type != zipfile.ZIP_STORED or entry.file_size != entry.compress_size:
-            raise ValueError(f"{name!r} is compressed, which a scorer's file never is")
+            raise ValueError(f"{name!r} is compressed, which saved scorers never are")
     if len({entry.filename for entry in entries}) < len(entries):
         raise ValueError("two arrays have the same name")
     if sum(entry.file_size for entry in entries) > size:
-        raise ValueError("its parts claim to be larger than the whole")
+        raise ValueError("its members declare more bytes than the file has")
     for entry in entries:
         named = f"the array {entry.filename.removesuffix('.npy')!r}"
         with archive.open(entry) as member:
@@ -95,9 +95,9 @@ def _check_sizes(archive: zipfile.ZipFile, size: int) -> None:
             except (SyntaxError, ValueError, TokenError):
                 known = False
             if not known or by_columns or not _is_plain(dtype) or min(shape, default=0) < 0:
-                raise ValueError(f"{named} is not plain numbers or strings in rows")
+                raise ValueError(f"{named} does not contain plain numbers or strings in row order")
             if member.tell() + prod(shape) * dtype.itemsize != entry.file_size:
-                raise ValueError(f"{named} is not as large as it claims")
+                raise ValueError(f"{named} does not have its declared size")
 
 
 def _is_plain(dtype: np.dtype[Any]) -> bool:
@@ -110,23 +110,23 @@ class Schema:
 
     name: str
     version: int
-    """Raised when a file could not be read by an older release any more."""
+    """Increased if older releases could not read the file."""
     thing: str
-    """What it holds, for people."""
+    """Name of the content, for messages."""
     needed: tuple[str, ...] = ()
-    """Arrays that every such file has beside header and digest."""
+    """Required arrays besides header and digest."""
     if_unreadable: str = ""
-    """What to do when there is no such file."""
+    """Hint if the file cannot be read."""
 
     @property
     def fit_again(self) -> str:
-        """What to do about a file that cannot be used."""
-        return f"Fit and save the {self.thing} again, or take an undamaged copy of the file."
+        """Return the hint for a file that cannot be used."""
+        return f"Fit and save the {self.thing} again, or use an undamaged copy of the file."
 
     def seal(self, header: Mapping[str, object], arrays: Arrays) -> bytes:
-        """Return the bytes of a file; TypeError or ValueError when JSON cannot hold the header.
+        """Return the bytes of a file; raise TypeError or ValueError if the header is not JSON.
 
-        The header gets the schema, its version and the versions of what made the file.
+        The schema, its version and the library versions are added to the header.
         """
         whole = {
             "schema": self.name,
@@ -145,7 +145,7 @@ class Schema:
     def save(
         self, path: Path, header: Mapping[str, object], arrays: Arrays, name: str = ""
     ) -> None:
-        """Write a file, whole or not at all; the same content gives the same bytes."""
+        """Write a file atomically; the same content gives the same bytes."""
         try:
             content = self.seal(header, arrays)
         except (TypeError, ValueError) as error:
@@ -153,9 +153,9 @@ class Schema:
         write_bytes(path, content)
 
     def unseal(self, path: Path) -> tuple[dict[str, object], dict[str, NDArray[Any]]]:
-        """Return header and arrays of the file at `path`, with header and digest among the arrays.
+        """Read the header and arrays (including header and digest) of the file at `path`.
 
-        ArtifactError or one of `FOREIGN` when it cannot be used.
+        Raise ArtifactError or one of `FOREIGN` if it cannot be used.
         """
         arrays = unpack(self._read(path))
         header = self._header(arrays, path)
@@ -168,15 +168,14 @@ class Schema:
         return header, arrays
 
     def foreign(self, path: Path, error: Exception) -> ArtifactError:
-        """Return what to tell people about a file in which code met one of `FOREIGN`."""
+        """Return the user-facing error for a file that raised one of `FOREIGN`."""
         return ArtifactError(f"{path} is not a saved {self.thing}: {error}.", hint=self.fit_again)
 
     def _read(self, path: Path) -> bytes:
         try:
             size = path.stat().st_size
             if size > LARGEST:
-                most = f"no more than {LARGEST:,} are read"
-                raise ValueError(f"it has {size:,} bytes, and {most}")
+                raise ValueError(f"it has {size:,} bytes; the maximum is {LARGEST:,}")
             return path.read_bytes()
         except OSError as error:
             raise ArtifactError(
@@ -185,17 +184,17 @@ class Schema:
             ) from None
 
     def _header(self, arrays: Arrays, path: Path) -> dict[str, Any]:
-        """Return the header, if it is one that this release can read."""
+        """Return the header; raise an error if this release cannot read it."""
         absent = sorted({"header", "digest", *self.needed} - arrays.keys())
         if absent:
             raise ValueError(f"it has no {absent[0]}")
         header = orjson.loads(arrays["header"].tobytes())
         if not isinstance(header, dict) or header.get("schema") != self.name:
-            raise ValueError(f"its header does not say {self.name!r}")
+            raise ValueError(f"its header does not name the schema {self.name!r}")
         if header.get("version") != self.version:
             made_by = header.get("versions", {}).get("rocketeval", "another release")
             raise ArtifactError(
-                f"{path} is in version {header.get('version')} of the format, written by "
+                f"{path} has format version {header.get('version')}, written by "
                 f"RocketEval {made_by}; this is {__version__}, which reads version {self.version}.",
                 hint="Use the release that wrote it or a newer one, "
                 f"or fit the {self.thing} again.",

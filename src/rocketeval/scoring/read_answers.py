@@ -1,4 +1,4 @@
-"""The answers of a run in the order of its responses, some queries at a time."""
+"""Reading of a run's answers in response order, in parts of whole queries."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rocketeval.store.ledger_index import LedgerIndex, hex_column, to_keys
 from rocketeval.store.run import RunStore
 
 PART_RESPONSES = 1 << 19
-"""Responses whose answers are in memory at once, unless all are wanted."""
+"""Number of responses per part."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -26,7 +26,7 @@ class AnsweredPart:
 
     answers: AnswerTable
     keys: pa.StringArray
-    """The key of each response's judgment; null when its query has no checklist."""
+    """Judgment key of each response; null if its query has no checklist."""
 
 
 class AnswerReader:
@@ -37,9 +37,9 @@ class AnswerReader:
         self._index = LedgerIndex(store.ledger_folder)
 
     def parts(self, query_ids: Collection[str] | None = None) -> Iterator[AnsweredPart]:
-        """Yield all responses in the run's order, a query always whole; at least one part.
+        """Yield all responses in run order, in parts of whole queries; at least one part.
 
-        `query_ids` leaves out all other queries.
+        `query_ids` restricts the queries.
         """
         inputs, judge = self._store.inputs, self._store.judge().digest
         return map(self._answered, cell_blocks(inputs, judge, PART_RESPONSES, query_ids))
@@ -49,7 +49,7 @@ class AnswerReader:
         return _joined(list(self.parts()))
 
     def statuses(self) -> dict[str, int]:
-        """Return how many answers have each status, of all parts that were read so far."""
+        """Count the answers by status, over all parts read so far."""
         return self._index.asked_statuses()
 
     def _answered(self, cells: CellBlock) -> AnsweredPart:
@@ -61,13 +61,13 @@ class AnswerReader:
 
 
 def read_answers(store: RunStore) -> tuple[AnswerTable, list[str | None]]:
-    """Return the answers of every response in the run's order, with its judgment's key."""
+    """Return the answers of all responses in run order, with their judgment keys."""
     part = AnswerReader(store).whole()
     return part.answers, part.keys.to_pylist()
 
 
 def scored_answers(store: RunStore) -> tuple[AnswerTable, list[str | None]]:
-    """Return the answers that the run's scores rest on, in their order, with judgments' keys."""
+    """Return the answers behind the run's scores, in score order, with their judgment keys."""
     keys = store.scores(["judgment"])["judgment"].to_pylist()
     query_ids, candidates = store.score_names("query_id"), store.score_names("candidate")
     return align_answers(query_ids, candidates, keys, store.judgments(["key", "p_yes"])), keys
@@ -88,8 +88,8 @@ def _joined(parts: Sequence[AnsweredPart]) -> AnsweredPart:
 
 
 def answers_yes_or_no(config: RunConfig) -> bool:
-    """Return whether the run's method has the judge answer with yes or no.
+    """Return whether the judge answers yes or no in this run.
 
-    What an evaluator asks may be grades, or means over opponents.
+    An evaluator's answers may be grades, or means over opponents.
     """
     return config.evaluator is None and kind_of(config.method.kind).yes_no

@@ -1,8 +1,8 @@
-"""Labels of all queries fit one scorer together; each query then bends it as far as its labels go.
+"""Partially pooled ridge regression: one fit on the labels of all queries, adjusted per query.
 
 `score = pooled features @ weights + the query's level + (p_yes - the query's mean) @ its weights`,
-clipped to the scale. How far a query goes its own way is chosen by leaving out each label in turn
-(`partial_pooling`). A query without labels is scored by the pooled part alone.
+clipped to the scale. Leave-one-out errors choose how far a query may deviate. A query without
+labels is scored by the pooled part only.
 """
 
 from __future__ import annotations
@@ -41,18 +41,18 @@ from rocketeval.scoring.learning import (
 from rocketeval.workers import one_blas_thread
 
 FEATURE_PENALTIES = (0.001, 0.01, 0.1, 1.0, 10.0)
-"""On the pooled weights but the first two, per label."""
+"""Penalties on the pooled weights except the first two, per label."""
 LEVEL_PENALTIES = (0.3, 1.0, 3.0, 10.0, 30.0, 1e6)
-"""On a query's own level: it takes `n / (n + penalty)` of what its n labels say."""
+"""Penalties on a query's level: it moves by `n / (n + penalty)` of what its n labels suggest."""
 ITEM_PENALTIES = (0.3, 1.0, 3.0, 10.0, 1e6)
-"""On a query's own item weights; the last is as good as none of its own."""
+"""Penalties on a query's item weights; the last one practically disables them."""
 
 _FREE = 1e-9
-# Keeps the equations solvable when every response has the same mean.
+# Keeps the equations solvable if every response has the same mean.
 
 
 class Penalties(NamedTuple):
-    """How strongly each part is held toward zero."""
+    """Penalty of each part."""
 
     features: float
     level: float
@@ -61,58 +61,58 @@ class Penalties(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Design:
-    """Labelled responses, query by query."""
+    """Design matrices of the labeled responses, sorted by query."""
 
     features: Floats
-    """Ones, the mean answer, then the features that are penalised; all but the ones centred."""
+    """Ones, the mean answer, then the penalized features; all but the ones are centered."""
     items: Floats
-    """Ones, then the answers less the query's mean; zeros past the query's last item."""
+    """Ones, then the answers minus the query's mean; zeros after the query's last item."""
     starts: NDArray[np.intp]
-    """First row of each query, and the number of rows."""
+    """First row of each query, then the number of rows."""
     labels: Floats
 
     @property
     def queries(self) -> list[slice]:
-        """The rows of each query."""
+        """Return the rows of each query."""
         pairs = zip(self.starts[:-1].tolist(), self.starts[1:].tolist(), strict=True)
         return [slice(start, stop) for start, stop in pairs]
 
 
 @dataclass(frozen=True, eq=False)
 class PooledFit:
-    """What one choice of penalties learns."""
+    """The fit for one choice of penalties."""
 
     weights: Floats
-    """One per column of the features."""
+    """One weight per feature column."""
     own: Floats
-    """Shape (queries, 1 + items): each query's own level and item weights."""
+    """Level and item weights of each query, with shape (queries, 1 + items)."""
     penalties: Penalties
     left_out_error: float
-    """Mean squared error of each label by the fit to all others."""
+    """Leave-one-out mean squared error."""
 
 
 @dataclass(frozen=True, eq=False)
 class _Moments:
-    """Sums over each query's rows, which no penalty changes."""
+    """Sums over each query's rows, independent of penalties."""
 
     gram: Floats
     cross: Floats
-    """Items by features, and in the last column by label."""
+    """Items by features, with the label in the last column."""
 
 
 @dataclass(frozen=True, eq=False)
 class _Smoothed:
-    """What is left of features and labels when each query's own part is taken out."""
+    """Residuals of features and labels after removing each query's own part."""
 
     inverse: Floats
     rest: Floats
-    """Features, and in the last column labels."""
+    """Features, with labels in the last column."""
     leverage: Floats
-    """Of each label on its own prediction, by the query's own part alone."""
+    """Leverage of each label on its own prediction, from the query's own part."""
 
 
 def fit_pooled(design: Design) -> PooledFit:
-    """Return the fit whose penalties predict best each label that is left out."""
+    """Return the fit with the lowest leave-one-out error over all penalties."""
     with one_blas_thread():
         moments = _moments(design)
         found = [
@@ -171,24 +171,24 @@ def _solve(
 
 @dataclass(frozen=True, eq=False)
 class QueryOffset:
-    """What one query adds to the pooled score, as a share of the scale."""
+    """Adjustment of the pooled score for one query, as a share of the scale."""
 
     level: float
     """Added to every response."""
     centre: Floats
-    """Mean answer to each item among the labelled responses."""
+    """Mean answer to each item among the labeled responses."""
     weights: Floats
-    """What each item's distance from that mean is worth, beyond the pooled part."""
+    """Weight of each item's deviation from that mean, on top of the pooled part."""
 
     def of(self, p_yes: Floats) -> Floats:
-        """Return what is added to each row of answers."""
+        """Return the adjustment of each row of answers."""
         return self.level + weighted_rows(p_yes - self.centre, self.weights)
 
 
 def offset_columns(
     answers: AnswerTable, given: Bools, missing: str
 ) -> tuple[dict[str, Floats], Floats, NDArray[np.intp]]:
-    """Return each query's mean labelled answers, all answers less those, and the first rows."""
+    """Return each query's mean labeled answers, the deviations from them, and the first rows."""
     centres: dict[str, Floats] = {}
     parts = []
     for block in answers.blocks():
@@ -205,7 +205,7 @@ def offset_columns(
 
 
 def query_offsets(centres: dict[str, Floats], fitted: PooledFit) -> dict[str, QueryOffset]:
-    """Return what each labelled query adds, by its id."""
+    """Return the adjustment of each labeled query, by id."""
     return {
         query_id: QueryOffset(float(own[0]), centre, own[1 : 1 + len(centre)])
         for (query_id, centre), own in zip(centres.items(), fitted.own, strict=True)
@@ -216,7 +216,7 @@ class PooledRidgeScorer(LabelScorer):
     """A partially pooled ridge regression of labels on answers."""
 
     def fit(self, answers: AnswerTable, gold: Gold) -> Self:
-        """Learn from every label; with too few, or all alike, become the mean."""
+        """Fit on all labels; with too few or identical labels, use the mean."""
         labels = label_column(answers, gold.labels, self.scale)
         features, usable = describe(answers, self.missing)
         given = usable & ~np.isnan(labels)
@@ -231,7 +231,7 @@ class PooledRidgeScorer(LabelScorer):
         return self
 
     def predict(self, answers: AnswerTable) -> Floats:
-        """Return the score of each response, on the scale; NaN where no answer can be used."""
+        """Return the score of each response, on the scale; NaN without usable answers."""
         low, high = self.scale
         scores = np.full(len(answers), np.nan)
         for block in answers.blocks():
@@ -242,11 +242,11 @@ class PooledRidgeScorer(LabelScorer):
         return scores
 
     def item_weights(self) -> Mapping[str, Floats]:
-        """Return what each item of a labelled query is worth, as shares of what all are worth.
+        """Return each item's effect on the score of labeled queries, as shares.
 
-        An item's worth is what the score gains when its answer goes from no to yes while the
-        others stay at their mean among the labelled responses. It is negative for an item whose
-        yes goes with lower labels; sizes without their signs sum to one.
+        The effect is the change of the score when the answer goes from no to yes, with the others
+        at their mean among the labeled responses. It is negative if yes lowers the score; absolute
+        values sum to one.
         """
         found = {}
         for query_id, own in self.own_.items():
@@ -259,7 +259,7 @@ class PooledRidgeScorer(LabelScorer):
         return found
 
     def state(self) -> State:
-        """Return the pooled weights and every query's own part."""
+        """Return the pooled weights and each query's adjustment."""
         own = list(self.own_.values())
         header = {
             "facts": self.facts_,
@@ -277,7 +277,7 @@ class PooledRidgeScorer(LabelScorer):
 
     @classmethod
     def restore(cls, config: ScorerConfig, state: State) -> Self:
-        """Return the fitted scorer again."""
+        """Restore the fitted scorer."""
         scorer = cls.create(config)
         header, arrays = state.header, state.arrays
         with reading_state(config.kind):

@@ -1,9 +1,9 @@
-"""The scorer that predicts left-out gold best, chosen among several, the simplest first.
+"""Selection of a scorer by cross-validation, with the one-standard-error rule.
 
-Each is cross-validated on the gold; the first in the list that is not worse than the best by more
-than one standard error is taken, so the mean stays unless another is clearly better. It is then
-fitted to all the gold. What cross-validation said about the chosen one flatters it: how good such a
-choice really is, only a choice within each outer fold can tell (`audit.selection`).
+Each scorer is cross-validated on the reference data; the first in the list within one standard
+error of the best is chosen, so the mean stays unless another is better. It is then fitted on all
+reference data. The cross-validated figure of the chosen one is optimistic; only nested
+cross-validation gives an unbiased figure (`audit.compare_scorers`).
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ from rocketeval.scoring.crossfit import gold_about, held_out_scores
 from rocketeval.scoring.learning import TIE_MARGIN, label_column, read_reasons, reading_state
 
 _ROUNDING = 1e-9
-# Two scorers that say the same shall not be told apart by their last bits.
+# Differences in the last bits must not separate two equal scorers.
 
 
 @dataclass(frozen=True, eq=False)
 class ScorerLosses:
-    """What gold costs one scorer, query by query."""
+    """Losses of one scorer on reference data, by query."""
 
     totals: Floats
-    """Sum of the losses on each query."""
+    """Sum of losses per query."""
     counts: Floats
-    """Labels or votes of each query that have scores."""
+    """Number of labels or votes with scores per query."""
 
     @property
     def mean(self) -> float:
-        """The loss per label or vote; NaN if there are none."""
+        """Return the loss per label or vote; NaN without any."""
         whole = float(self.counts.sum())
         return float(self.totals.sum()) / whole if whole else float("nan")
 
@@ -50,7 +50,7 @@ class ScorerLosses:
 def squared_errors(
     answers: AnswerTable, scores: Floats, gold: Gold, scale: tuple[float, float]
 ) -> ScorerLosses:
-    """Return the squared distance of scores from labels."""
+    """Return the squared errors of scores against labels."""
     errors = (scores - label_column(answers, gold.labels, scale)) ** 2
     return _by_query(answers.query_ids, answers.query_ids, errors)
 
@@ -58,7 +58,7 @@ def squared_errors(
 def disagreements(
     answers: AnswerTable, scores: Floats, votes: Sequence[Vote], tie_margin: float
 ) -> ScorerLosses:
-    """Return 1 for every vote whose outcome, ties included, is not what the scores say."""
+    """Return a loss of 1 for each vote that the scores do not predict, ties included."""
     cells = zip(answers.query_ids, answers.candidates, strict=True)
     found = dict(zip(cells, scores.tolist(), strict=True))
 
@@ -77,11 +77,11 @@ def disagreements(
 
 
 def simplest_of_the_best(losses: Sequence[ScorerLosses]) -> int:
-    """Return the place of the first scorer that is not worse than the best by a standard error.
+    """Return the index of the first scorer within one standard error of the best.
 
-    The error is that of the difference between the two, with queries drawn whole: a query's
-    responses are alike, and counting each by itself would make the error too small. From fewer than
-    two queries nothing can be told, and the first is taken.
+    The standard error is that of the difference between the two, clustered by query: responses to
+    one query are alike, and treating them as independent would make the error too small. With fewer
+    than two queries, the first scorer is chosen.
     """
     means = np.array([found.mean for found in losses])
     if np.isnan(means).any():
@@ -123,33 +123,33 @@ DEFAULTS = {
     "labels": ("mean", "isotonic", "pooled_ridge", "extra_trees"),
     "votes": ("mean", "pooled_logistic"),
 }
-"""What is chosen among, by what is learned from; simpler ones first."""
+"""Default choices by training data; simpler ones first."""
 
 
 class SelectOptions(Section):
-    """Settings of the choice."""
+    """Settings of the selection."""
 
     among: Annotated[tuple[str, ...], Field(min_length=1)] | None = None
-    """Kinds of scorers, simpler ones first; what suits `learn_from` when absent."""
+    """Kinds of scorers, simpler ones first; by default those for `learn_from`."""
     settings: dict[str, dict[str, Any]] = Field(default_factory=dict)
-    """Options of each kind, by its name."""
+    """Options by kind."""
 
 
 class SelectScorer:
-    """Whichever of several scorers predicts left-out gold best."""
+    """A scorer selected from several by cross-validation."""
 
     def __init__(self, config: ScorerConfig | None = None) -> None:
         self.config = config or ScorerConfig(kind="select")
 
     @classmethod
     def create(cls, config: ScorerConfig) -> Self:
-        """Return an unfitted scorer; ConfigError when one of those to choose among is wrong."""
+        """Return an unfitted scorer; raise ConfigError if one of the choices is invalid."""
         for choice in choices(config):
             create_scorer(choice)
         return cls(config)
 
     def fit(self, answers: AnswerTable, gold: Gold) -> Self:
-        """Choose by cross-validation, then learn from all the gold."""
+        """Choose by cross-validation, then fit on all reference data."""
         listed = choices(self.config)
         known = gold_about(answers, gold, self.config.learn_from)
         place, self.losses_, reason = _compare(self.config, listed, answers, known)
@@ -165,7 +165,7 @@ class SelectScorer:
         return self.scorer_.predict(answers)
 
     def fallbacks(self) -> Mapping[str, str]:
-        """Return the chosen scorer's fallbacks; every query when it learns nothing."""
+        """Return the chosen scorer's fallbacks; all queries if it does not learn."""
         if isinstance(self.scorer_, Learner):
             return self.scorer_.fallbacks()
         return dict(self.fallbacks_)
@@ -175,11 +175,11 @@ class SelectScorer:
         return self.scorer_.item_weights() if isinstance(self.scorer_, Learner) else {}
 
     def state(self) -> State:
-        """Return which was chosen, why, and what it learned."""
+        """Return the choice, the losses and the chosen scorer's state."""
         if not isinstance(self.scorer_, Saveable):
             raise ArtifactError(
                 f"The chosen scorer {self.chosen_!r} cannot be saved.",
-                hint="Its class needs `state` and `restore`; or leave it out of `among`.",
+                hint="Its class needs `state` and `restore`; or remove it from `among`.",
             )
         inner = self.scorer_.state()
         header = {
@@ -192,7 +192,7 @@ class SelectScorer:
 
     @classmethod
     def restore(cls, config: ScorerConfig, state: State) -> Self:
-        """Return the fitted scorer again."""
+        """Restore the fitted scorer."""
         scorer = cls.create(config)
         with reading_state(config.kind):
             listed = {choice.kind: choice for choice in choices(config)}
@@ -203,13 +203,13 @@ class SelectScorer:
         scorer.chosen_ = chosen.kind
         kind = type(create_scorer(chosen))
         if not issubclass(kind, Saveable):
-            raise ArtifactError(f"A scorer of kind {chosen.kind!r} cannot be read back.")
+            raise ArtifactError(f"A scorer of kind {chosen.kind!r} cannot be restored.")
         scorer.scorer_ = kind.restore(chosen, inner)
         return scorer
 
 
 def choices(config: ScorerConfig) -> list[ScorerConfig]:
-    """Return the configs of the scorers to choose among, simpler ones first."""
+    """Return the configs of the scorers to choose from, simpler ones first."""
     options = parse_options(config.options, SelectOptions, "scorer.options")
     among = options.among or DEFAULTS[config.learn_from]
     problem = None
@@ -219,7 +219,7 @@ def choices(config: ScorerConfig) -> list[ScorerConfig]:
         problem = "a scorer is named twice"
     elif not set(options.settings) <= set(among):
         unused = sorted(set(options.settings) - set(among))
-        problem = f"`settings` names what is not in `among`: {', '.join(unused)}"
+        problem = f"`settings` has kinds that are not in `among`: {', '.join(unused)}"
     if problem:
         raise ConfigError(
             f"scorer.options has a mistake: {problem}.", hint=f"Among: {', '.join(among)}."
@@ -233,15 +233,15 @@ def choices(config: ScorerConfig) -> list[ScorerConfig]:
 def _compare(
     config: ScorerConfig, listed: list[ScorerConfig], answers: AnswerTable, gold: Gold
 ) -> tuple[int, dict[str, float], str]:
-    """Return which to take, each one's loss on left-out gold, and why in words."""
+    """Return the index of the choice, the losses by kind, and the reason."""
     if len(listed) == 1:
-        return 0, {}, "nothing to choose among"
+        return 0, {}, "only one scorer to choose from"
     try:
         found = [_losses(config, choice, answers, gold) for choice in listed]
     except BenchmarkError as error:
         return 0, {}, error.message
     if any(math.isnan(loss.mean) for loss in found):
-        return 0, {}, f"none of the {config.learn_from} is about a response with a score"
+        return 0, {}, f"none of the {config.learn_from} is on a scored response"
     place = simplest_of_the_best(found)
     means = {choice.kind: loss.mean for choice, loss in zip(listed, found, strict=True)}
     return (

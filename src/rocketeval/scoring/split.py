@@ -1,6 +1,6 @@
-"""Which gold is learned from and which tests: held-out candidates, and group-aware folds.
+"""Split of reference data into training and test data: held-out candidates and group-aware folds.
 
-Rows of one query, or of one candidate, stay together: nothing is scored that was learned from.
+Rows of one query, or of one candidate, stay together.
 """
 
 from __future__ import annotations
@@ -20,26 +20,26 @@ from rocketeval.text import did_you_mean
 INNER_FOLDS = 3
 """Folds for choices within training."""
 FEWEST_CANDIDATES = 2
-"""Labelled candidates without which nothing can be learned and tested."""
+"""Minimum number of labeled candidates for training and testing."""
 
 
 @dataclass(frozen=True, slots=True)
 class GoldSplit:
-    """The gold of a run, cut in two."""
+    """The reference data of a run, split for training and testing."""
 
     learned: Gold
-    """What the scorer is fitted to."""
+    """The training data."""
     fitted: tuple[str, ...]
-    """Candidates whose labels are learned from, sorted; with votes, those voted on."""
+    """Candidates in the training data, sorted."""
     held_out: tuple[str, ...]
-    """Labelled candidates that are kept from the scorer, sorted."""
+    """Labeled candidates held out for testing, sorted."""
 
 
 def split_gold(gold: Gold, candidates: Collection[str], config: ScorerConfig) -> GoldSplit:
-    """Return what the scorer learns from: labels of some candidates, or votes.
+    """Split the reference data of a run.
 
-    Labels are held out by candidate. Votes are not held out: every query's scores come from a fit
-    without its votes (`crossfit`), which leaves all votes to test on.
+    Labels are held out by candidate. Votes are not held out: each query is scored by a fit without
+    its votes (`crossfit`), so all votes can be used for testing.
     """
     _refuse_unknown(config.fit_on or (), candidates)
     if config.learn_from == "votes":
@@ -60,7 +60,7 @@ def _fitted(means: dict[str, float], config: ScorerConfig) -> set[str]:
         unlabelled = sorted(set(config.fit_on) - set(means))
         if unlabelled:
             raise ConfigError(
-                f"scorer.fit_on names candidates without a label: {', '.join(unlabelled)}.",
+                f"scorer.fit_on has candidates without a label: {', '.join(unlabelled)}.",
                 hint=did_you_mean(unlabelled[0], sorted(means))
                 if means
                 else "The run has no labels.",
@@ -68,15 +68,12 @@ def _fitted(means: dict[str, float], config: ScorerConfig) -> set[str]:
         fitted = set(config.fit_on)
     else:
         fitted = set(means) - _spread_choice(means, config.hold_out, config.seed)
-    _refuse_too_few(fitted, "labelled candidates to learn from", "labels", config)
+    _refuse_too_few(fitted, "labeled candidates to learn from", "labels", config)
     return fitted
 
 
 def _spread_choice(means: dict[str, float], share: float, seed: int) -> set[str]:
-    """Return a share of the candidates that spreads over the range of their mean labels.
-
-    Sorted by mean label and cut into as many stretches as are wanted; one of each, at random.
-    """
+    """Draw a share of the candidates, stratified by mean label."""
     wanted = round(share * len(means))
     if share > 0.0 and len(means) > FEWEST_CANDIDATES:
         wanted = max(1, wanted)
@@ -96,7 +93,7 @@ def _refuse_unknown(fit_on: Iterable[str], candidates: Collection[str]) -> None:
     for name in fit_on:
         if name not in candidates:
             raise ConfigError(
-                f"scorer.fit_on names {name!r}, which is no candidate of this run.",
+                f"scorer.fit_on has {name!r}, which is not a candidate of this run.",
                 hint=did_you_mean(name, sorted(candidates)),
             )
 
@@ -105,28 +102,27 @@ def _refuse_too_few(found: Collection[str], what: str, kind: str, config: Scorer
     if len(found) >= FEWEST_CANDIDATES:
         return
     raise ConfigError(
-        f"The scorer {config.kind!r} learns from {kind}, and there are {len(found)} {what}; "
+        f"The scorer {config.kind!r} learns from {kind}, but there are {len(found)} {what}; "
         f"{FEWEST_CANDIDATES} are needed.",
-        hint=f"Add {kind} to the benchmark, or take the scorer `mean`, which learns nothing.",
+        hint=f"Add {kind} to the benchmark, or use the scorer `mean`, which needs none.",
     )
 
 
 def candidate_folds(labels: Iterable[Label], folds: int, seed: int) -> dict[str, int]:
-    """Return the fold of each labelled candidate, every fold with good, middling and bad ones.
+    """Return the fold of each labeled candidate, stratified by mean label.
 
-    Candidates are sorted by their mean label and dealt out a hand at a time, one to each fold in a
-    fresh random order. With fewer candidates than folds there are as many folds as candidates.
+    With fewer candidates than folds, there are as many folds as candidates.
 
     >>> candidate_folds([Label("q", name, value) for name, value in zip("abcd", range(4))], 2, 0)
     {'a': 0, 'b': 1, 'c': 0, 'd': 1}
     """
     means = mean_by_candidate(labels)
     ordered = sorted(means, key=lambda name: (means[name], name))
-    return _deal(ordered, folds, np.random.default_rng(seed), "labelled candidates")
+    return _deal(ordered, folds, np.random.default_rng(seed), "labeled candidates")
 
 
 def query_folds(query_ids: Iterable[str], folds: int, seed: int) -> dict[str, int]:
-    """Return the fold of each query, at random; with few queries, as many folds as queries.
+    """Return a random fold for each query; with few queries, as many folds as queries.
 
     >>> query_folds(["q1", "q2", "q3", "q1"], 2, 0)
     {'q1': 0, 'q2': 0, 'q3': 1}
@@ -134,12 +130,12 @@ def query_folds(query_ids: Iterable[str], folds: int, seed: int) -> dict[str, in
     names = sorted(set(query_ids))
     random = np.random.default_rng(seed)
     shuffled = [names[place] for place in random.permutation(len(names))]
-    dealt = _deal(shuffled, folds, random, "queries with gold")
+    dealt = _deal(shuffled, folds, random, "queries with reference data")
     return {name: dealt[name] for name in names}
 
 
 def group_folds(query_ids: Sequence[str], folds: int, seed: int) -> Ints:
-    """Return the fold of every row: that of its query.
+    """Return the fold of each row, which is that of its query.
 
     >>> group_folds(["q1", "q2", "q1", "q3"], 2, 0).tolist()
     [0, 0, 0, 1]
@@ -149,7 +145,7 @@ def group_folds(query_ids: Sequence[str], folds: int, seed: int) -> Ints:
 
 
 def inner_folds(queries: Ints, seed: int) -> Ints:
-    """Return the fold of each row for choices within training, by the number of its query."""
+    """Return the fold of each row for inner cross-validation, by query."""
     names, place = np.unique(queries, return_inverse=True)
     order = np.random.default_rng(seed).permutation(len(names))
     folds: Ints = (order % min(INNER_FOLDS, len(names)))[place]
@@ -159,13 +155,13 @@ def inner_folds(queries: Ints, seed: int) -> Ints:
 def _deal(
     names: Sequence[str], folds: int, random: np.random.Generator, what: str
 ) -> dict[str, int]:
-    """Deal names to folds, in their order, whose sizes differ by one at most."""
+    """Assign names in order to folds whose sizes differ by at most one."""
     if folds < 2:
-        raise ConfigError(f"The gold cannot be cut into {folds} fold.", hint="Use at least 2.")
+        raise ConfigError(f"Cannot cross-validate with {folds} folds.", hint="Use at least 2.")
     if len(names) < 2:
         raise BenchmarkError(
             f"Cross-validation needs at least 2 {what}; there are {len(names)}.",
-            hint="Add labels or votes, or take the scorer `mean`, which learns nothing.",
+            hint="Add labels or votes, or use the scorer `mean`, which needs none.",
         )
     hand = min(folds, len(names))
     dealt = [fold for _ in range(0, len(names), hand) for fold in random.permutation(hand).tolist()]
@@ -177,20 +173,20 @@ Cell = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class RefusedGold:
-    """Gold that was not used, because the fit that made the scores has learned from it."""
+    """Counts of reference data left out because the scorer was fitted on it."""
 
     labels: int = 0
     votes: int = 0
 
     @property
     def counts(self) -> tuple[tuple[int, str], ...]:
-        """How much was refused of each kind, where any was."""
+        """Return the nonzero counts, with their kind."""
         both = ((self.labels, "labels"), (self.votes, "votes"))
         return tuple((count, kind) for count, kind in both if count)
 
 
 def honest_gold(gold: Gold, basis: Mapping[Cell, Basis]) -> tuple[Gold, RefusedGold]:
-    """Return the gold to evaluate on, and how much of it is refused.
+    """Return the reference data that can test the scores, and counts of the rest.
 
     >>> gold = Gold(labels=[Label("q", "old", 7.0), Label("q", "new", 5.0)])
     >>> honest, refused = honest_gold(gold, {("q", "old"): Basis.FITTED})
@@ -212,11 +208,10 @@ def honest_gold(gold: Gold, basis: Mapping[Cell, Basis]) -> tuple[Gold, RefusedG
 
 
 def labels_by_basis(labels: Sequence[Label], basis: Mapping[Cell, Basis]) -> dict[str, list[Label]]:
-    """Return the labels in parts that answer different questions, named for people.
+    """Group the labels by the basis of the scores they test, under display names.
 
-    Labels of candidates that the scorer never learned from test it on strangers; labels it learned
-    from elsewhere than in the scoring fit test it on candidates whose like it knows. Labels of
-    responses that the run does not have stand with the first part, to be counted there.
+    Held-out labels test the scorer on unseen candidates, out-of-fold labels on training candidates.
+    Labels of responses that are not in the run are counted in the first group.
     """
     parts: dict[str, list[Label]] = {}
     strangers = []
@@ -233,7 +228,7 @@ def labels_by_basis(labels: Sequence[Label], basis: Mapping[Cell, Basis]) -> dic
 
 
 def gold_cells(gold: Gold) -> set[Cell]:
-    """Return the responses that labels or votes speak about."""
+    """Return the responses with labels or votes."""
     cells = {(label.query_id, label.candidate) for label in gold.labels}
     for vote in gold.votes:
         cells |= _sides(vote)

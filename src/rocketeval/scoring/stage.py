@@ -1,4 +1,4 @@
-"""score: every response gets a score, or a visible gap."""
+"""The score stage: a score for every response, or a counted missing one."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from rocketeval.store.run import RunStore
 
 
 def check_learnable(store: RunStore, config: ScorerConfig) -> None:
-    """Raise, before anything is paid for, if the scorer cannot learn from the run's gold."""
+    """Raise, before any request is sent, if the scorer cannot be fitted on the run's data."""
     if config.fitted is not None:
         load_scorer(config.fitted)
     elif isinstance(create_scorer(config), Learner):
@@ -43,11 +43,11 @@ def keep_scorer(
     answers: AnswerTable,
     keys: pa.StringArray,
 ) -> None:
-    """Write the fitted scorer into the run, if it learned anything."""
+    """Save the fitted scorer in the run directory, if it learns."""
     if scored.split is None or not isinstance(scored.scorer, Saveable):
         return
     used = _learned_keys(scored.split.learned, answers, keys)
-    # The run's own time, so that scoring again writes the same bytes.
+    # Use the run's creation time, so that scoring again writes the same bytes.
     created = store.manifest().created
     checklists = _checklist_hashes(store)
     provenance = Provenance.from_keys(store.judge(), used, checklists, created)
@@ -56,7 +56,7 @@ def keep_scorer(
 
 @dataclass(frozen=True, slots=True)
 class ItemWeights:
-    """What a learned scorer gave each item of a query."""
+    """Learned item weights by query."""
 
     FILE: ClassVar[str] = "item_weights"
     COMMAND: ClassVar[str] = "run --only score"
@@ -64,11 +64,11 @@ class ItemWeights:
     ROOT: ClassVar[str] = "by_query"
 
     by_query: Mapping[str, tuple[float, ...]]
-    """Absent for queries it learned nothing on."""
+    """Queries without learned weights are absent."""
 
 
 def keep_weights(store: RunStore, scorer: Scorer | None) -> None:
-    """Write the item weights of the run's queries, if the scorer has learned, here or elsewhere."""
+    """Save the item weights of the run's queries, if the scorer learns."""
     if not isinstance(scorer, Learner):
         return
     asked = store.inputs.checklists()
@@ -78,13 +78,13 @@ def keep_weights(store: RunStore, scorer: Scorer | None) -> None:
 
 
 def item_weights(store: RunStore) -> Mapping[str, tuple[float, ...]]:
-    """Return the weights that a learned scorer gave each query's items; empty without one."""
+    """Return learned item weights by query; empty without a learning scorer."""
     found = store.read_if_made(ItemWeights)
     return {} if found is None else found.by_query
 
 
 class SavedScorer:
-    """The scorer that `scorer.fitted` names, if it suits the run; ArtifactError if it does not."""
+    """The scorer from `scorer.fitted`; raises ArtifactError if it does not match the run."""
 
     def __init__(self, store: RunStore, config: ScorerConfig) -> None:
         assert config.fitted is not None
@@ -95,19 +95,19 @@ class SavedScorer:
             theirs, ours = getattr(loaded.config, setting), getattr(config, setting)
             if theirs != ours:
                 raise ArtifactError(
-                    f"{config.fitted} was fitted with `{setting}: {_written(theirs)}`; the run "
-                    f"says `{setting}: {_written(ours)}`.",
-                    hint=f"Set `scorer.{setting}` to that of the saved scorer.",
+                    f"{config.fitted} was fitted with `{setting}: {_written(theirs)}`, but the run "
+                    f"has `{setting}: {_written(ours)}`.",
+                    hint=f"Set `scorer.{setting}` to the value of the saved scorer.",
                 )
         self._loaded = loaded
 
     @property
     def scorer(self) -> Scorer:
-        """The scorer as it was fitted."""
+        """Return the loaded scorer."""
         return self._loaded.scorer
 
     def apply(self, answers: AnswerTable, keys: pa.StringArray) -> Scored:
-        """Return the scores that it gives; those it learned from are marked as fitted."""
+        """Score the answers; scores of its training judgments are marked as fitted."""
         fitted = self._loaded.provenance.learned_from(keys.to_pylist())
         basis = tuple(Basis.FITTED if seen else Basis.UNSEEN for seen in fitted.tolist())
         scores = self.scorer.predict(answers)
@@ -115,7 +115,7 @@ class SavedScorer:
 
 
 def learned_facts(scored: Scored) -> LearnedFacts:
-    """Return what was learned from, and where nothing could be, for the manifest."""
+    """Return the training facts for the manifest."""
     facts, split = LearnedFacts(), scored.split
     if split is not None:
         facts = LearnedFacts(
@@ -136,7 +136,7 @@ def learned_facts(scored: Scored) -> LearnedFacts:
 
 
 def _written(setting: Any) -> str:
-    """Return a setting as it stands in a config."""
+    """Return a setting as written in a config."""
     if isinstance(setting, tuple):
         return f"[{', '.join(f'{end:g}' for end in setting)}]"
     return str(setting)
@@ -148,7 +148,7 @@ def _checklist_hashes(store: RunStore) -> dict[str, str]:
 
 
 def _learned_keys(gold: Gold, answers: AnswerTable, keys: pa.StringArray) -> list[str]:
-    """The judgments whose gold was learned from."""
+    """Return the keys of the training judgments."""
     cells = gold_cells(gold)
     names = enumerate(zip(answers.query_ids, answers.candidates, strict=True))
     rows = pa.array([row for row, cell in names if cell in cells], pa.int64())
@@ -156,7 +156,7 @@ def _learned_keys(gold: Gold, answers: AnswerTable, keys: pa.StringArray) -> lis
 
 
 def score_responses(store: RunStore, config: RunConfig) -> ScoreFacts:
-    """Write the scores; return how many there are, what they rest on, and how many are missing."""
+    """Score all responses, write the scores and return their counts."""
     if not live_files(store.ledger_folder):
         raise StageMissing(
             f"{store.path} has no judgments to score.",
@@ -183,10 +183,9 @@ _Part = tuple[AnsweredPart, Scored]
 
 
 def _scored_parts(store: RunStore, config: ScorerConfig, reader: AnswerReader) -> Iterator[_Part]:
-    """Yield all responses with their scores, at least one part of them.
+    """Yield parts of the run with their scores, at least one.
 
-    A scorer that learns here sees all responses at once; any other gives a query its scores from
-    that query's answers alone.
+    A scorer that is fitted here gets all responses at once; any other scores each query separately.
     """
     scorer = None if config.fitted else create_scorer(config)
     if scorer is None:
@@ -208,7 +207,7 @@ def _scored_parts(store: RunStore, config: ScorerConfig, reader: AnswerReader) -
 
 @dataclass
 class ScoreCounts:
-    """What the manifest says of all parts together."""
+    """Counts over all parts, for the manifest."""
 
     scores: int = 0
     without_score: int = 0
@@ -216,10 +215,10 @@ class ScoreCounts:
     missing_answers: int = 0
     basis: Counter[str] = field(default_factory=Counter)
     last: Scored | None = None
-    """Any part tells what the scorer has learned."""
+    """The last part; any part has the facts on the fit."""
 
     def count(self, scored_part: _Part) -> pa.Table:
-        """Count a part; return it as the table that is written to disk."""
+        """Count a part and return it as the table to write to disk."""
         part, self.last = scored_part
         answers, scores = part.answers, self.last.scores
         self.scores += int(np.isfinite(scores).sum())
@@ -230,7 +229,7 @@ class ScoreCounts:
         return score_table(answers, self.last, part.keys)
 
     def facts(self, reader: AnswerReader) -> ScoreFacts:
-        """Return what was counted, when all parts are."""
+        """Return the totals after the last part."""
         assert self.last is not None
         return ScoreFacts(
             scores=self.scores,

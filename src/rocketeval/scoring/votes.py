@@ -1,23 +1,22 @@
-"""Votes alone fit a scorer: which of two responses people prefer, and when they call it a tie.
+"""A scorer fitted on votes: a paired-comparison model with ties.
 
-A response's latent quality is a weighted sum of its `features`, learned over the votes of all
-queries and shrunk toward the mean log-odds alone, as far as predicting left-out
-queries asks for. The qualities are then put on the scale so that the run's tie margin is what
-voters call a tie. Every query is scored by the same weights: a handful of votes on
-one query says too little about its items.
+A response's latent quality is a weighted sum of its `features`, fitted on the votes of all queries
+and shrunk toward the mean log-odds; cross-validation over queries chooses the penalty. The
+qualities are then mapped to the scale so that the run's tie margin matches what voters call a tie.
+All queries share the weights, because a few votes on one query say too little about its items.
 
 Davidson (1970), "On extending the Bradley-Terry model to accommodate ties in paired comparison
 experiments": with d the difference of the two latent qualities,
 
     P(a wins) : P(b wins) : P(tie)  =  exp(d / 2) : exp(-d / 2) : exp(c)
 
-His ties leave the odds of the two wins alone, and make a tie the likeliest outcome exactly where
-|d| < 2c: nowhere when c is not positive. People's ties are not that simple: two poor responses are
-called a tie more easily than two good ones, and ties fade faster with |d|. So once the qualities
-are fitted, c becomes `at_zero - fade * |d| + by_level * (mean of the two qualities)`, and a tie is
-the likeliest outcome where |d| < 2 * (at_zero + by_level * level) / (1 + 2 * fade): the threshold
-that agrees with most votes, if the model holds. Nothing favours the response shown first, so it
-does not matter which one a vote calls `a`.
+In this model, ties do not change the odds of the two wins, and a tie is the most likely outcome if
+|d| < 2c: never if c is not positive. Human ties differ: two poor responses are called a tie more
+often than two good ones, and ties fade faster with |d|. So after fitting the qualities, c becomes
+`at_zero - fade * |d| + by_level * (mean of the two qualities)`, and a tie is the most likely
+outcome if |d| < 2 * (at_zero + by_level * level) / (1 + 2 * fade): the threshold that agrees with
+most votes, if the model is right. The model has no position bias, so the order of `a` and `b` does
+not matter.
 """
 
 from __future__ import annotations
@@ -48,12 +47,12 @@ from rocketeval.scoring.split import group_folds
 from rocketeval.workers import one_blas_thread
 
 PENALTIES = (0.001, 0.01, 0.1, 1.0, 10.0)
-"""On the weights of all features but the first, per vote."""
+"""Penalties on the weights of all features except the first, per vote."""
 FOLDS = 5
-"""Parts into which the queries are cut to choose among the penalties."""
+"""Folds of queries for choosing the penalty."""
 
 _WEAK = 1e-3
-# On whatever is otherwise free: keeps it finite when votes never contradict it, or never tie.
+# Weak penalty that keeps parameters finite if votes never contradict them or never tie.
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,44 +60,44 @@ class VoteColumns:
     """Votes as columns."""
 
     differences: Floats
-    """Features of response a less those of response b."""
+    """Features of response a minus those of response b."""
     outcomes: NDArray[np.int8]
-    """1 when a won, -1 when b won, 0 for a tie."""
+    """1 if a won, -1 if b won, 0 for a tie."""
     query_ids: Sequence[str]
 
     def take(self, rows: NDArray[np.bool_]) -> VoteColumns:
-        """Return the votes of some rows."""
+        """Return the votes of the chosen rows."""
         kept = [query_id for query_id, keep in zip(self.query_ids, rows, strict=True) if keep]
         return VoteColumns(self.differences[rows], self.outcomes[rows], kept)
 
 
 @dataclass(frozen=True, slots=True)
 class TieCurve:
-    """How likely a tie is, as log-odds against the geometric mean of the two wins."""
+    """Log-odds of a tie against the geometric mean of the two wins."""
 
     at_zero: float
-    """For two equal responses of average quality."""
+    """Value for two equal responses of average quality."""
     fade: float
-    """Lost per unit of the difference between the two; not negative."""
+    """Decrease per unit of the difference between the two; not negative."""
     by_level: float
-    """Gained per unit of their mean quality."""
+    """Increase per unit of their mean quality."""
 
     def threshold(self, level: Floats) -> Floats:
-        """The difference below which a tie is the likeliest outcome; 0 where it never is."""
+        """Return the difference below which a tie is the most likely outcome; 0 if it never is."""
         height = np.maximum(self.at_zero + self.by_level * level, 0.0)
         found: Floats = 2.0 * height / (1.0 + 2.0 * self.fade)
         return found
 
 
 def fit_weights(votes: VoteColumns, seed: int) -> tuple[Floats, float]:
-    """Return the features' weights, and the penalty that predicts left-out queries best."""
+    """Return the feature weights, and the penalty chosen by cross-validation."""
     with one_blas_thread():
         penalty = _best_penalty(votes, seed)
         return _minimise(votes, penalty)[:-1], penalty
 
 
 def davidson_loss(parameters: Floats, votes: VoteColumns, held: Floats) -> tuple[float, Floats]:
-    """Return the mean negative log-likelihood with its penalty, and the gradient of both.
+    """Return the penalized mean negative log-likelihood and its gradient.
 
     The parameters are the weights, then the log-odds of a tie.
     """
@@ -113,7 +112,7 @@ def davidson_loss(parameters: Floats, votes: VoteColumns, held: Floats) -> tuple
 def tie_loss(
     parameters: Floats, difference: Floats, level: Floats, outcomes: NDArray[np.int8]
 ) -> tuple[float, Floats]:
-    """Return the same for the three parameters of a tie curve, with the qualities known."""
+    """Return loss and gradient for the three parameters of a tie curve, given the qualities."""
     columns = np.stack([np.ones_like(level), -np.abs(difference), level])
     loss, _, by_tie = _outcome_loss(difference, parameters @ columns, outcomes)
     slope = columns @ by_tie / len(level) + _WEAK * parameters
@@ -121,7 +120,7 @@ def tie_loss(
 
 
 def fit_ties(difference: Floats, level: Floats, outcomes: NDArray[np.int8]) -> TieCurve:
-    """Return the tie curve of votes whose two latent qualities are known."""
+    """Fit the tie curve to votes with known latent qualities."""
     from scipy.optimize import minimize
 
     found = minimize(
@@ -160,7 +159,7 @@ def _minimise(votes: VoteColumns, penalty: float) -> Floats:
 def _outcome_loss(
     difference: Floats, tie: Floats, outcomes: NDArray[np.int8]
 ) -> tuple[float, Floats, Floats]:
-    """Return the mean loss, and each vote's slope by its difference and by its tie's log-odds."""
+    """Return the mean loss, and each vote's gradient by difference and by tie log-odds."""
     powers = np.stack([-difference / 2.0, tie, difference / 2.0])
     highest = powers.max(axis=0)
     shares = np.exp(powers - highest)
@@ -172,9 +171,9 @@ def _outcome_loss(
 
 
 ROOM = 0.45
-"""Share of the scale, above and below its middle, within which a margin is exactly a margin."""
+"""Share of the scale, on each side of its middle, in which the tie margin is exact."""
 KNOTS = 257
-"""Points between which the curve is straight."""
+"""Number of points of the piecewise linear curve."""
 
 _FINEST = 1e-3
 _HALVINGS = 60
@@ -182,15 +181,15 @@ _HALVINGS = 60
 
 @dataclass(frozen=True, eq=False)
 class QualityScale:
-    """A rising curve from latent quality to score."""
+    """An increasing curve from latent quality to score."""
 
     qualities: Floats
-    """Rising, from the lowest to the highest quality that was learned from."""
+    """Increasing, from the lowest to the highest quality in the training data."""
     heights: Floats
-    """Score above the middle of the scale at each."""
+    """Score minus the middle of the scale, at each quality."""
 
     def score(self, quality: Floats, scale: tuple[float, float]) -> Floats:
-        """Return the score of each latent quality, inside the scale."""
+        """Return the score of each latent quality, within the scale."""
         low, high = scale
         height = np.interp(quality, self.qualities, self.heights)
         rise, run = np.diff(self.heights)[[0, -1]], np.diff(self.qualities)[[0, -1]]
@@ -203,9 +202,9 @@ class QualityScale:
 def quality_scale(
     ties: TieCurve, lowest: float, highest: float, scale: tuple[float, float], margin: float
 ) -> tuple[QualityScale, float]:
-    """Return the curve, and the smallest stretch of quality that a margin stands for on it.
+    """Return the curve, and the smallest difference of qualities that equals a tie margin on it.
 
-    Qualities that were learned from reach from `lowest` (below 0) to `highest` (above 0).
+    Training qualities range from `lowest` (below 0) to `highest` (above 0).
     """
     qualities = np.linspace(lowest, highest, KNOTS)
     stretches = ties.threshold((qualities[1:] + qualities[:-1]) / 2.0)
@@ -228,7 +227,7 @@ def quality_scale(
 
 
 def _bend(height: Floats, length: float) -> Floats:
-    """Return heights unchanged within the room, and bent toward half the scale beyond it."""
+    """Return heights unchanged within `ROOM`, and compressed toward half the scale beyond it."""
     room, rest = ROOM * length, (0.5 - ROOM) * length
     beyond = np.maximum(np.abs(height) - room, 0.0)
     bent: Floats = np.sign(height) * (
@@ -238,7 +237,7 @@ def _bend(height: Floats, length: float) -> Floats:
 
 
 FEWEST_DECISIVE = 10
-"""Votes that are not ties without which the scorer is the mean."""
+"""With fewer decided votes, the scorer uses the mean."""
 
 _ANCHOR = FEATURES.index("log_odds")
 _ORDER = [_ANCHOR, *(place for place in range(len(FEATURES)) if place != _ANCHOR)]
@@ -246,7 +245,7 @@ _SAME = 1e-9
 
 
 class PooledLogisticScorer:
-    """A Bradley-Terry model with ties, of votes on the features of two responses."""
+    """A Bradley-Terry model with ties, fitted on votes and response features."""
 
     def __init__(
         self,
@@ -262,14 +261,14 @@ class PooledLogisticScorer:
 
     @classmethod
     def create(cls, config: ScorerConfig) -> Self:
-        """Return an unfitted scorer; ConfigError when it is told to learn from labels."""
+        """Return an unfitted scorer; raise ConfigError if it should learn from labels."""
         refuse_labels(config)
         parse_options(config.options, NoOptions, "scorer.options")
-        # Where nothing is a tie, the width of one is a matter of taste.
+        # A tie margin of 0 means no ties; use the default width then.
         return cls(config.scale, config.missing, config.tie_margin or TIE_MARGIN, config.seed)
 
     def fit(self, answers: AnswerTable, gold: Gold) -> Self:
-        """Learn from every vote; with too few that are decisive, become the mean."""
+        """Fit on all votes; with too few decided votes, use the mean."""
         features, usable = describe(answers, self.missing)
         first, second, votes = _voted_rows(answers, gold.votes, usable)
         outcomes = vote_outcomes(votes)
@@ -284,7 +283,7 @@ class PooledLogisticScorer:
         return self
 
     def predict(self, answers: AnswerTable) -> Floats:
-        """Return the score of each response, inside the scale; NaN where no answer can be used."""
+        """Return the score of each response, within the scale; NaN without usable answers."""
         if self.curve_ is None:
             return MeanScorer(self.scale, self.missing).predict(answers)
         features, usable = describe(answers, self.missing)
@@ -293,15 +292,15 @@ class PooledLogisticScorer:
         return scores
 
     def fallbacks(self) -> Mapping[str, str]:
-        """Return every query when there was too little to learn from, else none."""
+        """Return all queries if there was too little training data, else none."""
         return dict(self.fallbacks_)
 
     def item_weights(self) -> Mapping[str, Floats]:
-        """Return nothing: no query has item weights of its own."""
+        """Return no weights: no query has its own item weights."""
         return {}
 
     def state(self) -> State:
-        """Return the features' weights and the points that the scale runs through."""
+        """Return the feature weights and the points of the curve."""
         arrays = {"centre": self.centre_, "weights": self.weights_}
         if self.curve_ is not None:
             arrays |= {"qualities": self.curve_.qualities, "heights": self.curve_.heights}
@@ -309,7 +308,7 @@ class PooledLogisticScorer:
 
     @classmethod
     def restore(cls, config: ScorerConfig, state: State) -> Self:
-        """Return the fitted scorer again."""
+        """Restore the fitted scorer."""
         scorer = cls.create(config)
         arrays = state.arrays
         with reading_state(config.kind):
@@ -321,7 +320,7 @@ class PooledLogisticScorer:
             if not scorer.fallbacks_:
                 points = [split_numbers(arrays[name], [KNOTS])[0] for name in _CURVE]
                 if not all(bool((np.diff(point) > 0).all()) for point in points):
-                    raise ValueError("its scale does not rise")
+                    raise ValueError("its curve is not increasing")
                 scorer.curve_ = QualityScale(*points)
         return scorer
 
@@ -333,7 +332,7 @@ class PooledLogisticScorer:
         outcomes: NDArray[np.int8],
         query_ids: Sequence[str],
     ) -> str | None:
-        """Learn weights and scale; return why the votes gave none, if so."""
+        """Fit weights and curve; return the reason if that fails, else None."""
         voted = features[np.unique(np.concatenate([first, second]))]
         self.centre_, spread = voted.mean(axis=0), voted.std(axis=0)
         spread[spread < _SAME] = np.inf
@@ -345,7 +344,7 @@ class PooledLogisticScorer:
         self.weights_ /= spread
         learned = self._quality(voted)
         if np.ptp(learned) < _SAME:
-            return "the votes favour no answers over others"
+            return "the votes prefer no answers over others"
         quality = self._quality(features)
         level = (quality[first] + quality[second]) / 2.0
         ties = fit_ties(quality[first] - quality[second], level, outcomes)
@@ -370,7 +369,7 @@ _CURVE = ("qualities", "heights")
 def _voted_rows(
     answers: AnswerTable, votes: Sequence[Vote], usable: Bools
 ) -> tuple[NDArray[np.intp], NDArray[np.intp], list[Vote]]:
-    """Return the rows of a and of b of every vote on two responses that may be used."""
+    """Return the rows of a and b for each vote on two usable responses, and these votes."""
     pairs = zip(answers.query_ids, answers.candidates, usable.tolist(), strict=True)
     rows = {(query, name): row for row, (query, name, use) in enumerate(pairs) if use}
     known = [
@@ -392,5 +391,5 @@ def _why_mean(
     if len({vote.query_id for vote in votes}) < 2:
         return "all votes are on one query; 2 are needed"
     if not np.any(first != second):
-        return "the judge answered the same about both responses of every vote"
+        return "the judge gave both responses of every vote the same answers"
     return None

@@ -1,1 +1,1 @@
-"""Statistics used by every other package: resampling, correlation, agreement, tests."""
+"""Statistics used by all other packages: resampling, correlation, agreement, tests."""

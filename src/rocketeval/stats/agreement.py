@@ -1,7 +1,7 @@
-"""Agreement of raters beyond chance, category by category: Fleiss' and Cohen's kappa.
+"""Chance-corrected agreement of raters: Fleiss' kappa, Cohen's kappa, Krippendorff's alpha.
 
-Every distinct rating is a category. Ratings that are all the same have no kappa: chance alone would
-make them agree, and a reason stands where the figure would.
+Every distinct rating is a category. Identical ratings have no kappa, since chance alone would give
+the same agreement; a reason is returned instead.
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ Weights = Literal["linear", "quadratic"]
 
 @dataclass(frozen=True, slots=True)
 class Statistic:
-    """One figure over units, or the reason why there is none."""
+    """One figure over units, or the reason for its absence."""
 
     value: float | None
     reason: str | None
     used: int
-    """Units that enter the figure."""
+    """Number of units in the figure."""
     dropped: int
-    """Units left out because too few ratings of them are there."""
+    """Units left out because they have too few ratings."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CategoryCounts:
-    """How often each unit got each category, with nothing stored for those it never got."""
+    """Sparse counts of ratings per unit and category."""
 
     units: Places
     """Unit of each count, numbered from 0."""
@@ -53,16 +53,16 @@ class CategoryCounts:
     """Category of each count, numbered from 0."""
     counts: Floats
     sizes: Floats
-    """Ratings of each unit."""
+    """Number of ratings per unit."""
 
     @property
     def agreeing(self) -> Floats:
-        """Ordered pairs of equal ratings in each unit."""
+        """Return the number of ordered pairs of equal ratings per unit."""
         return sums_at(self.units, self.counts * (self.counts - 1.0), len(self.sizes))
 
 
 def rated_twice(ratings: Floats) -> NDArray[np.bool_]:
-    """Which units (columns) have ratings by two raters (rows) or more."""
+    """Return which units (columns) have ratings by at least two raters (rows)."""
     if ratings.ndim != 2:
         raise ValueError(f"ratings have {ratings.ndim} dimensions, not raters by units")
     if np.isinf(ratings).any():
@@ -72,17 +72,17 @@ def rated_twice(ratings: Floats) -> NDArray[np.bool_]:
 
 
 def why_no_figure(ratings: Floats) -> str | None:
-    """A reason not to measure agreement on units that are rated twice, or None."""
+    """Return a reason not to measure agreement on units that are rated twice, or None."""
     if not ratings.size:
         return "no unit has ratings by two raters"
     low, high = np.nanmin(ratings), np.nanmax(ratings)
     if low == high:
-        return f"every rating is {low:g}: chance would agree as well"
+        return f"every rating is {low:g}, so chance agreement is perfect"
     return None
 
 
 def statistic_of(ratings: Floats, measure: Callable[[Floats], float]) -> Statistic:
-    """What `measure` makes of the units that are rated twice, or why there is no figure."""
+    """Apply `measure` to the units that are rated twice, or return why there is no figure."""
     enough = rated_twice(ratings)
     kept = ratings[:, enough]
     reason = why_no_figure(kept)
@@ -108,8 +108,8 @@ def count_categories(ratings: Floats) -> CategoryCounts:
 def fleiss_kappa(ratings: Floats) -> Statistic:
     """Fleiss' kappa of raters (rows) over units (columns); NaN is a missing rating.
 
-    Where units have different numbers of ratings every unit still counts once: chance is made from
-    the mean over units of the shares of the categories in each.
+    Every unit counts once, even with different numbers of ratings: chance agreement uses the mean
+    over units of their category shares.
 
     >>> fleiss_kappa(np.array([[1.0, 2.0, 2.0], [1.0, 2.0, 1.0]])).value
     0.333...
@@ -127,10 +127,10 @@ def fleiss_kappa(ratings: Floats) -> Statistic:
 
 
 def cohen_kappa(one: Floats, two: Floats, weights: Weights | None = None) -> Statistic:
-    """Cohen's kappa of two raters; units that one of them did not rate are dropped.
+    """Return Cohen's kappa of two raters; units with a missing rating are dropped.
 
-    With `weights` a disagreement counts by the distance of the two ratings, or its square. The
-    distance is that of the values themselves: a level that nobody gave still lies between.
+    With `weights`, a disagreement counts by the distance of the two ratings, or its square. The
+    distance uses the values, so unused levels in between count.
 
     >>> cohen_kappa(np.array([1.0, 2.0, 2.0, 1.0]), np.array([1.0, 2.0, 1.0, 1.0])).value
     0.5
@@ -144,7 +144,7 @@ def cohen_kappa(one: Floats, two: Floats, weights: Weights | None = None) -> Sta
 
 
 def _apart(first: Floats, second: Floats, weights: Weights | None) -> tuple[float, float]:
-    """The mean distance of the two ratings of a unit, and of any rating of one and of the other."""
+    """Return the mean distance of ratings within units, and the one expected by chance."""
     if weights == "quadratic":
         spread = first.var() + second.var() + (first.mean() - second.mean()) ** 2
         return float(((first - second) ** 2).mean()), float(spread)
@@ -167,28 +167,28 @@ _ROUNDING = 1e-12
 
 @dataclass(frozen=True, slots=True)
 class Reliability:
-    """How alike raters rate."""
+    """Agreement figures of several raters."""
 
     raters: tuple[str, ...]
     level: Level
-    """What alpha takes the ratings for: categories, an order, or amounts."""
+    """Scale level for alpha: categories, ordered levels, or amounts."""
     alpha: Interval | None
-    """Krippendorff's alpha: 1 is perfect, 0 is chance. An ordinal interval keeps each rating's
-    rank among all."""
+    """Krippendorff's alpha: 1 is perfect, 0 is chance. The interval of an ordinal alpha keeps each
+    rating's rank fixed."""
     reason: str | None
-    """Why there is no alpha, if there is none."""
+    """The reason for a missing alpha, if any."""
     fleiss: Statistic
-    """Every distinct rating is a category, whatever the level."""
+    """Fleiss' kappa; every distinct rating is a category at any level."""
     cohen: tuple[tuple[Statistic, ...], ...]
-    """Row by column, in the order of `raters`."""
+    """Cohen's kappa, row by column, in the order of `raters`."""
     variance: Interval | None
-    """Mean over units of the variance of their ratings (n - 1), on the scale given squared."""
+    """Mean over units of the variance of their ratings (n - 1)."""
     units: int
     """Units with two or more ratings."""
     dropped: int
-    """Units with fewer."""
+    """Units with fewer ratings."""
     queries: int
-    """Queries of the units used."""
+    """Number of queries of these units."""
 
 
 def reliability(
@@ -202,9 +202,9 @@ def reliability(
     seed: int = 0,
     confidence: float = 0.95,
 ) -> Reliability:
-    """Measure raters (rows) over units (columns); `groups` is the query of each unit.
+    """Measure the agreement of raters (rows) over units (columns); `groups` are the queries.
 
-    NaN is a missing rating. `weights` are those of Cohen's kappa.
+    NaN is a missing rating. `weights` are for Cohen's kappa.
     """
     if len(raters) != len(ratings):
         raise ValueError(f"{len(raters)} names for {len(ratings)} raters")
@@ -249,12 +249,12 @@ def krippendorff_alpha(ratings: Floats, level: Level = "nominal") -> Statistic:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Parts:
-    """What alpha is made of, summed by query, so that no resample is ever laid out."""
+    """Sums by query from which alpha follows on any resample."""
 
     ratings: Floats
-    """Ratings on each query."""
+    """Number of ratings per query."""
     within: Floats
-    """Distances of the ratings of one unit, each pair both ways, over its ratings but one."""
+    """Sum of distances between ratings of a unit, both ways, over its ratings minus one."""
     sums: Floats | None
     """Sum and sum of squares of the values; None for categories."""
     categories: csr_array | None
@@ -269,7 +269,7 @@ class _Parts:
         return float(self.alphas(np.ones((1, self.queries)))[0])
 
     def alphas(self, counts: Floats) -> Floats:
-        """Alpha of each row of counts of how often each query was drawn; NaN without spread."""
+        """Return alpha per row of query counts; NaN without variation."""
         size = counts @ self.ratings
         between = self._between(counts, size)
         alphas = np.full(len(size), np.nan)
@@ -278,7 +278,7 @@ class _Parts:
         return 1.0 - alphas
 
     def _between(self, counts: Floats, size: Floats) -> Floats:
-        """Distances of all ratings of each resample, each pair both ways."""
+        """Return the sum of distances between all ratings of each resample, both ways."""
         if self.sums is not None:
             total, squares = (counts @ self.sums).T
             spread = 2.0 * (size * squares - total**2)
@@ -319,7 +319,7 @@ def _parts(ratings: Floats, level: Level, places: Places) -> _Parts:
 
 
 def _variances(ratings: Floats) -> Floats:
-    """The variance of each unit's ratings, of which there are two or more."""
+    """Return the variance of each unit's ratings (at least two)."""
     if not ratings.shape[1]:
         return np.zeros(0)
     variances: Floats = np.nanvar(ratings, axis=0, ddof=1)

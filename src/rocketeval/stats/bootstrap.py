@@ -1,11 +1,11 @@
-"""How sure a figure is: the figure again and again on resampled queries.
+"""Bootstrap intervals from resampled queries.
 
-Queries are drawn, with everything measured on them, because they are what a benchmark samples.
-The comparisons of one query are not independent: resampling them makes intervals several times too
-narrow. A given seed always draws the same queries.
+Queries are resampled with everything measured on them, because a benchmark is a sample of queries.
+The comparisons within a query are not independent: resampling them would make intervals several
+times too narrow. A given seed always draws the same queries.
 
-Where several rows belong to one query (one a judge), `queries` numbers each row's query from 0,
-and the rows of a query are drawn together.
+If several rows belong to one query (one per judge), `queries` numbers each row's query from 0, and
+the rows of a query are drawn together.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ from rocketeval.stats.bradley_terry import (
 )
 
 EXACT_CANDIDATES = 30
-"""Up to this many, an incomplete grid is refitted on every resample."""
+"""Up to this many candidates, an incomplete grid is refitted on every resample."""
 
 _BLOCK_CELLS = 4_000_000
 _MOST_KEPT = 256_000_000
-"""Counts that are kept; of more, queries are drawn anew each time."""
+"""Maximum number of counts to keep; above, queries are drawn again for each pass."""
 
 
 def resample_queries(queries: int, times: int, seed: int) -> Iterator[Floats]:
-    """Blocks of rows, one per resample, of how often each query was drawn."""
+    """Yield blocks of query counts, one row per resample."""
     if times < 1:
-        raise ConfigError(f"{times} bootstrap resamples", hint="Use at least 1; 1000 is usual.")
+        raise ConfigError(f"Invalid bootstrap: {times}.", hint="Use at least 1; 1000 is usual.")
     rng = np.random.default_rng(seed)
     chances = np.full(queries, 1.0 / queries)
     block = max(1, _BLOCK_CELLS // queries)
@@ -51,7 +51,7 @@ def resample_queries(queries: int, times: int, seed: int) -> Iterator[Floats]:
 def resample_rows(
     rows: int, times: int, seed: int, queries: Ints | None = None
 ) -> Iterator[Floats]:
-    """Blocks of how often each row was drawn; a row is a query of its own without `queries`."""
+    """Yield blocks of row counts; without `queries`, each row is its own query."""
     if queries is None:
         yield from resample_queries(rows, times, seed)
         return
@@ -60,10 +60,7 @@ def resample_rows(
 
 
 class Resamples:
-    """The blocks of `resample_queries`, for going through them more than once.
-
-    They are drawn once and kept as small integers, because drawing is what costs.
-    """
+    """Reusable blocks of `resample_queries`, drawn once and kept as small integers."""
 
     def __init__(self, queries: int, times: int, seed: int) -> None:
         self._drawn = (queries, times, seed)
@@ -88,15 +85,15 @@ def _smallest(counts: Floats) -> NDArray[np.unsignedinteger]:
 def ratio_draws(
     numerators: Floats, denominators: Floats, *, times: int, seed: int, queries: Ints | None = None
 ) -> Floats:
-    """Per resample and column, the sum of numerators over the sum of denominators.
+    """Return, per resample and column, the sum of numerators over the sum of denominators.
 
-    NaN where a resample's denominators sum to zero.
+    NaN if a resample's denominators sum to zero.
     """
     return ratios(resample_rows(len(numerators), times, seed, queries), numerators, denominators)
 
 
 def ratios(resamples: Iterable[Floats], numerators: Floats, denominators: Floats) -> Floats:
-    """The same for resamples that are drawn already."""
+    """Return the ratios of `ratio_draws` for given resamples."""
     blocks = []
     for counts in resamples:
         below = counts @ denominators
@@ -115,10 +112,10 @@ def strength_draws(
     seed: int,
     queries: Ints | None = None,
 ) -> Floats:
-    """Per resample, the strengths: `wins` are per row, `strengths` is the fit to all of them.
+    """Return strengths per resample: `wins` are per row, `strengths` is the fit to all rows.
 
-    One Newton step is enough when nothing is missing or candidates are many. With few candidates
-    and gaps a step can be too short, and refitting is cheap, so there every resample is refitted.
+    One Newton step is enough if nothing is missing or candidates are many. With few candidates and
+    missing scores, a step can be too short and refitting is cheap, so every resample is refitted.
     """
     few = present.shape[1] <= EXACT_CANDIDATES
     draw = exact_draws if few and not present.all() else one_step_draws
@@ -128,10 +125,10 @@ def strength_draws(
 def one_step_draws(
     wins: Floats, present: NDArray[np.bool_], strengths: Floats, resamples: Iterable[Floats]
 ) -> Floats:
-    """Per resample, one Newton step away from the full fit: one matrix serves all resamples.
+    """Return strengths per resample by one Newton step from the full fit.
 
-    The slope is the resample's own. The curvature is the full fit's, scaled candidate by candidate
-    to what the resample holds of it.
+    The gradient is the resample's own. The curvature is the full fit's, scaled per candidate to the
+    resample, so that one matrix serves all resamples.
     """
     here = present.astype(np.float64)
     chances = win_probabilities(strengths)
@@ -150,16 +147,16 @@ def one_step_draws(
 def exact_draws(
     wins: Floats, present: NDArray[np.bool_], strengths: Floats, resamples: Iterable[Floats]
 ) -> Floats:
-    """Per resample, the strengths fitted anew, starting from the full fit."""
+    """Return strengths refitted per resample, starting from the full fit."""
     here = present.astype(np.float64)
     draws = (draw for counts in resamples for draw in counts)
     return np.array([fit(draw @ wins, _meetings(here, draw), start=strengths) for draw in draws])
 
 
 def interval(value: float, draws: Floats, *, queries: int, level: float) -> Interval:
-    """The figure with its interval; unknown (NaN) bounds when it rests on too few queries.
+    """Return the figure with its interval; NaN bounds with too few queries.
 
-    Resamples that could not be computed (NaN) are left out.
+    NaN draws are left out.
     """
     usable = draws[~np.isnan(draws)]
     if queries < least_queries(level) or usable.size == 0:
@@ -170,10 +167,10 @@ def interval(value: float, draws: Floats, *, queries: int, level: float) -> Inte
 
 
 def least_queries(level: float) -> int:
-    """The fewest queries that can prove anything at `level`.
+    """Return the minimum number of queries for an interval at `level`.
 
-    Between two equal candidates, one wins all of `n` queries with probability `2 * 0.5**n`; every
-    resample then says the same, so with fewer queries than this an interval would be too sure.
+    One of two equal candidates wins all of `n` queries with probability `2 * 0.5**n`; then every
+    resample agrees, so with fewer queries an interval would be too narrow.
 
     >>> least_queries(0.95)
     6
@@ -182,13 +179,13 @@ def least_queries(level: float) -> int:
 
 
 def tail_probability(queries: int, level: float) -> float:
-    """The share of draws to cut on each side so that the interval covers at `level`.
+    """Return the share of draws to cut on each side for coverage at `level`.
 
     Slightly less than `(1 - level) / 2`: plain percentiles are too narrow for few queries by the
     factor between Student's t and the normal (Hesterberg's expanded percentiles).
     """
     if not 0.0 < level < 1.0:
-        raise ConfigError(f"the confidence level is {level}", hint="Use one such as 0.95.")
+        raise ConfigError(f"Invalid confidence level: {level}.", hint="Use a value such as 0.95.")
     from scipy.special import ndtr, stdtrit
 
     quantile = stdtrit(queries - 1, (1.0 - level) / 2.0)
@@ -213,25 +210,25 @@ def _meetings(here: Floats, weights: Floats) -> Floats:
 
 
 Groups = Sequence[str] | Ints
-"""The query of each thing, by any name."""
+"""Query of each element, by name or number."""
 
 
 @dataclass(frozen=True, slots=True)
 class Resampling:
-    """How intervals are made: from how many resamples of the queries, and how sure."""
+    """Settings of bootstrap intervals: number of resamples, seed and level."""
 
     times: int
     seed: int
     level: float
 
     def mean(self, values: Floats, places: Places) -> Interval | None:
-        """The mean of all values, each with its query's number; None if there are none."""
+        """Return the mean of the values, whose queries are `places`; None without values."""
         return self.means(values, places, np.zeros(len(values), dtype=np.intp), 1)[0]
 
     def means(
         self, values: Floats, places: Places, parts: Places, count: int
     ) -> list[Interval | None]:
-        """The mean of the values of each part, numbered below `count`; None for an empty part."""
+        """Return the mean of each part, numbered below `count`; None for an empty part."""
         if not len(values):
             return [None] * count
         queries = int(places.max()) + 1
@@ -248,16 +245,16 @@ class Resampling:
         ]
 
     def share(self, hits: Floats, places: Places) -> Interval | None:
-        """As `mean`, of what is 0 or 1, or between."""
+        """Return the mean of values in 0..1."""
         return self.shares(hits, places, np.zeros(len(hits), dtype=np.intp), 1)[0]
 
     def shares(
         self, hits: Floats, places: Places, parts: Places, count: int
     ) -> list[Interval | None]:
-        """As `means`, of what is 0 or 1, or between.
+        """Return the mean of each part, for values in 0..1.
 
-        Hits that are all 0 or all 1 are so on every resample too: there, the interval is that of
-        as many independent hits as there are queries (Clopper-Pearson).
+        If all values are 0 or all are 1, resamples do not vary; then the interval is the
+        Clopper-Pearson interval for as many independent values as there are queries.
         """
         found = self.means(hits, places, parts, count)
         for part, share in enumerate(found):
@@ -269,34 +266,34 @@ class Resampling:
         return found
 
     def sure(self, value: float, draws: Floats, queries: int) -> Interval:
-        """The figure with its interval, from the same figure on every resample."""
+        """Return the figure with its interval, from its values on resamples."""
         return interval(value, draws, queries=queries, level=self.level)
 
 
 def sums_at(places: Places, values: Floats, count: int) -> Floats:
-    """The sum of the values at each place below `count`."""
+    """Return the sum of the values at each place below `count`."""
     return np.bincount(places, values, count).astype(np.float64)
 
 
 def sum_draws(per_query: Floats, times: int, seed: int) -> Floats:
-    """Per resample, the sums over its queries."""
+    """Return the sums over queries, per resample."""
     drawn = [counts @ per_query for counts in resample_queries(len(per_query), times, seed)]
     return np.concatenate(drawn)
 
 
 def query_places(groups: Groups, things: int) -> Places:
-    """Each thing's query, numbered from 0.
+    """Return the query number of each element, from 0.
 
     >>> query_places(["b", "a", "b"], 3).tolist()
     [1, 0, 1]
     """
     if len(groups) != things:
-        raise ValueError(f"{len(groups)} queries named for {things} things")
+        raise ValueError(f"{len(groups)} queries for {things} elements")
     places: Places = np.unique(np.asarray(groups), return_inverse=True)[1].astype(np.intp)
     return places
 
 
 def renumbered(places: Places) -> Places:
-    """The same queries numbered without gaps, after some have dropped out."""
+    """Renumber queries without gaps."""
     fresh: Places = np.unique(places, return_inverse=True)[1].astype(np.intp)
     return fresh

@@ -1,11 +1,11 @@
-"""Bradley-Terry strengths: one number a candidate, whose differences give the odds of a win.
+"""Bradley-Terry strengths: one number per candidate; differences give the odds of a win.
 
-`P(i beats j) = 1 / (1 + exp(strength_j - strength_i))`. The likelihood needs only each candidate's
-win total and how often each two meet.
+`P(i beats j) = 1 / (1 + exp(strength_j - strength_i))`. The likelihood depends only on win totals
+and on how often each pair meets.
 
-Half a virtual game, a tie against an opponent of mean strength, is added to every candidate. It
-keeps a candidate that wins (or loses) everything finite, and places candidates that never met at
-the mean. Against hundreds of real comparisons it moves a strength by a few thousandths.
+Every candidate gets half a virtual game, a tie against an opponent of mean strength. It keeps the
+strength of a candidate that wins (or loses) everything finite, and places candidates without games
+at the mean. With hundreds of real comparisons it moves a strength by a few thousandths.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def fit(
     virtual_ties: float = VIRTUAL_TIES,
     start: Floats | None = None,
 ) -> Floats:
-    """The most likely strengths, summing to zero; a good `start` saves steps."""
+    """Return the maximum-likelihood strengths, centered at zero; a good `start` saves steps."""
     strengths: Floats = np.zeros(len(win_totals)) if start is None else start
     for _ in range(_MAX_STEPS):
         slope = _gradient(strengths, win_totals, pair_counts, virtual_ties)
@@ -44,19 +44,19 @@ def fit(
         if np.abs(step).max(initial=0.0) < _TOLERANCE:
             return centered(strengths)
     raise RocketEvalError(
-        f"the ratings of {len(win_totals)} candidates did not settle in {_MAX_STEPS} steps",
+        f"The ratings of {len(win_totals)} candidates did not converge in {_MAX_STEPS} steps.",
         hint="Please report this with the scores that caused it; the mean scores are unaffected.",
     )
 
 
 def centered(strengths: Floats) -> Floats:
-    """Strengths shifted to sum to zero along the last axis."""
+    """Shift strengths to sum to zero along the last axis."""
     shifted: Floats = strengths - strengths.mean(axis=-1, keepdims=True)
     return shifted
 
 
 def win_probabilities(strengths: Floats) -> Floats:
-    """P(row beats column); 0 on the diagonal, where nobody plays."""
+    """Return P(row beats column), with 0 on the diagonal."""
     chances: Floats = 1.0 / (1.0 + np.exp(strengths[None, :] - strengths[:, None]))
     np.fill_diagonal(chances, 0.0)
     return chances
@@ -65,9 +65,9 @@ def win_probabilities(strengths: Floats) -> Floats:
 def information(
     strengths: Floats, pair_counts: Floats, virtual_ties: float = VIRTUAL_TIES
 ) -> Floats:
-    """The negative second derivative of the log-likelihood, made invertible.
+    """Return the negative Hessian of the log-likelihood, made invertible.
 
-    Moving all strengths together changes no real game, so a constant holds their sum at zero.
+    The likelihood does not depend on the sum of strengths, so a penalty keeps it at zero.
     """
     chances = win_probabilities(strengths)
     curvature = pair_counts * chances * (1.0 - chances)
@@ -89,7 +89,7 @@ def _gradient(
 
 
 def _sum_penalty(pair_counts: Floats) -> float:
-    """Of the size of the other entries, so that it costs no precision."""
+    """Return a penalty of the size of the other entries, to preserve precision."""
     return float(pair_counts.sum() + 1.0) / max(len(pair_counts), 1) ** 2
 
 
@@ -99,24 +99,24 @@ def _logistic(values: Floats) -> Floats:
 
 
 def _safe_length(step: Floats) -> float:
-    """A share of the step that cannot overshoot, near 1 for small steps.
+    """Return a damping factor that prevents overshooting, near 1 for small steps.
 
-    The curvature of a logistic changes by at most `exp(r)` when log-odds move by `r`; a full Newton
-    step from far out ignores that and can run away.
+    The curvature of a logistic changes by at most `exp(r)` if log-odds move by `r`; a full Newton
+    step from far away can diverge.
     """
     reach = float(np.ptp(np.append(step, 0.0)))
     return math.log1p(reach) / reach if reach > 0.0 else 1.0
 
 
 MATRIX_CANDIDATES = 200
-"""Above this a win matrix is neither readable nor cheap."""
+"""Above this many candidates, no win matrix is computed."""
 
 _BLOCK_CELLS = 100_000
-# Queries are taken in blocks: the work space stays small, and in the processor's cache.
+# Process queries in blocks that fit into the processor's cache.
 
 
 def wins_and_losses(scores: Floats, tie_margin: float) -> tuple[Ints, Ints]:
-    """How many others each candidate beats, and loses to, on each query (0 where missing)."""
+    """Return how many others each candidate beats and loses to, per query (0 if missing)."""
     threshold = win_threshold(tie_margin)
     wins, losses = np.zeros(scores.shape, np.int64), np.zeros(scores.shape, np.int64)
     block = max(1, _BLOCK_CELLS // max(scores.shape[1], 1))
@@ -127,7 +127,7 @@ def wins_and_losses(scores: Floats, tie_margin: float) -> tuple[Ints, Ints]:
 
 
 def win_totals(scores: Floats, tie_margin: float) -> Floats:
-    """Each candidate's wins per query against the others present, ties half; 0 where missing.
+    """Return each candidate's wins per query against the others, ties half; 0 if missing.
 
     >>> win_totals(np.array([[5.0, 7.0, 7.05, np.nan]]), tie_margin=0.1).tolist()
     [[0.0, 1.5, 1.5, 0.0]]
@@ -140,7 +140,7 @@ def win_totals(scores: Floats, tie_margin: float) -> Floats:
 
 
 def pair_counts(scores: Floats) -> Floats:
-    """On how many queries each two candidates meet; a candidate never meets itself."""
+    """Return the number of queries on which each two candidates meet, with 0 on the diagonal."""
     present = (~np.isnan(scores)).astype(np.float64)
     counts: Floats = present.T @ present
     np.fill_diagonal(counts, 0.0)
@@ -148,9 +148,9 @@ def pair_counts(scores: Floats) -> Floats:
 
 
 def win_matrix(scores: Floats, tie_margin: float) -> Floats | None:
-    """Row's share of wins over column, ties half; None above `MATRIX_CANDIDATES` candidates.
+    """Return the row's share of wins over the column, ties half; None above `MATRIX_CANDIDATES`.
 
-    NaN where two never meet, and on the diagonal.
+    NaN for pairs that never meet, and on the diagonal.
     """
     candidates = scores.shape[1]
     if candidates > MATRIX_CANDIDATES:
@@ -164,9 +164,9 @@ def win_matrix(scores: Floats, tie_margin: float) -> Floats | None:
 
 
 def _wins_and_losses(scores: Floats, threshold: float) -> tuple[Ints, Ints]:
-    """In sorted order a candidate beats a prefix of the others: a bisection finds its length.
+    """Count wins and losses: in sorted order, a candidate beats a prefix of the others.
 
-    How many prefixes do not reach a candidate then says how many it loses to.
+    The number of prefixes that include a candidate is its number of losses.
     """
     queries, candidates = scores.shape
     order = np.argsort(scores, axis=1)
@@ -174,7 +174,7 @@ def _wins_and_losses(scores: Floats, threshold: float) -> tuple[Ints, Ints]:
     missing = np.isnan(ascending)
 
     beaten = _beaten_prefix(ascending, threshold)
-    # A missing score's prefix is put past the end, where it reaches nobody in the count below.
+    # The prefix of a missing score is placed past the end, where it does not count.
     reach = np.where(missing, candidates, beaten)
     bins = reach + (np.arange(queries) * (candidates + 1))[:, None]
     tally = np.bincount(bins.ravel(), minlength=queries * (candidates + 1))
@@ -188,10 +188,10 @@ def _wins_and_losses(scores: Floats, threshold: float) -> tuple[Ints, Ints]:
 
 
 def _beaten_prefix(ascending: Floats, threshold: float) -> Ints:
-    """For each place of each sorted row, the length of the prefix it beats.
+    """Return, for each place of each sorted row, the length of the prefix it beats.
 
-    A bisection on the difference itself, because `searchsorted` on `score - threshold` rounds
-    differently from `compare`.
+    Bisects on the difference, because `searchsorted` on `score - threshold` rounds differently
+    from `compare`.
     """
     queries, candidates = ascending.shape
     low = np.zeros((queries, candidates), dtype=np.int64)

@@ -1,7 +1,7 @@
 """Pearson, Spearman and Kendall correlation: of candidates, within queries, and on resamples.
 
-A handful of candidates proves little: fewer than three give no coefficient, fewer than ten no
-interval, and each coefficient carries the chance of one as strong by luck alone.
+Fewer than three candidates give no coefficient, fewer than ten no interval, and each coefficient
+has a p-value.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _ENUMERATED = 8
 _SHUFFLES = 9_999
 _SHUFFLED_CELLS = _RANKED_CELLS = 1_000_000
 _ROUNDING = 1e-12
-"""A spread that is a smaller part of what it is the difference of is the error of subtracting."""
+"""A relative spread below this is rounding error."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,31 +36,30 @@ class Coefficient:
     value: float
     interval: Interval | None
     """By Fisher's z (Bonett-Wright for Spearman, Fieller for Kendall); None below ten candidates
-    or for a perfect order, where the p-value is all there is."""
+    or for a perfect correlation."""
     p_value: float
-    """Two-sided chance of one at least as strong if the order were random.
-
-    Spearman: all orders up to eight candidates, 9,999 shuffles beyond. Kendall: SciPy's."""
+    """Two-sided p-value. Spearman: all permutations up to eight candidates, 9,999 random ones
+    above. Kendall: from SciPy."""
 
 
 @dataclass(frozen=True, slots=True)
 class Correlation:
-    """How alike two orders of the same candidates are."""
+    """Rank correlations of two figures of the same candidates."""
 
     spearman: Coefficient | None
     kendall: Coefficient | None
     n: int
-    """Candidates that have both figures."""
+    """Candidates with both figures."""
     unmatched: tuple[str, ...]
-    """Candidates of ours without a rating (or with no score), sorted."""
+    """Our candidates without a rating or a score, sorted."""
     reason: str | None
-    """Why there is no coefficient, if there is none."""
+    """The reason for missing coefficients, if any."""
 
 
 def correlate(
     ours: Mapping[str, float], ratings: Sequence[Rating], *, seed: int = 0, level: float = 0.95
 ) -> Correlation:
-    """How our figures order the candidates, against the order of `ratings`."""
+    """Correlate our figures of candidates with `ratings`."""
     theirs = _by_candidate(ratings)
     matched = sorted(c for c, value in ours.items() if c in theirs and math.isfinite(value))
     unmatched = tuple(sorted(set(ours) - set(matched)))
@@ -78,19 +77,19 @@ def _by_candidate(ratings: Sequence[Rating]) -> dict[str, float]:
     for rating in ratings:
         if found.setdefault(rating.candidate, rating.value) != rating.value:
             raise BenchmarkError(
-                f"candidate {rating.candidate!r} has two ratings: "
-                f"{found[rating.candidate]} and {rating.value}",
-                hint="Keep one rating a candidate.",
+                f"Candidate {rating.candidate!r} has two ratings: "
+                f"{found[rating.candidate]} and {rating.value}.",
+                hint="Keep one rating per candidate.",
             )
     return found
 
 
 def why_no_coefficient(x: Floats, y: Floats, things: str) -> str | None:
-    """A reason not to correlate two columns, or None."""
+    """Return a reason not to correlate two columns, or None."""
     if len(x) < FEWEST_FOR_COEFFICIENT:
         return f"only {len(x)} {things} have both figures; {FEWEST_FOR_COEFFICIENT} are needed"
     if np.ptp(x) == 0.0 or np.ptp(y) == 0.0:
-        return f"one of the figures is the same for all {len(x)} {things}"
+        return f"one of the figures is equal for all {len(x)} {things}"
     return None
 
 
@@ -111,7 +110,7 @@ def _kendall(x: Floats, y: Floats, level: float) -> Coefficient:
 
 
 def pearson_interval(x: Floats, y: Floats, level: float) -> Interval:
-    """Return Pearson's correlation with its interval by Fisher's z; NaN bounds on few rows."""
+    """Return Pearson's correlation with its interval by Fisher's z; NaN bounds with few rows."""
     value, reach = pearson(x, y), _quantile(level) / math.sqrt(max(len(x) - 3, 1))
     return _fisher(value, reach, len(x)) or Interval(value, math.nan, math.nan)
 
@@ -130,7 +129,7 @@ def _quantile(level: float) -> float:
 
 
 def _shuffle_p(ours: Floats, theirs: Floats, seed: int) -> float:
-    """Two-sided p-value of the correlation of two rankings."""
+    """Return the two-sided p-value of the correlation of two rankings."""
     ours, theirs = ours - ours.mean(), theirs - theirs.mean()
     observed = abs(float(ours @ theirs)) - 1e-9
     if len(ours) <= _ENUMERATED:
@@ -146,7 +145,7 @@ def _shuffle_p(ours: Floats, theirs: Floats, seed: int) -> float:
 
 
 def pearson(x: Floats, y: Floats) -> float:
-    """Pearson's correlation of two columns that both vary."""
+    """Return Pearson's correlation of two columns that both vary."""
     x, y = x - x.mean(), y - y.mean()
     return float((x @ y) / math.sqrt((x @ x) * (y @ y)))
 
@@ -159,7 +158,7 @@ def moments(x: Floats, y: Floats, places: Places) -> Floats:
 
 
 def pearson_of(sums: Floats) -> Floats:
-    """Return Pearson's correlation from six sums per row; NaN where a side does not vary."""
+    """Return Pearson's correlation from six sums per row; NaN if a side is constant."""
     n, sx, sy, sxx, syy, sxy = sums.T
     x_spread, y_spread = n * sxx - sx * sx, n * syy - sy * sy
     found = np.full(len(n), np.nan)
@@ -170,7 +169,7 @@ def pearson_of(sums: Floats) -> Floats:
 
 
 def ranks(values: Floats) -> Floats:
-    """Ranks from 1, equal values sharing their mean rank."""
+    """Return ranks from 1; equal values share their mean rank."""
     from scipy.stats import rankdata
 
     shared: Floats = rankdata(values)
@@ -178,20 +177,20 @@ def ranks(values: Floats) -> Floats:
 
 
 MOST_FOR_KENDALL_INTERVAL = 5_000
-"""Labelled responses above which Kendall's tau over all of them has no interval."""
+"""Above this many labeled responses, Kendall's tau has no interval."""
 
 _BLOCK_CELLS = 4_000_000
 
 
 def tau_b(x: Floats, y: Floats) -> float:
-    """Kendall's tau-b of two columns that both vary."""
+    """Return Kendall's tau-b of two columns that both vary."""
     from scipy.stats import kendalltau
 
     return float(kendalltau(x, y).statistic)
 
 
 def kendall_adds(value: float | None, x: Floats, y: Floats, places: Places) -> Floats:
-    """What each query adds to tau-b each time it is drawn, to first order; NaN if not known."""
+    """Return the first-order contribution of each query to tau-b; NaN if unknown."""
     responses, queries = len(places), int(places.max()) + 1
     if value is None or responses > MOST_FOR_KENDALL_INTERVAL:
         return np.full(queries, np.nan)
@@ -202,7 +201,7 @@ def kendall_adds(value: float | None, x: Floats, y: Floats, places: Places) -> F
 
 
 def _pairs_of_each(x: Floats, y: Floats) -> tuple[Floats, Floats, Floats]:
-    """Per response: pairs in the same order less those in the other, and pairs apart in each."""
+    """Return, per response, concordant minus discordant pairs, and untied pairs on each side."""
     responses = len(x)
     in_order = np.empty(responses)
     block = max(1, _BLOCK_CELLS // responses)
@@ -218,7 +217,7 @@ def _pairs_of_each(x: Floats, y: Floats) -> tuple[Floats, Floats, Floats]:
 
 
 def _alike(values: NDArray[np.int64]) -> Floats:
-    """How many have the same value as each, itself included."""
+    """Return how many elements share the value of each, including itself."""
     _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
     alike: Floats = counts[place].astype(np.float64)
     return alike
@@ -228,10 +227,10 @@ _FEW_ENOUGH_FOR_PAIRS = 100
 
 
 def within_queries(scores: Floats, labels: Floats, places: Places) -> Floats:
-    """Pearson, Spearman and Kendall within every query, one row each.
+    """Return Pearson, Spearman and Kendall within each query, one row per query.
 
-    `places` numbers each response's query from 0 and ascends. NaN where scores or labels are all
-    the same, as those of a single response are.
+    `places` numbers each response's query from 0 and ascends. NaN if scores or labels are constant,
+    as for a single response.
     """
     if not len(places):
         return np.empty((0, 3))
@@ -251,9 +250,9 @@ def within_queries(scores: Floats, labels: Floats, places: Places) -> Floats:
 
 
 def spearman_by_row(one: Floats, two: Floats, fewest: int = FEWEST_FOR_COEFFICIENT) -> Floats:
-    """Return Spearman's correlation of two tables row by row, over the cells that both have.
+    """Return Spearman's correlation of two tables row by row, over cells known in both.
 
-    NaN where a row has fewer than `fewest`, or only equal values on a side.
+    NaN if a row has fewer than `fewest` such cells, or is constant on a side.
     """
     rows, columns = np.nonzero(~(np.isnan(one) | np.isnan(two)))
     x, y = (ranks_within(side[rows, columns], rows) for side in (one, two))
@@ -267,14 +266,14 @@ def _pearson_within(x: Floats, y: Floats, places: Places, queries: int = 0) -> F
     x, y = (side - (np.bincount(places, side, queries) / counts)[places] for side in (x, y))
     xy, xx, yy = (np.bincount(places, product, queries) for product in (x * y, x * x, y * y))
     scale = np.sqrt(xx * yy)
-    # What differs by less than numbers can square is as good as the same.
+    # Differences that underflow when squared count as zero.
     found = np.divide(xy, scale, out=np.full(len(counts), np.nan), where=scale > 0.0)
     coefficients: Floats = np.clip(found, -1.0, 1.0)
     return coefficients
 
 
 def ranks_within(values: Floats, places: Places) -> Floats:
-    """Ranks from 1 among the query's own, equal values sharing their mean rank; places ascend.
+    """Return ranks from 1 within each query; equal values share their mean rank; places ascend.
 
     >>> ranks_within(np.array([5.0, 7.0, 5.0, 1.0]), np.array([0, 0, 0, 2]))
     array([1.5, 3. , 1.5, 1. ])
@@ -291,7 +290,7 @@ def ranks_within(values: Floats, places: Places) -> Floats:
 
 
 def _tau_within(x: Floats, y: Floats, places: Places) -> Floats:
-    """Tau-b of every query; queries of one size are counted pair by pair, all at once."""
+    """Return tau-b of each query; small queries of one size are computed together."""
     sizes = np.bincount(places)
     starts = np.cumsum(sizes) - sizes
     found = np.empty(len(sizes))
@@ -311,7 +310,7 @@ def _tau_within(x: Floats, y: Floats, places: Places) -> Floats:
 
 
 def _tau_of_rows(x: Floats, y: Floats) -> Floats:
-    """Tau-b of each row of one table against the same row of the other."""
+    """Return tau-b of each row of one table with the same row of the other."""
     x, y = (np.sign(side[:, :, None] - side[:, None, :]) for side in (x, y))
     same, x_apart, y_apart = (np.einsum("qij,qij->q", *pair) for pair in ((x, y), (x, x), (y, y)))
     tau: Floats = same / np.sqrt(x_apart * y_apart)
@@ -319,7 +318,7 @@ def _tau_of_rows(x: Floats, y: Floats) -> Floats:
 
 
 def rho_of_counts(counts: Floats) -> Floats:
-    """Return Spearman's rho of each table of how often the levels of two sides meet."""
+    """Return Spearman's rho of each contingency table."""
     given, found, total = counts.sum(axis=2), counts.sum(axis=1), counts.sum(axis=(1, 2))
     one, two = (
         np.cumsum(side, axis=1) - side / 2.0 - total[:, None] / 2.0 for side in (given, found)
@@ -330,7 +329,7 @@ def rho_of_counts(counts: Floats) -> Floats:
 
 
 def tau_of_counts(counts: Floats) -> Floats:
-    """Return Kendall's tau-b of each table: pairs in the same order less those in the other."""
+    """Return Kendall's tau-b of each contingency table."""
     surplus, total = np.zeros(len(counts)), counts.sum(axis=(1, 2))
     for row, column in np.ndindex(counts.shape[1:]):
         later = counts[:, row + 1 :, column + 1 :].sum(axis=(1, 2))
@@ -341,9 +340,9 @@ def tau_of_counts(counts: Floats) -> Floats:
 
 
 def resampled_rho(x: Floats, y: Floats, drawn: Floats, places: Places) -> Floats:
-    """Return Spearman's rho of each resample: ranks among the rows as often as they were drawn.
+    """Return Spearman's rho of each resample, with ranks computed in the resample.
 
-    `drawn` is how often each query was drawn, one row per resample.
+    `drawn` holds query counts, one row per resample.
     """
     found, block = [], max(1, _RANKED_CELLS // len(x))
     for start in range(0, len(drawn), block):
@@ -356,7 +355,7 @@ def resampled_rho(x: Floats, y: Floats, drawn: Floats, places: Places) -> Floats
 
 
 def _drawn_ranks(values: Floats, drawn: Floats) -> Floats:
-    """Return each row's rank, less the mean rank, when it is there as often as it was drawn."""
+    """Return each row's centered rank in the resample."""
     _, place = np.unique(values, return_inverse=True)
     order = np.argsort(place, kind="stable")
     starts = np.flatnonzero(np.diff(place[order], prepend=-1))
@@ -373,16 +372,16 @@ def _quotient(above: Floats, below: Floats) -> Floats:
 
 
 FEWEST = 10
-"""Responses below which nothing is said of a correlation."""
+"""Minimum number of responses for a correlation."""
 CHANCE = 0.01
-"""That any item at all is called negative by chance: the more items, the surer each must be."""
+"""Family-wise error rate of negative items; divided by the number of items."""
 _STILL = 1e-9
 
 
 def paired_correlations(x: Floats, y: Floats, fewest: int = FEWEST) -> tuple[Floats, Ints]:
-    """Pearson of each column of `x` with the same of `y`, and on how many rows both are known.
+    """Return Pearson of each column of `x` with that of `y`, and the number of common rows.
 
-    NaN on fewer than `fewest` rows, or where either does not vary.
+    NaN with fewer than `fewest` rows, or if either is constant.
 
     >>> x = np.array([[1.0, 1.0], [2.0, 5.0], [3.0, np.nan]])
     >>> found, count = paired_correlations(x, x, fewest=2)
@@ -401,9 +400,9 @@ def paired_correlations(x: Floats, y: Floats, fewest: int = FEWEST) -> tuple[Flo
 
 
 def correlations(x: Floats, x_known: Bools, y: Floats, y_known: Bools, fewest: int) -> Floats:
-    """Return Pearson's correlation of each column of `x` with each of `y`, on rows that both have.
+    """Return Pearson's correlation of each column of `x` with each of `y`, on common rows.
 
-    Unknown values are 0. NaN on fewer than `fewest` rows, or where either does not vary.
+    Unknown values are 0. NaN with fewer than `fewest` rows, or if either is constant.
     """
     here, there = x_known.astype(np.float64), y_known.astype(np.float64)
     count = here.T @ there
@@ -418,9 +417,9 @@ def correlations(x: Floats, x_known: Bools, y: Floats, y_known: Bools, fewest: i
 
 
 def surely_negative(correlation: float, responses: int, items: int = 1) -> bool:
-    """Whether a correlation is below zero by more than chance, as one of so many items.
+    """Return whether a correlation is significantly negative, among `items` tested.
 
-    By Fisher's z, with Bonferroni's correction.
+    Uses Fisher's z with Bonferroni's correction.
 
     >>> surely_negative(-0.3, 20), surely_negative(-0.6, 40), surely_negative(-0.6, 20, 1000)
     (False, True, False)
@@ -435,16 +434,16 @@ def surely_negative(correlation: float, responses: int, items: int = 1) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class RankMatrix:
-    """Rank correlations of every judge with every judge, on the candidates that all of them have.
+    """Rank correlations of each pair of judges, on the candidates that all judges have.
 
-    Where there are too few candidates, or a judge tells none apart, a cell says so.
+    A cell has a reason if there are too few candidates, or if a judge ranks all equally.
     """
 
     judges: tuple[str, ...]
     candidates: tuple[str, ...]
     """Candidates with a figure by every judge, sorted."""
     left_out: tuple[str, ...]
-    """Candidates that a judge has no figure for, sorted."""
+    """Candidates without a figure by some judge, sorted."""
     cells: tuple[tuple[Correlation, ...], ...]
     """Spearman and Kendall, row by column, in the order of `judges`."""
 

@@ -1,7 +1,7 @@
-"""The chance of a mean difference as large as the one seen, if neither side were better.
+"""Sign-flip test of a mean difference, and its statistical power.
 
-If two candidates are equally good on queries like these, each query's difference is as likely to
-have the other sign. So the signs are flipped, all ways when there are few, at random otherwise.
+If two candidates are equally good, each query's difference is equally likely to have either sign.
+The test flips signs: all combinations for few queries, random ones otherwise.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from rocketeval.arrays import Floats
 from rocketeval.stats.bootstrap import least_queries
 
 ENUMERATED = 14
-"""Up to this many differences other than zero, every combination of signs is counted."""
+"""Up to this many nonzero differences, all combinations of signs are enumerated."""
 FLIPS = 9_999
-"""Random combinations otherwise."""
+"""Number of random combinations otherwise."""
 ROUNDING = 1e-9
-"""A sum so much smaller, as a share of all differences, is as large as the one seen."""
+"""Relative tolerance for sums equal to the observed one."""
 
 _BLOCK_CELLS = 4_000_000
 
 
 def sign_flip_p(differences: Floats, seed: int = 0) -> float:
-    """The two-sided p-value of the mean difference; 1 when all differences are zero.
+    """Return the two-sided p-value of the mean difference; 1 if all differences are zero.
 
     >>> sign_flip_p(np.array([1.0, 2.0, 3.0, 1.0, 2.0, 1.0]))
     0.03125
@@ -46,14 +46,14 @@ def sign_flip_p(differences: Floats, seed: int = 0) -> float:
 
 
 def all_signs(count: int) -> Floats:
-    """Every combination of signs with the first one fixed: the others mirror these."""
+    """Return all combinations of signs with the first one fixed; the rest are mirror images."""
     places = np.arange(2 ** (count - 1))[:, None] >> np.arange(count - 1)
     others = 1.0 - 2.0 * (places & 1)
     return np.column_stack([np.ones(len(others)), others])
 
 
 def random_flips(count: int, seed: int) -> Iterator[NDArray[np.int8]]:
-    """Blocks of rows, `FLIPS` in all, of which signs are flipped: 1 where one is, else 0."""
+    """Yield blocks of rows, `FLIPS` in total, with 1 for each flipped sign."""
     rng = np.random.default_rng(seed)
     block = max(1, _BLOCK_CELLS // count)
     for start in range(0, FLIPS, block):
@@ -62,13 +62,13 @@ def random_flips(count: int, seed: int) -> Iterator[NDArray[np.int8]]:
 
 
 POWER = 0.8
-"""The chance of telling a difference that is really there."""
+"""Statistical power: the probability of detecting a true difference."""
 
 
 def detectable_effect(spread: float, queries: int, level: float) -> float:
-    """The smallest mean difference that `queries` tell at `level` four times in five.
+    """Return the smallest mean difference that `queries` detect at `level` with 80% power.
 
-    `spread` is the standard deviation of the difference over queries. NaN for too few queries.
+    `spread` is the standard deviation of the difference over queries. NaN with too few queries.
     """
     if queries < least_queries(level):
         return math.nan
@@ -76,7 +76,7 @@ def detectable_effect(spread: float, queries: int, level: float) -> float:
 
 
 def queries_needed(effect: float, spread: float, level: float) -> int | None:
-    """The fewest queries that tell `effect` at `level` four times in five; None if it is zero."""
+    """Return the queries needed to detect `effect` at `level` with 80% power; None for zero."""
     if effect == 0.0:
         return None
     ratio = spread / abs(effect)
@@ -88,7 +88,7 @@ def queries_needed(effect: float, spread: float, level: float) -> int | None:
 
 
 def _standard_errors(queries: int, level: float) -> float:
-    """How many standard errors an effect must measure to be told with that chance."""
+    """Return the effect in standard errors that is detected with 80% power."""
     from scipy.special import stdtrit
 
     tail = (1.0 - level) / 2.0
@@ -96,7 +96,7 @@ def _standard_errors(queries: int, level: float) -> float:
 
 
 def _normal(level: float) -> float:
-    """The same for endlessly many queries."""
+    """Return the same for infinitely many queries."""
     from scipy.special import ndtri
 
     return float(ndtri(1.0 - (1.0 - level) / 2.0) + ndtri(POWER))

@@ -1,30 +1,30 @@
-"""A mean label from few labels and many scores: prediction-powered inference.
+"""Prediction-powered inference: a mean label from few labels and many scores.
 
-Scores are many and cheap but biased; labels are few and right. The estimate is the mean of the
-labels that the scores predict for all queries, corrected by how far the prediction was off where
-there are labels (PPI++, Angelopoulos, Duchi and Zrnic, 2023):
+Scores are many and cheap but biased; labels are few and correct. The estimate is the mean label
+predicted from the scores of all queries, corrected by the prediction error on labeled queries
+(PPI++, Angelopoulos, Duchi and Zrnic, 2023):
 
-    estimate = mean(labels) + weight * (mean score of the others - mean score of the labelled)
+    estimate = mean(labels) + weight * (mean score of the others - mean score of the labeled)
 
-The weight is power-tuned: a judge that says nothing gets weight 0 and the labels stand alone. The
-tuned weight is a slope times the share of unlabelled queries. Here it is the least-squares slope of
-the labelled queries: with 15 labels and a correlation of 0.95 the estimate then scatters a fifth
-less than with the variance of all scores in the slope, and with a useless judge a hundredth more.
+The weight is power-tuned: with an uninformative judge it is 0 and only the labels count. The tuned
+weight is a slope times the share of unlabeled queries. Here it is the least-squares slope of the
+labeled queries: with 15 labels and a correlation of 0.95, the estimate then varies a fifth less
+than with the variance of all scores in the slope, and with a useless judge a hundredth more.
 
-For few labels the textbook interval (normal, weight taken as known) is too narrow. This one takes
-the variance from the estimate without each label in turn, weight and all; Student's t for the
-normal; and where labels pile up at an end of their scale, it moves the end on the side of the long
-tail further out, as far as Hall's transformation for skewness says, but at most by half.
-`studies/coverage.py` and `studies/few_labels.py` show what it covers: with 15 to 30 very skewed
-labels (skewness beyond 2, a handful of low ones among tens) 92 to 94% instead of 95%.
+For few labels the textbook interval (normal, known weight) is too narrow. This one uses the
+leave-one-out variance, including the weight; Student's t instead of the normal; and for labels that
+pile up at an end of the scale, it moves the bound on the side of the long tail outward by Hall's
+transformation for skewness, but at most by half. `studies/coverage.py` and `studies/few_labels.py`
+measure its coverage: with 15 to 30 very skewed labels (skewness beyond 2, a handful of low ones
+among tens) 92 to 94% instead of 95%.
 
-What it rests on:
-- Within a stratum the labelled queries were drawn at random, or are like the others at least.
-- No label had a part in the score of its own response. Scores by a fit without the response's
-  candidate (out of fold) are fine, scores by a fit that saw the label (fitted) are not. A fit must
-  also treat labelled and unlabelled queries alike: one for each query, to that query's labels of
+Assumptions:
+- Within a stratum, the labeled queries were drawn at random, or are at least representative.
+- No label was used for the score of its own response. Scores of a fit without the response's
+  candidate (out-of-fold) are valid, scores of a fit that used the label (fitted) are not. A fit
+  must also treat labeled and unlabeled queries alike; a fit per query, to that query's labels of
   other candidates, does not.
-- The mean is that over queries like these, of which the run's are a sample.
+- The mean is over queries like these; the run's queries are a sample of them.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ from rocketeval.records import Interval
 from rocketeval.text import did_you_mean
 
 FEWEST_IN_STRATUM = 5
-"""A stratum with fewer labels is estimated together with a neighbour."""
+"""A stratum with fewer labels is merged with a neighbor."""
 
 
 def make_strata(scores: Floats, groups: int, categories: Sequence[str] | None = None) -> Ints:
-    """The stratum of each query, from 0: `groups` of like size by score, in each category.
+    """Return the stratum of each query, from 0: `groups` of similar size by score, per category.
 
-    Equal scores are never parted, so that there can be fewer.
+    Equal scores share a stratum, so there can be fewer.
 
     >>> make_strata(np.array([1.0, 5.0, 2.0, 9.0]), 2).tolist()
     [0, 1, 0, 1]
@@ -63,15 +63,15 @@ def make_strata(scores: Floats, groups: int, categories: Sequence[str] | None = 
 
 
 def merge_thin(strata: Ints, labelled: Bools) -> Ints:
-    """The same strata, those with hardly any label joined to the neighbour that has fewer."""
+    """Merge each stratum with too few labels into the neighbor that has fewer labels."""
     merged = _numbered(strata)
     while (last := int(merged.max(initial=0))) > 0:
         counts = np.bincount(merged[labelled], minlength=last + 1)
         thin = int(counts.argmin())
         if counts[thin] >= FEWEST_IN_STRATUM:
             break
-        beside = [place for place in (thin - 1, thin + 1) if 0 <= place <= last]
-        merged = _numbered(np.where(merged == thin, min(beside, key=lambda p: counts[p]), merged))
+        near = [place for place in (thin - 1, thin + 1) if 0 <= place <= last]
+        merged = _numbered(np.where(merged == thin, min(near, key=lambda p: counts[p]), merged))
     return merged
 
 
@@ -82,55 +82,55 @@ def _numbered(strata: Ints) -> Ints:
 
 @dataclass(frozen=True, slots=True)
 class LabelTarget:
-    """Whose mean label is wanted, and how queries are grouped for it."""
+    """The candidates whose mean label is estimated, and the strata of queries."""
 
     candidates: tuple[str, ...]
-    """Several are labelled on the same queries, so that they can be held against each other."""
+    """Several candidates are labeled on the same queries, so that they can be compared."""
     against: str | None = None
-    """Given, the target is the difference of the one candidate to this one."""
+    """If given, the target is the difference to this candidate."""
     strata: int = 1
-    """Groups of like size by score; labels that `labels next` chose need the number it had."""
+    """Number of strata by score; use the same number as `labels next`."""
     categories: Mapping[str, str] | None = None
-    """Category by query id, where strata are to keep categories apart."""
+    """Category by query id, to separate strata by category."""
 
     @property
     def labelled_together(self) -> tuple[str, ...]:
-        """Everyone whose label a query needs."""
+        """Return all candidates whose labels a query needs."""
         return self.candidates if self.against is None else (*self.candidates, self.against)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LabeledSample:
-    """One figure a query: all have a score, some a label."""
+    """One value per query: all have a score, some a label."""
 
     candidate: str
     query_ids: tuple[str, ...]
     scores: Floats
     labels: Floats
-    """NaN where there is none."""
+    """NaN if missing."""
     strata: Ints
-    """From 0."""
+    """Stratum of each query, from 0."""
 
     @property
     def labelled(self) -> Bools:
-        """Which queries have a label."""
+        """Return which queries have a label."""
         return ~np.isnan(self.labels)
 
 
 def column_of(grid: ScoreGrid, candidate: str) -> int:
-    """The candidate's column; an unknown name is an error that names the nearest."""
+    """Return the candidate's column; raise ConfigError for an unknown name."""
     if candidate not in grid.candidates:
         raise ConfigError(
-            f"There is no candidate {candidate!r} in the run.",
+            f"The run has no candidate {candidate!r}.",
             hint=did_you_mean(candidate, grid.candidates),
         )
     return grid.candidates.index(candidate)
 
 
 def samples(grid: ScoreGrid, labels: Floats, target: LabelTarget) -> tuple[LabeledSample, ...]:
-    """What is known about each candidate of the target, on the queries where all have a score.
+    """Return a sample per candidate of the target, on queries where all have a score.
 
-    `labels` is laid out like the grid's scores.
+    `labels` has the layout of the grid's scores.
     """
     _refuse_odd(target)
     columns = [column_of(grid, name) for name in target.labelled_together]
@@ -140,9 +140,7 @@ def samples(grid: ScoreGrid, labels: Floats, target: LabelTarget) -> tuple[Label
     rows = np.flatnonzero(~np.isnan(scores).any(axis=1))
     if rows.size == 0:
         names = ", ".join(map(repr, target.labelled_together))
-        raise ConfigError(
-            f"There is no query with a score of {names}.", hint="Grade and score them first."
-        )
+        raise ConfigError(f"No query has a score for {names}.", hint="Grade and score them first.")
     query_ids = tuple(grid.query_ids[row] for row in rows)
     strata = make_strata(scores[rows].mean(axis=1), target.strata, _kinds(target, query_ids))
     return tuple(
@@ -161,55 +159,55 @@ def _refuse_odd(target: LabelTarget) -> None:
     names = target.labelled_together
     if target.against is not None and len(target.candidates) != 1:
         raise ConfigError(
-            f"{len(target.candidates)} candidates against {target.against!r}",
-            hint="A difference is of one candidate to another: name one.",
+            f"{len(target.candidates)} candidates are given with --against {target.against!r}.",
+            hint="Give exactly one --candidate.",
         )
     if not names or len(set(names)) < len(names):
         raise ConfigError(
-            f"The target names the candidates {', '.join(map(repr, names)) or 'of nobody'}.",
-            hint="Name at least one, and none twice.",
+            f"Invalid candidates: {', '.join(map(repr, names)) or 'none'}.",
+            hint="Give at least one candidate, and each only once.",
         )
     if target.strata < 1:
-        raise ConfigError(f"{target.strata} strata", hint="Use 1 for none, or a few such as 4.")
+        raise ConfigError(f"Invalid strata: {target.strata}.", hint="Use 1 for none, or a few.")
 
 
 _SYMMETRIC = 1e-6
 _ROUNDING = 1e-12
 _MOST_LEVERAGE = 0.999
 MOST_REACH = 1.5
-"""An end is at most this many times as far from the estimate as that of Student's t interval."""
+"""Maximum distance of a bound from the estimate, relative to Student's t interval."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fit:
-    """A mean label, before it becomes an interval."""
+    """A fitted mean label with its variance."""
 
     predicted: Floats
-    """The label predicted for every query, labelled or not."""
+    """Predicted label of each query, labeled or not."""
     slope: float
-    """Labels per unit of score; 0 when the scores are not used."""
+    """Labels per unit of score; 0 if scores are not used."""
     within: Floats
-    """Variance for want of labels, by stratum."""
+    """Variance from sampling labels, by stratum."""
     third_moment: float
-    """Of the mean label's error, about its mean."""
+    """Third central moment of the mean label's error."""
     freedom: float
-    """Degrees of freedom of the variance: Satterthwaite's, less one for a slope."""
+    """Degrees of freedom by Satterthwaite, minus one for a slope."""
 
     @property
     def value(self) -> float:
-        """The mean label."""
+        """Return the mean label."""
         return float(self.predicted.mean())
 
     @property
     def variance(self) -> float:
-        """Of the mean label: for want of labels, and for want of queries."""
+        """Return the variance of the mean label, from sampling labels and queries."""
         return float(self.within.sum()) + float(self.predicted.var()) / len(self.predicted)
 
 
 def fit_mean(sample: LabeledSample, strata: Ints, *, use_scores: bool = True) -> Fit:
-    """The mean of the labels predicted for all queries; every stratum needs a label.
+    """Fit the mean predicted label over all queries; every stratum needs a label.
 
-    The prediction is a line with one slope for all strata, through the labelled queries of each.
+    The prediction is linear, with one slope for all strata and an intercept per stratum.
     """
     known = sample.labelled
     here, shares = strata[known], np.bincount(strata) / len(strata)
@@ -222,7 +220,7 @@ def fit_mean(sample: LabeledSample, strata: Ints, *, use_scores: bool = True) ->
     x, x_means = centred(sample.scores[known])
     y, y_means = centred(sample.labels[known])
     x_squared = float(x @ x)
-    # Equal scores less their mean are seldom exactly zero, and would give any slope.
+    # Equal scores minus their mean may not be exactly zero; ignore such slopes.
     rounding = _ROUNDING * max(1.0, float(np.abs(sample.scores).max()))
     sloped = use_scores and x_squared > len(x) * rounding**2
     slope = float(x @ y) / x_squared if sloped else 0.0
@@ -233,7 +231,7 @@ def fit_mean(sample: LabeledSample, strata: Ints, *, use_scores: bool = True) ->
     if sloped:
         share = share + x * from_centre.mean() / x_squared
         leverage = leverage + x * x / x_squared
-    # How far the estimate moves when a label is left out and everything is fitted again.
+    # Change of the estimate when a label is left out and everything is refitted.
     moves = share * (y - slope * x) / (1.0 - np.minimum(leverage, _MOST_LEVERAGE))
     moves, _ = centred(moves)
     within = np.bincount(here, weights=moves**2, minlength=len(shares)) * (1.0 - 1.0 / counts)
@@ -248,14 +246,14 @@ def fit_mean(sample: LabeledSample, strata: Ints, *, use_scores: bool = True) ->
 
 
 def skewed_interval(fit: Fit, level: float) -> Interval:
-    """Return Student's t interval, the end of the longer tail moved out for skewness.
+    """Return Student's t interval with the bound of the longer tail moved out for skewness.
 
-    Hall's cubic transformation says how far. It needs the skewness, which few labels hardly tell:
-    a single outlier among a dozen takes the cubic past its turning point, where it puts one end
-    several times too far out and the other too near. So no end is nearer than that of the t
-    interval, nor further than `MOST_REACH` times. `studies/few_labels.py` compares what they cover.
+    Hall's cubic transformation gives the distance. It needs the skewness, which few labels estimate
+    poorly: a single outlier among a dozen takes the cubic past its turning point, where one bound
+    is several times too far out and the other too near. So no bound is nearer than that of the t
+    interval, nor farther than `MOST_REACH` times. `studies/few_labels.py` compares the coverage.
 
-    The bounds are NaN when nothing varies: equal labels do not prove that all labels are equal.
+    The bounds are NaN if nothing varies: equal labels do not prove that all labels are equal.
     """
     error = math.sqrt(fit.variance)
     if error <= _ROUNDING * max(1.0, abs(fit.value)):
@@ -267,14 +265,14 @@ def skewed_interval(fit: Fit, level: float) -> Interval:
 
 
 def half_width(fit: Fit, level: float) -> float:
-    """Half the width of Student's t interval, skewness aside."""
+    """Return half the width of Student's t interval, ignoring skewness."""
     from scipy.special import stdtrit
 
     return float(stdtrit(fit.freedom, (1.0 + level) / 2.0)) * math.sqrt(fit.variance)
 
 
 def _reach(quantile: float, skewness: float) -> float:
-    """Return how many times as far out as Student's t an end lies; 1 where Hall's is nearer."""
+    """Return the distance of a bound relative to Student's t, at least 1."""
     if abs(skewness) < _SYMMETRIC:
         return 1.0
     hall = 3.0 / skewness * (math.cbrt(1.0 + skewness * (quantile - skewness / 6.0)) - 1.0)
@@ -282,12 +280,12 @@ def _reach(quantile: float, skewness: float) -> float:
 
 
 def _third_moment(values: Floats) -> float:
-    """Of the mean of values, about its mean."""
+    """Return the third central moment of the mean of the values."""
     return float(((values - values.mean()) ** 3).mean()) / len(values) ** 2
 
 
 def satterthwaite(parts: Floats, freedoms: Floats) -> float:
-    """Satterthwaite's degrees of freedom of a sum of variances."""
+    """Return Satterthwaite's degrees of freedom of a sum of variances."""
     total = float(parts.sum())
     if total == 0.0:
         return float(freedoms.sum())
@@ -296,7 +294,7 @@ def satterthwaite(parts: Floats, freedoms: Floats) -> float:
 
 
 FEWEST_LABELS = 10
-"""Fewer give an estimate without an interval."""
+"""With fewer labels, the estimate has no interval."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,25 +303,25 @@ class Estimate:
 
     candidate: str
     against: str | None
-    """Whom the difference is to; None for the candidate's own mean."""
+    """The other candidate of a difference; None for a mean."""
     with_scores: Interval
-    """Prediction-powered; NaN bounds below ten labels, or when all labels are the same."""
+    """Prediction-powered estimate; NaN bounds below ten labels, or if all labels are equal."""
     labels_only: Interval
-    """What the labels say alone."""
+    """Estimate from labels alone."""
     labelled: int
-    """Queries with a label (with both, for a difference) and a score."""
+    """Queries with a label and a score (of both, for a difference)."""
     queries: int
-    """Queries with a score (both)."""
+    """Queries with a score (of both, for a difference)."""
     weight: float
-    """How much of the scores' prediction is taken: PPI++'s lambda, in labels per unit of score."""
+    """Weight of the scores: lambda of PPI++, in labels per unit of score."""
     correlation: float
-    """Pearson's, of labels and scores where there are both; NaN if either does not vary."""
+    """Pearson's correlation of labels and scores; NaN if either is constant."""
     width_ratio: float
-    """Width with scores over width of labels alone, skewness aside; NaN without intervals."""
+    """Width with scores over width of labels alone, ignoring skewness; NaN without intervals."""
     effective_labels: float
-    """How many labels alone would be as sharp; NaN without intervals."""
+    """Number of labels that alone would be as precise; NaN without intervals."""
     strata: int
-    """Groups of queries within which labels stood for the rest; 1 when not stratified."""
+    """Number of strata in the estimate; 1 if not stratified."""
     level: float
 
 
@@ -334,16 +332,16 @@ def estimate(
     bounds: tuple[float, float] | None = None,
     level: float = 0.95,
 ) -> Estimate:
-    """The mean label of a sample's candidate; `bounds` are the least and most it can be."""
+    """Estimate the mean label of a sample; `bounds` are the limits of the mean."""
     labelled = int(sample.labelled.sum())
     if labelled < 2:
         raise BenchmarkError(
-            f"{_name(sample.candidate, against)} has {labelled} labelled queries with a score.",
-            hint="Label some first: `rocketeval labels next` chooses which.",
+            f"{_name(sample.candidate, against)} has {labelled} labeled queries with a score.",
+            hint="Label at least 2: `rocketeval labels next` chooses which.",
         )
     strata = merge_thin(sample.strata, sample.labelled)
     alone = fit_mean(sample, strata, use_scores=False)
-    # Where every query is labelled, scores have nothing to add.
+    # If every query is labeled, scores add nothing.
     powered = alone if labelled == len(sample.scores) else fit_mean(sample, strata)
     with_scores = _interval(powered, labelled, bounds, level)
     labels_only = _interval(alone, labelled, bounds, level)
@@ -374,7 +372,7 @@ def _interval(
     if bounds is None or math.isnan(found.low):
         return found
     low, high = bounds
-    # Scores can carry the estimate itself past an end of the scale, though hardly ever.
+    # Scores can, rarely, move the estimate itself off the scale.
     inside = (min(max(x, low), high) for x in (found.value, found.low, found.high))
     return Interval(*inside)
 
