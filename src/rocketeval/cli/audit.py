@@ -1,4 +1,4 @@
-"""`rocketeval audit`: how far the scores agree with people, made for 80 columns."""
+"""`rocketeval audit`: agreement of the scores with people, in 80 columns."""
 
 from __future__ import annotations
 
@@ -37,8 +37,9 @@ if TYPE_CHECKING:
 
 
 def show_audit(audit: Audit) -> None:
-    """Print how far people agree with the scores, and last what it means."""
+    """Print the advice, then the agreement of the scores with votes, labels and ratings."""
     console = make_console()
+    show_advice(console, "How far to trust this judge", audit.advice)
     if audit.agreement:
         _show_votes(console, audit)
     for part, methods in audit.labels.items():
@@ -48,7 +49,6 @@ def show_audit(audit: Audit) -> None:
     _show_refused(audit.refused)
     if audit.ratings:
         console.print(f"Reference ratings: {_correlation(audit.ratings)}", highlight=False)
-    show_advice(console, "How far to trust this judge", audit.advice)
 
 
 def _show_votes(console: Console, audit: Audit) -> None:
@@ -59,7 +59,7 @@ def _show_votes(console: Console, audit: Audit) -> None:
     console.print(_vote_table(audit, votes))
     if votes.unusable:
         unusable = count_of(votes.unusable, "vote", "votes")
-        console.print(f"{unusable} could not be used: a score is missing, or a name unknown.")
+        console.print(f"{unusable} not used: a score is missing, or a name is unknown.")
     if len(audit.categories) > 1:
         console.print(_category_table(audit.categories))
         _note(console, pooled_note(audit))
@@ -88,14 +88,14 @@ def _vote_table(audit: Audit, votes: Agreement) -> Table:
 def _category_table(categories: Sequence[CategoryAgreement]) -> Table:
     from rich.text import Text
 
-    table = make_table("By category, beside another voter")
+    table = make_table("By category, with human-human agreement")
     table.add_column("category", overflow="fold")
-    for column in ("votes", "with ties", "voter", "without ties", "voter"):
+    for column in ("votes", "with ties", "human", "without ties", "human"):
         table.add_column(column, justify="right", no_wrap=True)
     for part in categories:
         judge, voters = part.agreement, part.voters
         one, other = (voters.with_ties, voters.without_ties) if voters else (None, None)
-        # Votes of a category give no more digits than whole percent.
+        # The votes of one category justify whole percents only.
         shown = (share(f, ".0f") for f in (judge.with_ties, one, judge.without_ties, other))
         table.add_row(Text(printable(part.category)), f"{judge.used:,}", *shown)
     return table
@@ -139,7 +139,7 @@ def _show_labels(console: Console, part: str, methods: Mapping[str, LabelCorrela
         f"{method} {figure(found.rmse, '.2f')}" for method, found in methods.items() if found.rmse
     ]
     if distances:
-        _note(console, f"Distance from the label (RMSE): {', '.join(distances)}.")
+        _note(console, f"Error against the label (RMSE): {', '.join(distances)}.")
     _note(console, level_note(judge))
     reasons = {judge.levels[level].reason: level for level in LEVELS}
     for reason, level in reasons.items():
@@ -159,22 +159,22 @@ def _label_table(part: str, methods: Mapping[str, LabelCorrelation]) -> Table:
         size = "" if level == RESPONSES else f" ({judge.levels[level].n})"
         table.add_column(level + size)
     for method, name, cells in level_rows(methods):
-        # Three figures that all reach below zero still fit 80 columns with the shorter joint.
+        # With "..", three intervals below zero still fit 80 columns.
         shown = (figure(cell, ".2f").replace(" to ", "..") for cell in cells)
         table.add_row(f"{method}, {name}" if method == JUDGE else method, *shown)
     if len(methods) > 1:
-        table.caption = "Below the judge: Spearman of simpler scores."
+        table.caption = "Rows below the judge: Spearman of baselines."
         table.caption_justify = "left"
     return table
 
 
 def _show_refused(refused: RefusedGold) -> None:
-    """Say loudly what the scores were not held against."""
+    """Print which reference data the audit refused, because the scorer was fitted to it."""
     for count, what in refused.counts:
         make_console(stderr=True).print(
-            f"Refused: {count} {what} were learned from by the fit that made these scores. "
-            "Holding the scores against them would flatter the scorer. Audit it on other "
-            f"{what}, or fit one here: what it learns from is then scored out of fold.",
+            f"Refused: the scorer was fitted to {count} {what}, so comparing its scores with "
+            f"them would overstate agreement. Audit it on other {what}, or fit a scorer in this "
+            "run: its training data is then scored out of fold.",
             style="red",
             highlight=False,
         )
@@ -201,7 +201,7 @@ def _coefficient(found: Coefficient) -> str:
 
 
 METHODS = {
-    "checklist": "each item of the author's checklist, asked alone",
+    "checklist": "each item of the author's checklist, asked independently",
     "fixed": "six general questions, the same for every query",
     "sequential": "the checklist in order, the judge seeing its earlier answers",
     "all_yes": "each item after the earlier ones, all answered Yes",
@@ -211,12 +211,12 @@ METHODS = {
     "cot": "a written analysis, then a score from 1 to 10",
     "analysis": "the digit, after the analysis that another judge's cot run wrote",
     "multi_item": "the whole checklist in one prompt, the answers written out",
-    "generic": "a grade from 1 to 5 for the quality in general",
-    "criterion": "a grade from 1 to 5 for one criterion, by its name alone",
-    "rubric": "a grade from 1 to 5 for one criterion, with what each grade means",
-    "perplexity": "no question at all: how likely the judge finds the response",
+    "generic": "a grade from 1 to 5 for general quality",
+    "criterion": "a grade from 1 to 5 for one criterion, given its name",
+    "rubric": "a grade from 1 to 5 for one criterion, with the meaning of each grade",
+    "perplexity": "no question: how likely the judge finds the response",
 }
-"""What each grading method asks; written out so that `--help` loads none of them."""
+"""What each grading method asks; repeated here so that `--help` loads none of them."""
 _KNOWN = "\n".join(
     fill(f"  {name:<11} {asks}", 76, subsequent_indent=" " * 14) for name, asks in METHODS.items()
 )
@@ -224,18 +224,18 @@ _KNOWN = "\n".join(
 
 @dataclass(frozen=True, slots=True)
 class AuditResults:
-    """All that one command may find out; None for what was not asked."""
+    """The results of one command; None for those not requested."""
 
     audit: Audit | None = None
-    """How far the scores agree with people."""
+    """Agreement of the scores with people."""
     methods: MethodComparison | None = None
     reliability: JudgeReliability | None = None
-    item_gold: ItemGold | None = None
+    reference_answers: ItemGold | None = None
     scorers: ScorerComparison | None = None
 
 
 def with_criteria(verb: Verb) -> Verb:
-    """Let the command line ask for the list of criteria, which needs no config."""
+    """Add --criteria, which lists the criteria and needs no config."""
 
     @wraps(verb)
     def command(criteria: bool, grades: bool, **own: Any) -> Any:
@@ -252,13 +252,13 @@ def with_criteria(verb: Verb) -> Verb:
         "--criteria",
         is_flag=True,
         section=LISTS,
-        help="List the criteria that the methods criterion and rubric know.",
+        help="List the criteria of the methods criterion and rubric.",
     )
     meaning = option(
         "--grades",
         is_flag=True,
         section=LISTS,
-        help="With --criteria: what each grade from 1 to 5 means, too.",
+        help="With --criteria: also show the meaning of each grade.",
     )
     return listing(meaning(command))
 
@@ -271,25 +271,29 @@ def with_criteria(verb: Verb) -> Verb:
     "Options after a colon: rubric:criterion=fluency (see --criteria).",
     examples=[
         ("rocketeval audit", "how far to trust this judge"),
-        ("rocketeval audit --methods checklist,direct,cot", "compare ways to ask it"),
-        ("rocketeval audit --scorers all", "compare ways to score"),
+        ("rocketeval audit --methods checklist,direct,cot", "compare grading methods"),
+        ("rocketeval audit --scorers all", "compare scorers"),
         ("rocketeval audit --against runs/large-judge", "compare two judges"),
     ],
     exit_codes=codes(2, 3, 4, 5, 6, 130),
-    renamed={"--beside": "--against", "--among": "--scorers"},
+    renamed={
+        "--beside": "--against",
+        "--among": "--scorers",
+        "--item-gold": "--reference-answers",
+    },
 )
 @with_criteria
 @with_settings
 @option(
     "--methods",
     metavar="A,B,...",
-    help="Grade in these ways too, and compare them on the same votes and labels.",
+    help="Also grade with these methods, and compare them on the same votes and labels.",
 )
 @option(
     "--scorers",
     metavar="A,B,...",
-    help="Compare kinds of scorers by cross-validation, simpler ones first, such as "
-    "mean,isotonic,pooled_ridge; `all` compares all of them.",
+    help="Compare scorers by cross-validation, simplest first, such as "
+    "mean,isotonic,pooled_ridge; `all` compares every kind.",
 )
 @option(
     "--against",
@@ -299,7 +303,7 @@ def with_criteria(verb: Verb) -> Verb:
     help="Compare this run's judge with that of RUN, a run directory or config; repeatable.",
 )
 @option(
-    "--item-gold",
+    "--reference-answers",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
     metavar="FILE",
     help="Compare the judge's answers with reference answers: rows of query_id, candidate, "
@@ -311,14 +315,14 @@ def command(
     methods: str | None,
     scorers: str | None,
     against: tuple[Path, ...],
-    item_gold: Path | None,
+    reference_answers: Path | None,
     output: Output,
 ) -> int:
     """Measure how far to trust the judge, against votes, labels and reference ratings.
 
     The scores of CONFIG's run are compared with reference data, next to trivial baselines (longer
-    response, random guess) and the agreement of two voters. No LLM is asked, except with --methods,
-    which grades in other ways, each in a run of its own inside this one.
+    response, random guess) and human-human agreement. No LLM is called, except with --methods,
+    which grades again with each method, in a run inside this one.
     """
     from rocketeval.cli.progress import make_observer
     from rocketeval.evolve.apply_setup import as_graded
@@ -326,10 +330,12 @@ def command(
 
     run = Run(as_graded(settings), observer=make_observer(settings, quiet=output.quiet))
     names = [name for name in (methods or "").split(",") if name.strip()]
-    plain = not against and item_gold is None and methods is None and scorers is None
+    plain = not against and reference_answers is None and methods is None and scorers is None
     found = AuditResults(
         reliability=run.compare_judges(against) if against else None,
-        item_gold=None if item_gold is None else run.hold_against_item_gold(item_gold),
+        reference_answers=None
+        if reference_answers is None
+        else run.hold_against_item_gold(reference_answers),
         methods=None
         if methods is None
         else run_with_signals(run, lambda: run.compare_methods(names)),
@@ -349,16 +355,16 @@ def _kinds(scorers: str) -> list[str] | None:
 
 def _show(found: AuditResults) -> None:
     from rocketeval.cli.audit_tables import (
-        show_item_gold,
         show_methods,
+        show_reference_answers,
         show_reliability,
         show_scorers,
     )
 
     if found.reliability is not None:
         show_reliability(found.reliability)
-    if found.item_gold is not None:
-        show_item_gold(found.item_gold)
+    if found.reference_answers is not None:
+        show_reference_answers(found.reference_answers)
     if found.methods is not None:
         show_methods(found.methods)
     if found.scorers is not None:
@@ -368,11 +374,11 @@ def _show(found: AuditResults) -> None:
 
 
 def _show_missing(comparison: MethodComparison, output: Output) -> int:
-    """Print what another run would try again; return how many methods that concerns."""
+    """Print what running again would retry; return the number of methods concerned."""
     refused = [each for each in comparison.apart if each.figures is None]
     if output.silent:
         for each in refused:
-            click.echo(printable(f"{each.name} is not compared: {each.reason}"), err=True)
+            click.echo(printable(f"{each.name} not compared: {each.reason}"), err=True)
     apart = [each.figures for each in comparison.apart if each.figures is not None]
     gaps = [row for row in (*comparison.rows, *apart) if row.unfinished]
     for row in gaps:

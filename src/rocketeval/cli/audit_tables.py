@@ -1,7 +1,7 @@
-"""What `rocketeval audit` prints beyond the audit itself, made for 80 columns.
+"""Tables of `rocketeval audit` with options, in 80 columns.
 
-Grading methods and scorers side by side, how far judges agree with each other, the judge's answers
-next to reference answers to the same items, and the criteria that texts can be graded by.
+They compare grading methods, scorers, judges, and the judge's answers with reference answers, and
+list the criteria.
 """
 
 from __future__ import annotations
@@ -30,9 +30,13 @@ if TYPE_CHECKING:
 
 
 def show_methods(comparison: MethodComparison) -> None:
-    """Print a table for each kind of gold, what every method took, and which one to prefer."""
+    """Print which method to prefer, one table per kind of reference data, and the costs."""
     console = make_console()
     rows = comparison.rows
+    if comparison.advice is None:
+        _say(console, "No method is preferred: there are no votes, labels or ratings.")
+    else:
+        _say(console, comparison.advice.told)
     if any(row.agreement for row in rows):
         _show_votes(console, comparison)
     if any(row.labels for row in rows):
@@ -45,19 +49,15 @@ def show_methods(comparison: MethodComparison) -> None:
         if row.note:
             _say(console, f"{row.name}: {row.note}.")
     for each in comparison.apart:
-        _say(console, f"{each.name} is not compared: {each.reason.rstrip('.')}.")
-    if comparison.advice is None:
-        _say(console, "No votes, labels or ratings say which method to prefer.")
-    else:
-        _say(console, comparison.advice.told)
+        _say(console, f"{each.name} not compared: {each.reason.rstrip('.')}.")
 
 
 def _about(comparison: MethodComparison) -> str:
     some = count_of(comparison.responses, "response", "responses")
-    told = f"All figures are about the {some} that every compared method scored."
+    about = f"All figures are for the {some} that every compared method scored."
     if comparison.left_out:
-        told += f" {comparison.left_out:,} that some method did not score are left out."
-    return told
+        about += f" {comparison.left_out:,} that some method did not score are left out."
+    return about
 
 
 def _show_votes(console: Console, comparison: MethodComparison) -> None:
@@ -70,7 +70,7 @@ def _show_votes(console: Console, comparison: MethodComparison) -> None:
         votes = count_of(agreement.votes, "vote", "votes")
         _say(
             console,
-            f"No agreement with votes: of {votes} none is about two responses that every compared "
+            f"No agreement with votes: none of {votes} is on two responses that every compared "
             "method scored.",
         )
         return
@@ -78,7 +78,7 @@ def _show_votes(console: Console, comparison: MethodComparison) -> None:
         f"Agreement with {count_of(agreement.used, 'vote', 'votes')} "
         f"(tie margin {comparison.tie_margin:g})"
     )
-    _columns(table, "with ties", "without ties", "above the first")
+    _columns(table, "with ties", "without ties", "gain over first")
     for row in rows:
         assert row.agreement is not None
         shown = (row.agreement.with_ties, row.agreement.without_ties, row.gain)
@@ -89,7 +89,7 @@ def _show_votes(console: Console, comparison: MethodComparison) -> None:
     console.print(table)
     if agreement.unusable:
         more = count_of(agreement.unusable, "more vote is", "more votes are")
-        _say(console, f"{more} about other responses.")
+        _say(console, f"{more} on other responses.")
 
 
 def _show_labels(console: Console, rows: Sequence[MethodFigures]) -> None:
@@ -98,12 +98,15 @@ def _show_labels(console: Console, rows: Sequence[MethodFigures]) -> None:
     labelled = [(row.name, row.labels) for row in rows if row.labels]
     first = labelled[0][1]
     if not first.responses:
-        _say(console, "No figure for labels: none is about a response that every method scored.")
+        _say(
+            console,
+            "No correlation with labels: no label is on a response that every method scored.",
+        )
         return
-    size = count_of(first.responses, "labelled response", "labelled responses")
+    size = count_of(first.responses, "labeled response", "labeled responses")
     levels = make_table(f"Spearman with {size}")
     _columns(levels, *(_level_name(first, level) for level in LEVELS))
-    others = make_table("Over those responses")
+    others = make_table("On the same responses")
     _columns(others, "Pearson", "Kendall", "RMSE")
     for name, found in labelled:
         levels.add_row(_name(name), *(_short(found.levels[each].spearman) for each in LEVELS))
@@ -111,7 +114,7 @@ def _show_labels(console: Console, rows: Sequence[MethodFigures]) -> None:
         others.add_row(_name(name), *map(_short, over))
     console.print(levels)
     console.print(others)
-    # The same gap in several methods has one reason.
+    # Print each reason once, although several methods may share it.
     reasons = {
         (level, found.levels[level].reason): name
         for name, found in reversed(labelled)
@@ -129,16 +132,16 @@ def _level_name(found: LabelCorrelation, level: str) -> str:
 
 
 def _short(found: Interval | None) -> str:
-    # Three figures that all reach below zero still fit 80 columns with the shorter joint.
+    # With "..", three intervals below zero still fit 80 columns.
     return figure(found, ".2f").replace(" to ", "..")
 
 
 def _show_ratings(console: Console, rows: Sequence[MethodFigures]) -> None:
     rated = [(row.name, row.ratings) for row in rows if row.ratings]
     if all(found.reason for _, found in rated):
-        _say(console, f"No figure for reference ratings: {rated[0][1].reason}.")
+        _say(console, f"No correlation with reference ratings: {rated[0][1].reason}.")
         return
-    table = make_table("Order of the candidates against reference ratings")
+    table = make_table("Ranking of the candidates against reference ratings")
     _columns(table, "Spearman", "Kendall", "candidates")
     for name, found in rated:
         coefficients = (found.spearman, found.kendall)
@@ -148,8 +151,8 @@ def _show_ratings(console: Console, rows: Sequence[MethodFigures]) -> None:
 
 
 def _costs(comparison: MethodComparison) -> Table:
-    table = make_table("What it took")
-    _columns(table, "requests", "prompt tokens", "written", "unanswered", "no score")
+    table = make_table("Cost")
+    _columns(table, "requests", "prompt tokens", "output", "unanswered", "no score")
     apart = (each.figures for each in comparison.apart)
     for row in (*comparison.rows, *apart):
         if row is not None and row.usage:
@@ -177,15 +180,15 @@ def _say(console: Console, sentence: str) -> None:
 
 
 def show_reliability(found: JudgeReliability) -> None:
-    """Print agreement on items and scores, what differs where, the orders, and what it means."""
+    """Print the advice, then the judges' agreement on rankings, items and scores."""
     console = make_console()
+    show_advice(console, "Can one judge replace another?", found.advice)
     some = count_of(len(found.orders.candidates), "candidate", "candidates")
-    console.print(f"The judges, and Spearman between their orders of {some}", style="italic")
+    console.print(f"Spearman correlation of the judges' rankings of {some}", style="italic")
     console.print(_judges(found))
     console.print(_agreement(found))
     console.print(_pairs(found))
     _show_counts(console, found)
-    show_advice(console, "How far one judge can stand for another", found.advice)
 
 
 def _judges(found: JudgeReliability) -> Table:
@@ -217,18 +220,18 @@ def _agreement(found: JudgeReliability) -> Table:
 
 
 def _pairs(found: JudgeReliability) -> Table:
-    table = make_table("Item by item, two judges at a time")
+    table = make_table("Pairs of judges, item by item")
     table.add_column("")
-    for column in ("answers differ, %", "mean distance", "largest", "Cohen's kappa"):
+    for column in ("answers differ, %", "mean difference", "largest", "Cohen's kappa"):
         table.add_column(column, justify="right")
     numbers = {name: number for number, name in enumerate(found.judges, 1)}
     for pair in found.pairs:
-        told = pair.items
+        items = pair.items
         table.add_row(
             f"{numbers[pair.one]} / {numbers[pair.two]}",
-            share(told.differing) if found.yes_no else "-",
-            figure(told.difference, ".3f"),
-            "-" if told.largest is None else f"{told.largest:.2f}",
+            share(items.differing) if found.yes_no else "-",
+            figure(items.difference, ".3f"),
+            "-" if items.largest is None else f"{items.largest:.2f}",
             "-" if pair.kappa is None else _statistic(pair.kappa),
         )
     return table
@@ -237,63 +240,63 @@ def _pairs(found: JudgeReliability) -> Table:
 def _show_counts(console: Console, found: JudgeReliability) -> None:
     candidates = len(found.orders.left_out)
     notes = (
-        (found.responses, "response was", "responses were", "judged by all, by the same items"),
+        (found.responses, "response was", "responses were", "judged by all on the same items"),
         (found.left_out, "response is", "responses are", "left out: not judged by all"),
-        (found.other_items, "response is", "responses are", "left out: judged by other items"),
-        (candidates, "candidate is", "candidates are", "in no order: some judge scored nothing"),
+        (found.other_items, "response is", "responses are", "left out: judged on other items"),
+        (candidates, "candidate is", "candidates are", "not ranked: a judge has no score for it"),
     )
     for number, one, many, what in notes:
         if number:
             console.print(f"{count_of(number, one, many)} {what}.", style="dim", highlight=False)
 
 
-def _alpha(told: Reliability) -> str:
-    return figure(told.alpha, ".2f") if told.alpha else f"none: {told.reason}"
+def _alpha(found: Reliability) -> str:
+    return figure(found.alpha, ".2f") if found.alpha else f"none: {found.reason}"
 
 
-def _variance(told: Reliability) -> str:
-    return "-" if told.variance is None else f"{told.variance.value:.3f}"
+def _variance(found: Reliability) -> str:
+    return "-" if found.variance is None else f"{found.variance.value:.3f}"
 
 
-def _statistic(told: Statistic) -> str:
-    return f"{told.value:.2f}" if told.value is not None else f"none: {told.reason}"
+def _statistic(found: Statistic) -> str:
+    return f"{found.value:.2f}" if found.value is not None else f"none: {found.reason}"
 
 
-def show_item_gold(found: ItemGold) -> None:
-    """Print wrong answers, how far probabilities are chances, and last what it means."""
+def show_reference_answers(found: ItemGold) -> None:
+    """Print the advice, the judge's errors against reference answers, and its calibration."""
     console = make_console()
+    show_advice(console, "How far to trust a yes", found.advice)
     console.print(_figures(found))
     if found.calibration.by_width.bins:
         console.print(_bins(found.calibration))
     _show_missing(console, found)
-    show_advice(console, "How far to trust a yes", found.advice)
 
 
 def _figures(found: ItemGold) -> Table:
-    told = found.calibration
-    items = count_of(told.items, "item", "items")
+    calibration = found.calibration
+    items = count_of(calibration.items, "item", "items")
     table = make_table(f"{items} of {count_of(found.responses, 'response', 'responses')}")
     table.add_column("")
     table.add_column("figure", justify="right")
     rows = (
-        ("yes more often than gold, points", share(told.yes_bias)),
-        ("yes where gold says no, %", share(told.false_yes)),
-        ("no where gold says yes, %", share(told.false_no)),
-        ("higher p_yes where gold says yes (AUC)", figure(told.auc, ".2f")),
-        ("squared distance from gold (Brier)", figure(told.brier, ".3f")),
-        ("calibration error (ECE), bins below", _error(told.by_width.error)),
-        ("calibration error, equally full bins", _error(told.by_count.error)),
+        ("more yes than the reference, points", share(calibration.yes_bias)),
+        ("yes where the reference is no, %", share(calibration.false_yes)),
+        ("no where the reference is yes, %", share(calibration.false_no)),
+        ("higher p_yes where the reference is yes (AUC)", figure(calibration.auc, ".2f")),
+        ("squared error (Brier)", figure(calibration.brier, ".3f")),
+        ("calibration error (ECE), bins below", _error(calibration.by_width.error)),
+        ("calibration error, bins of equal size", _error(calibration.by_count.error)),
     )
     for name, shown in rows:
         table.add_row(name, shown)
     return table
 
 
-def _bins(told: Calibration) -> Table:
-    table = make_table("Do its probabilities mean what they say?")
-    for column in ("p_yes", "items", "mean p_yes, %", "gold says yes, %", ""):
+def _bins(calibration: Calibration) -> Table:
+    table = make_table("Calibration: probability of yes against the share of yes")
+    for column in ("p_yes", "items", "mean p_yes, %", "reference yes, %", ""):
         table.add_column(column, justify="left" if not column else "right", no_wrap=True)
-    for each in told.by_width.bins:
+    for each in calibration.by_width.bins:
         table.add_row(
             f"{each.low:.1f}-{each.high:.1f}",
             f"{each.items:,}",
@@ -316,9 +319,9 @@ def _error(error: float | None) -> str:
 
 def _show_missing(console: Console, found: ItemGold) -> None:
     notes = (
-        (found.calibration.missing, "item with gold has", "items with gold have", "no answer"),
-        (found.unjudged, "response with gold was", "responses with gold were", "not judged"),
-        (found.unknown, "row is about a response", "rows are about responses", "not in the run"),
+        (found.calibration.missing, "reference item has", "reference items have", "no answer"),
+        (found.unjudged, "reference response was", "reference responses were", "not judged"),
+        (found.unknown, "row is on a response", "rows are on responses", "not in the run"),
     )
     for number, one, many, what in notes:
         if number:
@@ -326,7 +329,7 @@ def _show_missing(console: Console, found: ItemGold) -> None:
 
 
 def show_scorers(found: ScorerComparison) -> None:
-    """Print how each kind of scorer does on reference data it has not seen, and which to take."""
+    """Print which scorer to use, and the out-of-fold figures of each kind."""
     from rocketeval.audit.compare_scorers import LabelFigures
 
     one = found.learn_from.removesuffix("s")
@@ -346,8 +349,8 @@ def show_scorers(found: ScorerComparison) -> None:
         times = "-" if row.chosen is None else f"{row.chosen} of {found.folds}"
         table.add_row(row.kind, *figures, times)
     console = make_console()
-    console.print(table)
     console.print(_scorer_advice(found), highlight=False)
+    console.print(table)
     console.print(
         f"{found.folds}-fold cross-validation; 95% intervals from resamples of the queries.",
         style="dim",
@@ -358,15 +361,15 @@ def show_scorers(found: ScorerComparison) -> None:
 def _scorer_advice(found: ScorerComparison) -> str:
     first = found.rows[0].kind
     if found.take == first:
-        return f"Take {first}: no other is better by more than one standard error."
+        return f"Use {first}: no other is better by more than one standard error."
     return (
-        f"Take {found.take}: the simplest of those within one standard error of the best, "
-        f"and better than {first} by more."
+        f"Use {found.take}: it is the simplest within one standard error of the best, and better "
+        f"than {first} by more than that."
     )
 
 
 def list_criteria(grades: bool, output: Output) -> None:
-    """Print the criteria that texts can be graded by, in four groups."""
+    """Print the criteria for grading texts, in four groups."""
     from rocketeval.criteria import criteria
 
     known = list(criteria().values())

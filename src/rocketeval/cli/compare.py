@@ -1,4 +1,4 @@
-"""`rocketeval compare`"""
+"""`rocketeval compare`: test whether one candidate is better than another."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ if TYPE_CHECKING:
 
 
 GATE_FAILED = 7
-"""Exit code: the comparison is what --fail-if names."""
+"""Exit code: the verdict is the one that --fail-if names."""
 COLORS = {"better": "green", "worse": "red"}
 
 
 @verb(
     examples=[
-        ("rocketeval compare NEW OLD", "fail if NEW is worse"),
+        ("rocketeval compare NEW OLD", "fail if NEW is significantly worse"),
         ("rocketeval compare NEW OLD --fail-if not-better", "fail unless NEW is better"),
         (
             "rocketeval compare NEW OLD --fail-if maybe-worse --min-effect 0.2",
             "fail if it may be 0.2 worse",
         ),
     ],
-    exit_codes={**codes(2, 5), 7: "the comparison is what --fail-if names"},
+    exit_codes={**codes(2, 5), 7: "the verdict is the one that --fail-if names"},
 )
 @click.argument("first")
 @click.argument("second")
@@ -43,7 +43,7 @@ COLORS = {"better": "green", "worse": "red"}
     "--min-effect",
     type=click.FloatRange(min=0, min_open=True),
     metavar="X",
-    help="Smallest mean difference that matters; below it, the verdict is `equal enough`.",
+    help="Smallest mean difference that matters to you; below it, `equal enough`.",
 )
 @option(
     "--fail-if",
@@ -51,7 +51,7 @@ COLORS = {"better": "green", "worse": "red"}
     default="worse",
     show_default=True,
     metavar="VERDICT",
-    help="End with exit code 7 if FIRST is worse, maybe-worse (needs --min-effect) or not-better; "
+    help="Exit with code 7 if FIRST is worse, maybe-worse (needs --min-effect) or not-better; "
     "or never.",
 )
 @LEVEL
@@ -68,9 +68,9 @@ def command(
     """Test whether candidate FIRST is better than SECOND.
 
     Both are compared query by query in CONFIG's scored run. The verdict is better, worse, equal
-    enough (with --min-effect) or can't tell; better and worse need both an interval without zero
-    and a small p-value. When it can't tell, it estimates how many queries it would take. The exit
-    code makes it a gate in CI.
+    enough (with --min-effect) or can't tell. Better and worse mean significant: the interval
+    excludes zero and the p-value is small. If it can't tell, it estimates how many queries would
+    be enough. The exit code works as a gate in CI.
     """
     if fail_if == "maybe-worse" and min_effect is None:
         raise click.UsageError("--fail-if maybe-worse needs --min-effect: how much worse matters?")
@@ -83,7 +83,7 @@ def _fails(found: Comparison, fail_if: str) -> bool:
     from rocketeval.compare.pair import ComparisonVerdict
 
     if fail_if == "maybe-worse":
-        # An unknown bound (NaN) is no proof, and fails.
+        # An unknown bound (NaN) fails the gate.
         return not found.effect.low >= -(found.min_effect or 0.0)
     failing = {
         "worse": found.verdict is ComparisonVerdict.WORSE,
@@ -105,30 +105,30 @@ def _lines(found: Comparison) -> Iterator[tuple[str, str]]:
 
     yield "difference", f"{_effect(found.effect)} in mean score, {chance(found.p_value)}"
     both = count_of(found.queries, "query", "queries")
-    left_out = f", {found.missing:,} left out for want of a score" if found.missing else ""
+    left_out = f", {found.missing:,} without a score left out" if found.missing else ""
     yield "queries", f"{both} with both scores{left_out}"
     outcome = f"{found.wins} won, {found.ties} tied, {found.losses} lost"
-    yield "outcome", f"{outcome} (a tie is closer than {found.tie_margin:g})"
+    yield "outcome", f"{outcome} (scores closer than {found.tie_margin:g} are tied)"
     if math.isnan(found.effect.low):
-        yield "", "Too few queries for an interval: they prove nothing either way."
+        yield "", "Too few queries for an interval, so no conclusion either way."
     elif found.verdict is ComparisonVerdict.UNKNOWN:
         yield "needed", _needed(found)
     if not math.isnan(found.detectable):
-        least = f"{_rounded(found.detectable)} or more"
-        yield "power", f"so many queries tell a difference of {least}, {POWER:.0%} of the time"
+        least = _rounded(found.detectable)
+        yield "power", f"{both} detect a difference of {least} with {POWER:.0%} power"
     if not math.isnan(found.effect.low):
         yield "", f"{found.level:.0%} interval from {found.bootstrap} resamples of the queries."
 
 
 def _needed(found: Comparison) -> str:
     if found.queries_needed is None:
-        return "the difference seen is too close to zero to say how many queries would tell it"
+        return "unknown: the difference is too close to zero to estimate it"
     more = max(found.queries_needed - found.queries, 0)
     if not more:
-        return "interval and p-value disagree at this level; a few more queries would settle it"
+        return "a few more queries: the interval and the p-value disagree at this level"
     return (
-        f"about {_two_digits(found.queries_needed):,} queries ({_two_digits(more):,} more) to tell "
-        f"a difference of {_rounded(abs(found.effect.value))}, an estimate"
+        f"about {_two_digits(found.queries_needed):,} queries ({_two_digits(more):,} more) to "
+        f"detect a difference of {_rounded(abs(found.effect.value))}"
     )
 
 
@@ -136,7 +136,7 @@ def _effect(effect: Interval) -> str:
     if math.isnan(effect.low):
         return f"{effect.value:+.2g} (unknown)"
     width = effect.high - effect.low
-    # Two digits of the width are all that an interval has to tell.
+    # Round to two significant digits of the interval's width.
     places = max(0, 1 - math.floor(math.log10(width))) if width > 0.0 else 2
     value, low, high = (f"{x:+.{places}f}" for x in (effect.value, effect.low, effect.high))
     return f"{value} ({low} to {high})"
@@ -147,5 +147,5 @@ def _rounded(value: float) -> str:
 
 
 def _two_digits(number: int) -> int:
-    """Return the number with the digits an estimate has."""
+    """Round a number to two significant digits."""
     return int(float(f"{number:.2g}"))

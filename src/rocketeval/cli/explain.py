@@ -1,8 +1,4 @@
-"""`rocketeval explain`
-
-What `rocketeval explain` prints: losses, strengths and items, traceable to a query.
-What candidates got in each group of items, as `rocketeval explain` prints it.
-"""
+"""`rocketeval explain`: show which items cost each candidate points."""
 
 from __future__ import annotations
 
@@ -30,18 +26,18 @@ _LONGEST_GROUP = 40
 
 
 def show_groups(groups: Sequence[GroupScore], left_out: int = 0) -> None:
-    """Print a row a group and a column a candidate; nothing without groups."""
+    """Print one row per group and one column per candidate; nothing without groups."""
     from rich.cells import cell_len
     from rich.text import Text
 
     if not groups or not groups[0].candidates:
         return
     names = [printable(own.candidate) for own in groups[0].candidates]
-    taken_apart = {group.group for group in groups if group.whole}
-    titles = [printable(_title(group, taken_apart)) for group in groups]
+    split = {group.group for group in groups if group.whole}
+    titles = [printable(_title(group, split)) for group in groups]
     lacking = sum(own.missing for group in groups if not group.whole for own in group.candidates)
     heads, by_place = _heads(names, max(map(cell_len, titles)))
-    by = "candidate's place in the ranking" if by_place else "candidate"
+    by = "candidate's rank" if by_place else "candidate"
     table = make_table(f"Mean answer by group and {by}")
     table.add_column("group", overflow="fold")
     for head in heads:
@@ -51,12 +47,12 @@ def show_groups(groups: Sequence[GroupScore], left_out: int = 0) -> None:
         table.add_row(Text(title, style="bold" if group.whole else ""), *figures)
     console = make_console()
     console.print(table)
-    for words in _words(len(names) - len(heads), left_out, lacking):
-        console.print(words, style="dim", highlight=False)
+    for note in _group_notes(len(names) - len(heads), left_out, lacking):
+        console.print(note, style="dim", highlight=False)
 
 
 def _heads(names: Sequence[str], longest_title: int) -> tuple[list[str], bool]:
-    """Return the columns' heads, as many as fit, and whether they are places, not names."""
+    """Return as many column headings as fit, and whether they are ranks instead of names."""
     from rich.cells import cell_len
 
     width = screen_width()
@@ -69,24 +65,24 @@ def _heads(names: Sequence[str], longest_title: int) -> tuple[list[str], bool]:
     return [str(place) for place in range(1, len(names) + 1)][:most], True
 
 
-def _words(candidates: int, groups: int, lacking: int) -> list[str]:
-    said = ["A response's mean over the group's items, then the mean over responses; from 0 to 1."]
+def _group_notes(candidates: int, groups: int, lacking: int) -> list[str]:
+    notes = ["Mean over the group's items per response, then over responses; from 0 to 1."]
     if lacking:
         some = count_of(lacking, "missing answer is", "missing answers are")
-        said.append(f"{some} left out; --json counts them.")
+        notes.append(f"{some} left out; --json counts them.")
     if candidates:
-        said.append(f"{count_of(candidates, 'more candidate', 'more candidates')}: see --json.")
+        notes.append(f"{count_of(candidates, 'more candidate', 'more candidates')}: see --json.")
     if groups:
         some = count_of(groups, "more group is", "more groups are")
-        said.append(f"{some} not summed up: see `rocketeval export --what groups`.")
-    return [*said, "--json has the intervals."]
+        notes.append(f"{some} not shown: see `rocketeval export --what groups`.")
+    return [*notes, "--json has the intervals."]
 
 
-def _title(group: GroupScore, taken_apart: Collection[str]) -> str:
-    """Return a group's name; under its dimension, where that has a row, without it."""
+def _title(group: GroupScore, split: Collection[str]) -> str:
+    """Return a group's name, without its dimension if that has its own row."""
     if group.whole:
         return f"{group.group} (all)"
-    if group.dimension not in taken_apart:
+    if group.dimension not in split:
         return group.group
     return f"  {group.group.removeprefix(f'{group.dimension}: ')}"
 
@@ -96,13 +92,13 @@ def _figure(own: GroupMean) -> str:
 
 
 def show_overview(found: Explanation) -> None:
-    """Print each candidate's points lost a query, its largest loss, and its means by group."""
+    """Print each candidate's points lost per query, its largest loss, and its means by group."""
     from rich.text import Text
 
-    table = make_table(f"Against up to {found.neighbours} neighbours in the ranking")
-    table.add_column("place", justify="right")
+    table = make_table(f"Compared with up to {found.neighbours} neighbors in the ranking")
+    table.add_column("rank", justify="right")
     table.add_column("candidate", overflow="fold")
-    table.add_column("points lost a query", justify="right", no_wrap=True)
+    table.add_column("points lost per query", justify="right", no_wrap=True)
     table.add_column("largest loss", overflow="fold")
     for one in found.candidates:
         worst = one.losses[0] if one.losses else None
@@ -117,32 +113,31 @@ def show_overview(found: Explanation) -> None:
     show_groups(found.groups, found.groups_left_out)
     for why, count in sorted(found.dead.items()):
         console.print(
-            f"{count:,} of {count_of(found.items, 'item', 'items')} tell no two responses apart: "
-            f"{why}",
+            f"{count:,} of {count_of(found.items, 'item', 'items')} do not discriminate between "
+            f"responses: {why}",
             highlight=False,
         )
     console.print(
-        "`rocketeval explain --candidate NAME` and `--query ID` say more.",
+        "For details: `rocketeval explain --candidate NAME` or `--query ID`.",
         style="dim",
         highlight=False,
     )
 
 
 def show_candidate(found: CandidateExplanation) -> None:
-    """Print where a candidate loses and gains against its neighbours."""
+    """Print where a candidate loses and gains points against its neighbors."""
     from rich.text import Text
 
     console = make_console()
     console.print(
-        printable(f"{found.candidate}, place {found.place} in the ranking")
-        + _overall(found.overall),
+        printable(f"{found.candidate}, rank {found.place}") + _overall(found.overall),
         markup=False,
         highlight=False,
     )
     if found.categories:
         table = make_table("By category")
         table.add_column("category", overflow="fold")
-        table.add_column("points lost a query", justify="right", no_wrap=True)
+        table.add_column("points lost per query", justify="right", no_wrap=True)
         table.add_column("queries", justify="right")
         for part in found.categories:
             points = figure(part.points, ".2f")
@@ -159,20 +154,20 @@ def show_candidate(found: CandidateExplanation) -> None:
     if found.not_compared:
         console.print(
             f"{count_of(found.not_compared, 'answer', 'answers')} of "
-            f"{found.compared + found.not_compared:,} could not be compared: missing, or without "
-            "a neighbour's beside it",
+            f"{found.compared + found.not_compared:,} not compared: missing for the candidate or "
+            "for its neighbors",
             highlight=False,
         )
     console.print(
-        "yes: the judge's probability. One item is one observation and has no interval. "
-        "--json names the neighbours and judgments.",
+        "yes: the judge's probability of yes. A single item has no interval. "
+        "--json lists the neighbors and judgments.",
         style="dim",
         highlight=False,
     )
 
 
 def show_query(found: QueryExplanation) -> None:
-    """Print what each item of a query adds."""
+    """Print the weight and the statistics of each item of a query."""
     from rich.text import Text
 
     learned = any(item.learned_weight is not None for item in found.items)
@@ -205,8 +200,8 @@ def show_query(found: QueryExplanation) -> None:
     console.print(printable(found.text), markup=False, highlight=False, style="dim")
     console.print(table)
     console.print(
-        "spread: standard deviation of yes over the responses; with score: its correlation with "
-        "their scores.",
+        "spread: standard deviation of yes over the responses; with score: correlation with the "
+        "scores.",
         style="dim",
         highlight=False,
     )
@@ -216,7 +211,7 @@ def _gap_table(title: str, gaps: Sequence[ItemGap], sign: float) -> object:
     from rich.text import Text
 
     table = make_table(title)
-    for name in ("points", "yes", "neighbours", "weight", "score"):
+    for name in ("points", "yes", "neighbors", "weight", "score"):
         table.add_column(name, justify="right")
     table.add_column("query", overflow="fold")
     table.add_column("item", justify="right")
@@ -239,13 +234,13 @@ def _overall(found: CategoryGap | None) -> str:
     from rocketeval.records import Interval
 
     if found is None:
-        return ": nothing to compare it with."
+        return ": no neighbor to compare it with."
     loses = found.points.value >= 0
     value, low, high = found.points.value, found.points.low, found.points.high
     points = found.points if loses else Interval(-value, -high, -low)
     return (
-        f": {'loses' if loses else 'gains'} {figure(points, '.2f')} points a query against its "
-        f"neighbours, over {count_of(found.queries, 'query', 'queries')}"
+        f": {'loses' if loses else 'gains'} {figure(points, '.2f')} points per query against its "
+        f"neighbors, over {count_of(found.queries, 'query', 'queries')}"
     )
 
 
@@ -266,7 +261,7 @@ Record = TypeVar("Record", "CandidateExplanation", "QueryExplanation", "Explanat
 
 @verb(
     examples=[
-        ("rocketeval explain", "every candidate's losses"),
+        ("rocketeval explain", "losses of every candidate"),
         ("rocketeval explain --candidate NEW --top 20", "one candidate, in detail"),
         ("rocketeval explain --query q7", "one query, item by item"),
     ],
@@ -275,7 +270,7 @@ Record = TypeVar("Record", "CandidateExplanation", "QueryExplanation", "Explanat
 )
 @with_run
 @option("--candidate", metavar="NAME", help="Explain where this candidate loses and gains.")
-@option("--query", metavar="ID", help="Explain what each item of this query's checklist adds.")
+@option("--query", metavar="ID", help="Explain what each item of this query contributes.")
 @option(
     "--top",
     type=click.IntRange(min=1),
@@ -288,11 +283,11 @@ Record = TypeVar("Record", "CandidateExplanation", "QueryExplanation", "Explanat
 def command(run: Run, candidate: str | None, query: str | None, top: int, output: Output) -> None:
     """Explain a ranking: which checklist items cost each candidate points.
 
-    A candidate is compared, item by item, with its nearest neighbors in the ranking of CONFIG's
-    run. A query shows what each of its items adds, and which items do not discriminate.
+    Each candidate is compared, item by item, with its nearest neighbors in the ranking of CONFIG's
+    run. --query shows what each item contributes, and which items do not discriminate.
 
     Without --candidate and --query, all candidates are explained, and explain.json is written for
-    the report. Where checklists have groups, such as dimensions, it has each candidate's mean per
+    the report. If checklists have groups, such as dimensions, it includes each candidate's mean per
     group.
     """
     if candidate is not None and query is not None:

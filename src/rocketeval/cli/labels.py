@@ -1,4 +1,4 @@
-"""`rocketeval labels`: which responses to label next, and what the labels say."""
+"""`rocketeval labels`: choose responses to label, and estimate mean labels."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ if TYPE_CHECKING:
 
 
 STDOUT = "-"
-AFTERWARDS = "Once they are labelled: `rocketeval labels estimate`, with the same options."
+AFTERWARDS = "After labeling: `rocketeval labels estimate`, with the same options."
 
 
-_CANDIDATE = "Candidate to estimate; repeatable, then all are labeled on the same queries."
-_TOP = "The K best candidates of the ranking, instead of names."
+_CANDIDATE = "Candidate to estimate; repeatable, all on the same queries."
+_TOP = "Use the K best candidates of the ranking, instead of --candidate."
 
 
-def with_choice(strata: int) -> Callable[[Verb], Verb]:
-    """Give the verb a `choice`; `strata` is the number of groups when none is given."""
+def with_scope(strata: int) -> Callable[[Verb], Verb]:
+    """Add the options of a LabelScope, passed as `choice`; `strata` is the default."""
 
     options = (
         option("--candidate", "candidates", multiple=True, metavar="NAME", help=_CANDIDATE),
@@ -47,9 +47,9 @@ def with_choice(strata: int) -> Callable[[Verb], Verb]:
             default=strata,
             show_default=True,
             metavar="N",
-            help="Groups of queries by score; the same for next and estimate.",
+            help="Number of groups of queries by score; the same for next and estimate.",
         ),
-        option("--by-category", is_flag=True, help="Group queries by category, too."),
+        option("--by-category", is_flag=True, help="Also group queries by category."),
     )
 
     def decorate(verb: Verb) -> Verb:
@@ -75,13 +75,13 @@ def with_choice(strata: int) -> Callable[[Verb], Verb]:
     return decorate
 
 
-def describe_choice(candidate: str, against: str | None) -> str:
-    """Return who is meant, for a terminal."""
+def describe_target(candidate: str, against: str | None) -> str:
+    """Return a candidate, or a difference of two, to print."""
     return printable(candidate if against is None else f"{candidate} - {against}")
 
 
-def same_choice(choice: LabelScope, target: LabelTarget) -> list[str]:
-    """Return the options with which another verb means the same target."""
+def target_options(choice: LabelScope, target: LabelTarget) -> list[str]:
+    """Return the options that select the same target in another command."""
     words = [word for name in target.candidates for word in ("--candidate", name)]
     if choice.against is not None:
         words += ["--against", choice.against]
@@ -90,19 +90,19 @@ def same_choice(choice: LabelScope, target: LabelTarget) -> list[str]:
 
 
 class InOrder(click.Group):
-    """Lists its commands in the order of the file."""
+    """A command group listed in the order of definition."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the names as they were added."""
+        """Return the names in the order of definition."""
         return list(self.commands)
 
 
 @click.group(cls=InOrder, subcommand_metavar="VERB ...", options_metavar="")
 def command() -> None:
-    """Choose responses for people to label, and estimate mean labels from few of them.
+    """Choose responses for people to label, and estimate mean labels from a few of them.
 
-    Labels are right but few; the judge's scores are many but biased. Together they give the mean
-    label of each candidate without the bias, with a narrower interval than the labels alone.
+    Labels are unbiased but few; the judge's scores are many but biased. Together they give an
+    unbiased mean label of each candidate, with a narrower interval than the labels alone.
     """
 
 
@@ -110,14 +110,14 @@ def command() -> None:
     "next",
     cls=VerbCommand,
     examples=[
-        ("rocketeval labels next --top 3 --out wanted.jsonl", "the three best"),
-        ("rocketeval labels next --candidate NEW --against OLD", "for a difference"),
+        ("rocketeval labels next --top 3 --out wanted.jsonl", "label the three best"),
+        ("rocketeval labels next --candidate NEW --against OLD", "label two to compare"),
     ],
     exit_codes=codes(2, 5),
     renamed={"--more": "--queries"},
 )
 @with_run
-@with_choice(strata=3)
+@with_scope(strata=3)
 @option(
     "--queries",
     type=click.IntRange(min=1),
@@ -149,11 +149,11 @@ def choose_next(
 ) -> None:
     """Choose which responses to label next.
 
-    Queries of CONFIG's run are drawn at random within groups by score, more of them where scores
-    missed the labels most; the width of the interval after labeling is forecast.
+    Queries of CONFIG's run are drawn at random within groups by score, with more from groups where
+    scores and labels differ most. The width of the interval after labeling is predicted.
 
-    Label them in the given order, stop where you like, add the labels to the benchmark, run it
-    again (finished judgments are reused), then `rocketeval labels estimate` with the same options.
+    Label them in the given order, stop at any point, add the labels to the benchmark, run it again
+    (finished judgments are reused), then use `rocketeval labels estimate` with the same options.
     """
     from rocketeval.cli.run import Typed
 
@@ -172,7 +172,7 @@ def choose_next(
 def _refuse_to_overwrite(path: Path, force: bool) -> None:
     if path.exists() and not force:
         raise ConfigError(
-            f"{path} exists already, and may hold labels that somebody wrote into it.",
+            f"{path} already exists and may contain labels.",
             hint="Give another file, or --force to replace it.",
         )
 
@@ -185,28 +185,28 @@ def _lines(wanted: tuple[WantedLabel, ...]) -> bytes:
 
 def _show_advice(advice: Advice, choice: LabelScope, typed: Typed, out: str | None) -> None:
     who = ", ".join(
-        describe_choice(name, advice.target.against) for name in advice.target.candidates
+        describe_target(name, advice.target.against) for name in advice.target.candidates
     )
-    click.echo(f"Mean label of {who}: {advice.labelled} of {advice.queries} queries are labelled")
-    click.echo(f"{'labelled':>8}   {'width with scores':>17}   {'labels alone':>12}")
+    click.echo(f"Mean label of {who}: {advice.labelled} of {advice.queries} queries are labeled")
+    click.echo(f"{'labeled':>8}   {'width with scores':>17}   {'labels alone':>12}")
     for forecast in advice.forecasts:
         widths = _known(forecast.with_scores, ".2f"), _known(forecast.labels_only, ".2f")
         click.echo(f"{forecast.labelled:>8}   {widths[0]:>17}   {widths[1]:>12}")
     if advice.assumed:
-        click.echo("Too few labels to know: assumes labels spread like scores, correlation 0.5.")
+        click.echo("Too few labels to estimate: assumes labels vary like scores, correlation 0.5.")
     click.echo(f"Expected widths of {advice.level:.0%} intervals.")
     queries = len({row.query_id for row in advice.wanted})
     labels = count_of(len(advice.wanted), "label", "labels")
     chosen = f"{labels} on {count_of(queries, 'query', 'queries')}"
     if not advice.wanted:
-        click.echo("Every query is labelled.")
+        click.echo("Every query is labeled.")
     elif out is None:
-        click.echo(f"Chosen: {chosen}; --out FILE writes which.")
+        click.echo(f"Chosen: {chosen}. Write the list with --out FILE.")
     else:
         click.echo(f"Wrote {chosen}: {printable(near(Path(out)))}")
-        command = typed.of_run("labels estimate", *same_choice(choice, advice.target))
-        # A name that a terminal cannot show would make it another command.
-        click.echo("Once they are labelled:" if command.isprintable() else AFTERWARDS)
+        command = typed.of_run("labels estimate", *target_options(choice, advice.target))
+        # A command with control characters would change when it is copied.
+        click.echo("After labeling:" if command.isprintable() else AFTERWARDS)
         if command.isprintable():
             click.echo(command)
 
@@ -221,18 +221,18 @@ def _show_advice(advice: Advice, choice: LabelScope, typed: Typed, out: str | No
     exit_codes=codes(2, 5),
 )
 @with_run
-@with_choice(strata=1)
+@with_scope(strata=1)
 @LEVEL
 @with_output
 def estimate(run: Run, choice: LabelScope, level: float, output: Output) -> None:
     """Estimate mean labels from a few labels and all scores.
 
-    The estimate for queries like those of CONFIG's run is free of the judge's bias
-    (prediction-powered inference). It is shown next to that from the labels alone, with the number
-    of labels that would be as precise alone.
+    The estimate, for queries like those of CONFIG's run, is free of the judge's bias
+    (prediction-powered inference). It is shown next to the estimate from labels alone, with the
+    number of labels that would give the same precision alone.
 
-    The labeled queries must be like the rest: drawn at random, or by `rocketeval labels next`; then
-    give the same --candidate, --against, --top, --strata and --by-category as there.
+    The labeled queries must be representative: drawn at random, or by `rocketeval labels next`. In
+    the second case, give the same --candidate, --against, --top, --strata and --by-category.
     """
     found = run.estimate(choice, level=level)
     output.give(found, lambda: _show_estimates(found, level))
@@ -243,11 +243,11 @@ def _show_estimates(found: Estimates, level: float) -> None:
 
     table = make_table("Mean label")
     table.add_column("candidate", overflow="fold")
-    for title in ("labelled", "with scores", "labels alone", "correlation", "width", "worth"):
+    for title in ("labeled", "with scores", "labels alone", "correlation", "width", "equals"):
         table.add_column(title, justify="right", no_wrap=True)
     for row in found.rows:
         table.add_row(
-            Text(describe_choice(row.candidate, row.against)),
+            Text(describe_target(row.candidate, row.against)),
             f"{row.labelled} of {row.queries}",
             figure(row.with_scores, ".2f"),
             figure(row.labels_only, ".2f"),
@@ -260,10 +260,10 @@ def _show_estimates(found: Estimates, level: float) -> None:
     for note in _notes(found):
         console.print(note, highlight=False, markup=False)
     console.print(
-        "Width: of the interval with scores, against that of labels alone. Worth: how many labels "
-        "alone would be as sharp. "
-        f"{level:.0%} intervals for the mean over queries like these. They hold if the labelled "
-        "queries are like the rest.",
+        "width: of the interval with scores, relative to labels alone. equals: number of labels "
+        "that would give the same precision without scores. "
+        f"{level:.0%} intervals for the mean over queries like these, valid if the labeled "
+        "queries are representative.",
         style="dim",
         highlight=False,
     )
@@ -276,20 +276,20 @@ def _known(value: float, digits: str) -> str:
 def _notes(found: Estimates) -> list[str]:
     from rocketeval.stats.prediction_powered import FEWEST_LABELS
 
-    unlabelled = count_of(found.half_labelled, "query has", "queries have")
-    unscored = count_of(found.without_score, "labelled response has", "labelled responses have")
-    foreign = count_of(found.not_in_run, "labelled response is", "labelled responses are")
+    one_sided = count_of(found.half_labelled, "query has", "queries have")
+    unscored = count_of(found.without_score, "labeled response has", "labeled responses have")
+    foreign = count_of(found.not_in_run, "labeled response is", "labeled responses are")
     notes = {
-        f"{unlabelled} a label of one side only: not used.": found.half_labelled,
+        f"{one_sided} a label for only one candidate: not used.": found.half_labelled,
         f"{unscored} no score: not used.": found.without_score,
         f"{foreign} not in the run: not used.": found.not_in_run,
-        f"No interval below {FEWEST_LABELS} labels, or when all labels are the same.": any(
+        f"No interval with fewer than {FEWEST_LABELS} labels, or if all labels are equal.": any(
             math.isnan(row.with_scores.low) for row in found.rows
         ),
-        "The scores do not help where the labels are worth fewer than there are.": any(
+        "The scores do not help if `equals` is less than the number of labels.": any(
             row.effective_labels < row.labelled for row in found.rows
         ),
-        "The scorer learned from gold. That is fine if it treats labelled and unlabelled queries "
-        "alike; a scorer fitted query by query does not.": found.learned,
+        "The scorer learned from reference data. That is fine if it treats labeled and unlabeled "
+        "queries alike; a scorer fitted per query does not.": found.learned,
     }
     return [note for note, applies in notes.items() if applies]

@@ -1,9 +1,4 @@
-"""`rocketeval lint`
-
-`rocketeval lint --fix`: the author proposes other items for those that are flagged.
-What `rocketeval lint` prints: kinds of findings, then the worst items with what to do.
-What `rocketeval lint --fix` prints: old and new items, counts, cost, and what to do next.
-"""
+"""`rocketeval lint`: find bad checklist items, and let the author propose replacements."""
 
 from __future__ import annotations
 
@@ -35,7 +30,7 @@ _STYLES = {"error": "red", "warning": "yellow"}
 
 
 def show_lint(found: Lint, most: int) -> None:
-    """Print the table of kinds, the ranking without flagged items, and the worst items."""
+    """Print the kinds of findings, the ranking without flagged items, and the worst items."""
     from rich.text import Text
 
     console = make_console()
@@ -57,14 +52,14 @@ def show_lint(found: Lint, most: int) -> None:
         console.print(table)
     if found.not_english:
         passed = count_of(found.not_english, "item is", "items are")
-        _say(f"{passed} not in English: checks that know English alone passed over them.")
+        _say(f"{passed} not in English: English-only checks skipped them.")
     if found.behaviour is None:
-        _say(f"Words only: {found.no_behaviour}.")
+        _say(f"Static checks only: {found.no_behaviour}.")
     else:
         _show_behaviour(found.behaviour, found.items if _is_shared(found) else None)
     if found.in_few_queries:
         some = count_of(found.in_few_queries, "finding", "findings")
-        _say(f"{some} about answers left out: each holds in fewer than half of the queries.")
+        _say(f"{some} about answers left out: each applies to fewer than half of the queries.")
     _show_items(found, most)
 
 
@@ -86,22 +81,22 @@ def _show_behaviour(behaviour: AnswerBehavior, shared: int | None) -> None:
     largest = max(behaviour.influences, key=lambda each: (each.places, each.shift), default=None)
     if largest is not None and largest.shift > 0:
         _say(
-            f"The item that moves it most: {printable(largest.query_id)}, item {largest.item}: "
-            f"{count_of(largest.places, 'place', 'places')}, {largest.shift:.3f} points."
+            f"Most influential item: {printable(largest.query_id)}, item {largest.item} "
+            f"({count_of(largest.places, 'place', 'places')}, {largest.shift:.3f} points)."
         )
 
 
 def _moves(without: RankingWithout) -> str:
     if not without.dropped:
-        return "none is dropped"
+        return "no items to drop"
     left = f"{count_of(without.dropped, 'item', 'items')} dropped"
     if without.kept_after_all:
-        left += f" ({without.kept_after_all:,} stay: all that their query has)"
+        left += f" ({without.kept_after_all:,} kept: the only items of their query)"
     if not without.swapped_pairs:
-        return f"{left}, no two candidates change places"
+        return f"{left}, no candidates swap places"
     tau = "" if without.tau is None else f" (Kendall's tau {without.tau:.2f})"
     return (
-        f"{left}, {without.swapped_pairs:,} of {without.pairs:,} pairs change places{tau}; "
+        f"{left}, {without.swapped_pairs:,} of {without.pairs:,} pairs swap places{tau}; "
         f"{printable(without.moved or '-')} moves most, by "
         f"{count_of(without.largest_move, 'place', 'places')}"
     )
@@ -132,7 +127,7 @@ def _show_items(found: Lint, most: int) -> None:
 
 
 def in_queries(count: int) -> str:
-    """Return the name of a checklist that all queries share."""
+    """Return the title of a checklist shared by all queries."""
     return f"all {count:,} queries"
 
 
@@ -148,12 +143,12 @@ def _say(line: str) -> None:
     make_console().print(line, markup=False, highlight=False)
 
 
-ALONE = "checklist"
-"""The method that asks every item alone, so that others need not be asked again."""
+INDEPENDENT = "checklist"
+"""The method that asks each item independently, so that unchanged items are reused."""
 
 
 def show_fixes(fixes: Fixes, file: str, method: str, most: int) -> None:
-    """Print the proposal; `file` is its path as the config has to name it."""
+    """Print the proposal; `file` is its path for the config."""
     for change in fixes.changes[:most]:
         _show_change(change)
     if len(fixes.changes) > most:
@@ -162,11 +157,11 @@ def show_fixes(fixes: Fixes, file: str, method: str, most: int) -> None:
     if fixes.changes:
         _say("")
     for name, reason in fixes.failures.items():
-        _say(printable(f"Nothing could be taken for {name}: {reason}"))
+        _say(printable(f"No usable proposal for {name}: {reason}"))
     _say(_counts(fixes))
     if fixes.not_offered:
         named = ", ".join(f"{kind} ({count:,})" for kind, count in fixes.not_offered.items())
-        _say(f"Rewritten only if named by --kind: {named}.")
+        _say(f"Rewritten only with --kind: {named}.")
     _show_next(fixes, file, method)
 
 
@@ -194,9 +189,9 @@ def _counts(fixes: Fixes) -> str:
     from rocketeval.prices import shown_money
 
     if not fixes.changes:
-        return f"{printable(fixes.source)}: no item is to be rewritten; no file was written."
+        return f"{printable(fixes.source)}: no items to rewrite; no file was written."
     lists = count_of(fixes.asked, "checklist", "checklists")
-    earlier = f", {fixes.reused:,} paid for earlier" if fixes.reused else ""
+    earlier = f", {fixes.reused:,} checklists reused from the cache" if fixes.reused else ""
     usage = fixes.usage
     if usage.cost is None:
         spent = f"{usage.prompt_tokens + usage.completion_tokens:,} tokens"
@@ -205,7 +200,7 @@ def _counts(fixes: Fixes) -> str:
     items = count_of(len(fixes.changes), "item", "items")
     return (
         f"{items} in {lists}: {fixes.rewritten:,} rewritten, {fixes.dropped:,} dropped, "
-        f"{fixes.left:,} left as before. "
+        f"{fixes.left:,} unchanged. "
         f"Author {printable(fixes.author)}: {spent}{earlier}."
     )
 
@@ -215,19 +210,19 @@ def _show_next(fixes: Fixes, file: str, method: str) -> None:
 
     if fixes.path is None:
         if fixes.changes:
-            _say("Nothing was changed, and no file was written: change these items by hand.")
+            _say("No item was changed and no file was written. Edit these items by hand.")
         return
     _say(f"Proposal, all {len(fixes.checklists):,} checklists: {shown_path(fixes.path)}")
-    _say("The run is as it was. Read the proposal, then set in the config (`engine` may stay):")
+    _say("The run is unchanged. Read the proposal, then set this in the config:")
     author = {"author": {"kind": "file", "options": {"file": file}}}
     shown = yaml.safe_dump(author, sort_keys=False, allow_unicode=True)
     click.echo(printable_lines("\n" + shown), nl=True)
     asked = (
-        "only items that are new are asked."
-        if method == ALONE
-        else (f"with `method.kind: {method}`, changed checklists are asked again as a whole.")
+        "only new items are asked."
+        if method == INDEPENDENT
+        else (f"with `method.kind: {method}`, every item of a changed checklist is asked again.")
     )
-    _say(f"and `rocketeval run`: {asked}")
+    _say(f"Then `rocketeval run`: {asked}")
 
 
 def fix(
@@ -242,7 +237,7 @@ def fix(
     most: int,
     output: Output,
 ) -> int:
-    """Write a proposal to `path`, and show it; exit code 3 when some items stay flagged."""
+    """Write a proposal to `path` and print it; return exit code 3 if items stay flagged."""
     from rocketeval.checklists.export import without_about
     from rocketeval.cli.progress import make_observer
     from rocketeval.lint.fix import check_fixable
@@ -251,12 +246,12 @@ def fix(
 
     if settings is None:
         raise ConfigError(
-            f"--fix needs a config: {what} names no author LLM to ask.",
-            hint="Give the config of a run, such as rocketeval.yaml, with `author.engine` in it.",
+            f"--fix needs a config: {what} names no author LLM.",
+            hint="Give the config of a run, such as rocketeval.yaml, with `author.engine` set.",
         )
     limit = {} if max_cost is None else {"max_cost": max_cost}
     config = with_prices(settings.model_copy(update=limit))
-    # What is wrong is said before a run directory is made, or held.
+    # Report errors before a run directory is created or locked.
     run = Run(config, observer=make_observer(config, quiet=output.quiet))
     config_file = what / "run.yaml" if what.is_dir() else what
     check_fixable(run.store, config, path, force=force, config_file=config_file)
@@ -272,14 +267,14 @@ def fix(
 
 
 def fixable_config(what: Path, name: str | None) -> RunConfig | None:
-    """Return the config that WHAT is, or that its run directory keeps; None if it has none."""
+    """Return the config of WHAT or of its run directory; None if there is none."""
     from rocketeval.judges.runs import open_run
 
     if what.is_dir() and (what / "run.yaml").exists():
         config = open_run(what).config
         if config.run_path.resolve() != what.resolve():
             raise ConfigError(
-                f"{what} was made at {config.run_path}: its own config leads elsewhere.",
+                f"{what} was moved: its config names {config.run_path}.",
                 hint="Give the config of the run instead.",
             )
         return config
@@ -287,13 +282,13 @@ def fixable_config(what: Path, name: str | None) -> RunConfig | None:
 
 
 def from_config(path: Path, config: Path) -> str:
-    """Return a path as the config has to name it: from the config's own folder."""
+    """Return a path relative to the config's folder."""
     if config.is_dir():
         return str(path.resolve())
     try:
         return Path(os.path.relpath(path.resolve(), config.parent.resolve())).as_posix()
     except ValueError:
-        # Another drive, on Windows.
+        # On Windows, the path may be on another drive.
         return str(path.resolve())
 
 
@@ -302,27 +297,27 @@ FOUND_ERRORS = 3
 
 @verb(
     examples=[
-        ("rocketeval lint", "the items of rocketeval.yaml's run"),
-        ("rocketeval lint mine.yaml --strict", "fail on errors in a file"),
+        ("rocketeval lint", "check the items of rocketeval.yaml's run"),
+        ("rocketeval lint mine.yaml --strict", "fail if a file has errors"),
         ("rocketeval lint --fix better.yaml", "let the author LLM rewrite items"),
     ],
     exit_codes={
         **codes(2, 4),
-        3: "with --strict: there are errors; with --fix: some items could not be rewritten",
+        3: "with --strict: errors found; with --fix: some items were not rewritten",
         **codes(6, 130),
     },
     renamed={"--most": "--top"},
 )
 @WHAT
 @NAME
-@option("--query", metavar="ID", help="Only the items of this query.")
+@option("--query", metavar="ID", help="Show only the items of this query.")
 @option(
     "--kind",
     "kinds",
     multiple=True,
     type=click.Choice(list(KINDS)),
     metavar="KIND",
-    help="Only findings of this kind; repeatable.",
+    help="Show only findings of this kind; repeatable.",
 )
 @option(
     "--top",
@@ -332,7 +327,7 @@ FOUND_ERRORS = 3
     metavar="N",
     help="Number of items to show; --json has all.",
 )
-@option("--strict", is_flag=True, help="Exit with code 3 if any finding is an error.")
+@option("--strict", is_flag=True, help="Exit with code 3 if there are errors.")
 @option(
     "--fix",
     "proposal",
@@ -357,11 +352,11 @@ def command(
 ) -> int:
     """Find bad checklist items.
 
-    WHAT is a config (default rocketeval.yaml), a run directory, a benchmark folder or a file of
-    checklists. Static checks find items that are not yes/no questions, ask two things, duplicate
-    another item, refer to what the judge cannot see, or for which yes is the worse answer. In a
-    graded run, the judge's answers show items that do not discriminate, are redundant, leave the
-    judge unsure, or contradict the others. Nothing is changed.
+    WHAT is a config (default rocketeval.yaml), a run directory, a benchmark folder or a checklist
+    file. Static checks find items that are not yes/no questions, ask two things, duplicate another
+    item, refer to something the judge cannot see, or for which yes is the worse answer. In a graded
+    run, the judge's answers show items that do not discriminate, are redundant, leave the judge
+    unsure, or contradict the others. No file is changed.
 
     With --fix, the config's `author.engine` proposes a replacement for each flagged item. To grade
     with the file, set this in the config:
@@ -373,7 +368,7 @@ def command(
 
     if proposal is not None:
         if strict:
-            raise click.UsageError("--strict and --fix do not go together.")
+            raise click.UsageError("Give --strict or --fix, not both.")
         return fix(
             what,
             fixable_config(existing(what), name),
@@ -386,7 +381,7 @@ def command(
             output=output,
         )
     if force or max_cost is not None:
-        raise click.UsageError("--force and --max-cost belong to --fix.")
+        raise click.UsageError("--force and --max-cost need --fix.")
     found = _look(existing(what), name)
     shown = narrow(found, query, kinds)
     output.give(shown, lambda: show_lint(shown, top))
