@@ -20,7 +20,11 @@ the nearest valid key. API keys never go here: `api_key_env` names the environme
 
 def sections(model: type[BaseModel], path: str = "") -> list[str]:
     """Return a table of `model`, followed by one per nested section."""
-    lines = [f"\n## {path or 'Top level'}\n", "| setting | default | description |", "|---|---|---|"]
+    lines = [
+        f"\n## {path or 'Top level'}\n",
+        "| setting | default | description |",
+        "|---|---|---|",
+    ]
     below: list[str] = []
     for name, field in model.model_fields.items():
         kinds = [field.annotation, *getattr(field.annotation, "__args__", ())]

@@ -72,7 +72,7 @@ def test_a_file_is_held_against_a_run(tmp_path: Path) -> None:
         for c in CANDIDATES
     ]
     write_jsonl(tmp_path / "gold.jsonl", rows)
-    command = ("audit", "first.yaml", "--item-gold", "gold.jsonl")
+    command = ("audit", "first.yaml", "--reference-answers", "gold.jsonl")
     shown = cli(tmp_path, *command).stdout
     assert "12 items of 6 responses" in shown
     assert "How far to trust a yes" in shown

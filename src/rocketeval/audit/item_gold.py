@@ -95,7 +95,7 @@ class ItemGold:
     """The judge's answers held against gold answers to the same items."""
 
     FILE: ClassVar[str] = "item_gold"
-    COMMAND: ClassVar[str] = "audit --item-gold"
+    COMMAND: ClassVar[str] = "audit --reference-answers"
     SCHEMA: ClassVar[int] = 1
 
     calibration: Calibration
