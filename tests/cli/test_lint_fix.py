@@ -181,5 +181,5 @@ async def test_ctrl_c_stops_cleanly_and_says_how_to_continue(tmp_path: Path) -> 
         again = await start_cli(tmp_path, "lint", "--fix", "new.yaml")
         out, _ = await asyncio.wait_for(again.communicate(), 240)
     assert again.returncode == 0
-    assert "1 checklists reused" in out.decode()
+    assert "1 checklist reused" in out.decode()
     assert len(server.chats) == len(QUERIES)

@@ -191,7 +191,8 @@ def _counts(fixes: Fixes) -> str:
     if not fixes.changes:
         return f"{printable(fixes.source)}: no items to rewrite; no file was written."
     lists = count_of(fixes.asked, "checklist", "checklists")
-    earlier = f", {fixes.reused:,} checklists reused from the cache" if fixes.reused else ""
+    reused = count_of(fixes.reused, "checklist", "checklists")
+    earlier = f", {reused} reused" if fixes.reused else ""
     usage = fixes.usage
     if usage.cost is None:
         spent = f"{usage.prompt_tokens + usage.completion_tokens:,} tokens"
