@@ -89,7 +89,7 @@ def grid(session: Session) -> None:
     session.say("lint", config, "--query", "q04", "--strict")
     session.both("audit", config, "--against", "runs/other")
     write_item_gold(session.home / "item_gold.jsonl", _answers(session.home, "grid"))
-    session.both("audit", config, "--item-gold", "item_gold.jsonl")
+    session.both("audit", config, "--reference-answers", "item_gold.jsonl")
     session.both("audit", config, "--methods", GRID_METHODS)
     session.both("audit", config, "--scorers", "mean,isotonic")
     session.say(*_verb("report"), config)

@@ -1,4 +1,4 @@
-"""`rocketeval ensemble`"""
+"""`rocketeval ensemble`: combine runs of several judges."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @verb(
-    examples=[("rocketeval ensemble runs/a runs/b --out both", "two judges")],
+    examples=[("rocketeval ensemble runs/a runs/b --out both", "combine two judges")],
     exit_codes=codes(2, 5),
 )
 @click.argument(
@@ -38,15 +38,15 @@ if TYPE_CHECKING:
     type=click.Choice(["drop", "skip"]),
     default="drop",
     show_default=True,
-    help="If not every judge scored a response: drop it from the mean, or skip those judges.",
+    help="For a response that some judge did not score: drop it, or skip that judge.",
 )
 @with_output
 def command(runs: tuple[Path, ...], out: Path, missing: Missing, output: Output) -> None:
     """Combine runs of the same benchmark by several judges into one ranking.
 
-    Each RUN is a run directory or its config. There are two rankings: by the mean of the judges'
-    scores, and by a fit to the comparisons of all judges, pooled. The ranking settings are those of
-    the first RUN. No judge is asked.
+    Each RUN is a run directory or its config. The result is two rankings: by the mean of the
+    judges' scores, and by a fit to the pooled comparisons of all judges. Ranking settings are those
+    of the first RUN. No judge is called.
     """
     from rocketeval.judges.ensemble import make_ensemble, save_ensemble
     from rocketeval.judges.runs import open_run
@@ -74,13 +74,13 @@ def _show(found: Ensemble, opened: Sequence[JudgedRun], out: Path) -> None:
 
 
 def _show_gold(found: Ensemble) -> None:
-    """Print each judge and both ensembles beside votes and reference ratings."""
+    """Print the agreement of each judge and both ensembles with reference data."""
     from rich.text import Text
 
     methods = list(found.agreement or found.ratings)
     if not methods:
         return
-    table = make_table("Against votes and reference ratings")
+    table = make_table("Agreement with votes and reference ratings")
     table.add_column("method", overflow="fold")
     if found.agreement:
         for name in ("votes", "with ties", "without ties"):
@@ -116,7 +116,7 @@ def _coefficient(found: Coefficient | None) -> str:
 
 
 def _show_left_out(found: Ensemble) -> None:
-    """Print what the ensemble does not rest on."""
+    """Print what the ensemble leaves out."""
     if found.queries_left_out:
         queries = count_of(found.queries_left_out, "query", "queries")
         click.echo(f"{queries} left out: not in every run")
@@ -128,7 +128,7 @@ def _show_left_out(found: Ensemble) -> None:
         click.echo(f"{responses} scored by some judges only: {_MISSING[found.missing]}")
     if found.refused.votes:
         votes = count_of(found.refused.votes, "vote", "votes")
-        click.echo(f"{votes} refused: a run's scorer was fitted to them")
+        click.echo(f"{votes} not used: a run's scorer was fitted to them")
 
 
 _MISSING = {

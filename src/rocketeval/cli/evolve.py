@@ -1,8 +1,4 @@
-"""`rocketeval evolve`
-
-What `rocketeval evolve` prints: rounds, figures, experts, perspectives, confidence and cost.
-What `rocketeval evolve` prints of the evaluator: figures, experts, perspectives, costs.
-"""
+"""`rocketeval evolve`: train an evaluator, and print its figures, experts and costs."""
 
 from __future__ import annotations
 
@@ -50,17 +46,17 @@ if TYPE_CHECKING:
 
 
 TOP = 12
-"""Perspectives that are shown; all are in the pool."""
+"""Number of perspectives to show; the pool has all."""
 WATCHED = 3
-"""Perspectives that are named of what an expert looks at."""
+"""Number of perspectives to name per expert."""
 MOST_CASES = 3
 MEASURES = {"accuracy": "accuracy", "rho": "rank correlation"}
 
 
 def show_evaluator(console: Console, found: Evolution) -> None:
-    """Print how good it is, what it looks at, how sure it is and what it costs."""
-    _show_figures(console, found.figures)
+    """Print the evaluator's accuracy, experts, perspectives, confidence and cost."""
     say(console, f"The evaluator, with experts: {found.worth.words}")
+    _show_figures(console, found.figures)
     _show_experts(console, found)
     _show_perspectives(console, found)
     if found.confidence is not None:
@@ -69,7 +65,7 @@ def show_evaluator(console: Console, found: Evolution) -> None:
 
 
 def say(console: Console, sentence: str) -> None:
-    """Print a sentence as it is, whatever it quotes."""
+    """Print a sentence verbatim, without markup."""
     console.print(printable(sentence), markup=False, highlight=False)
 
 
@@ -78,14 +74,14 @@ def _show_figures(console: Console, found: HeldOutFigures) -> None:
     measure = MEASURES[found.measure]
     paired = found.measure == "accuracy"
     first = make_table(f"On {over}" + (", in percent" if paired else ""))
-    _columns(first, measure, "to without experts")
+    _columns(first, measure, "gain by experts")
     shown = share if paired else _plain
     for arm in found.arms:
         first.add_row(_text(arm.name), shown(arm.figures[found.measure]), shown(arm.gain))
     console.print(first)
     others = {"f1": "macro-F1", "rho": "rho", "tau": "tau", "mse": "MSE"}
     names = [name for name in others if name != found.measure and name in found.arms[0].figures]
-    second = make_table("Other figures of the same verdicts")
+    second = make_table("Other figures of the same predictions")
     _columns(second, *(others[name] for name in names))
     for arm in found.arms:
         second.add_row(_text(arm.name), *(_plain(arm.figures[name]) for name in names))
@@ -111,15 +107,15 @@ def _expert(
     expert: DescribedExpert, about: Sequence[DescribedPerspective], texts: Mapping[str, str]
 ) -> str:
     traits = [
-        f"{texts[each.perspective]} yes of {each.share:.0%} ({each.usual:.0%} of all)"
+        f"{texts[each.perspective]} yes for {each.share:.0%} ({each.usual:.0%} of all)"
         for each in expert.traits
         if each.share is not None and each.usual is not None
     ]
     order = sorted(range(len(about)), key=lambda place: -expert.attention[place])
     looks = [f"{about[place].text} {expert.attention[place]:.0%}" for place in order]
     cases = "" if expert.size is None else f" ({expert.size:,.0f} cases)"
-    told = f"  expert {expert.index + 1}{cases} judges queries by: {'; '.join(traits) or 'any'}"
-    return f"{told}. It looks at: {'; '.join(looks[:WATCHED])}."
+    line = f"  expert {expert.index + 1}{cases}, typical queries: {'; '.join(traits) or 'any'}"
+    return f"{line}. Main perspectives: {'; '.join(looks[:WATCHED])}."
 
 
 def _show_perspectives(console: Console, found: Evolution) -> None:
@@ -136,9 +132,9 @@ def _show_perspectives(console: Console, found: Evolution) -> None:
         if not own:
             continue
         count = count_of(len(own), "perspective", "perspectives")
-        table = make_table(f"{count} {title}, the most important first")
-        told = mixed and kind is PerspectiveKind.RESPONSE
-        for name in ("share", "stable", "origin", *(("answer",) if told else ()), "round"):
+        table = make_table(f"{count} {title}, most important first")
+        with_form = mixed and kind is PerspectiveKind.RESPONSE
+        for name in ("share", "stable", "origin", *(("answer",) if with_form else ()), "round"):
             words = name in ("origin", "answer")
             table.add_column(name, justify="left" if words else "right", no_wrap=True)
         table.add_column("question", overflow="fold")
@@ -147,49 +143,52 @@ def _show_perspectives(console: Console, found: Evolution) -> None:
                 _percent(each.importance),
                 _percent(each.stability),
                 each.origin,
-                *((each.form,) if told else ()),
+                *((each.form,) if with_form else ()),
                 str(each.round),
                 _text(each.text),
             )
         console.print(table)
         if len(own) > TOP:
-            say(console, f"and {len(own) - TOP:,} more, in the pool")
+            say(console, f"{len(own) - TOP:,} more in the pool")
 
 
 def _show_confidence(console: Console, found: VerdictConfidence, cases: int) -> None:
-    table = make_table("How sure it is of a held-out pair, and how often it is right")
-    for name in ("confidence", "cases", "of all", "right, in percent"):
+    table = make_table("Confidence on held-out pairs, and accuracy")
+    for name in ("confidence", "cases", "of all", "accuracy, %"):
         table.add_column(name, justify="right", no_wrap=True)
     for row in found.rows:
         above = f">= {row.threshold:.2f}" if row.threshold else "all"
         table.add_row(above, f"{row.cases:,}", f"{row.coverage:.0%}", share(row.accuracy))
     console.print(table)
     if found.threshold is None:
-        say(console, "No confidence is high enough to rely on: let a person look at every case.")
+        say(console, "No confidence is high enough to rely on: let a person check every case.")
     elif not found.to_person:
-        right = f"{found.target:.0%} of all cases"
-        say(console, f"It is right in {right} at least: for that, none has to go to a person.")
+        say(
+            console,
+            f"It is right in at least {found.target:.0%} of all cases, so no case has to go to a "
+            "person.",
+        )
     else:
         names = join_words(found.to_person, most=MOST_CASES)
         some = f"{len(found.to_person):,} of {cases:,}"
         say(
             console,
-            f"To be right in {found.target:.0%} of what it decides, cases with a confidence below "
-            f"{found.threshold:.2f} go to a person: {some} ({names}).",
+            f"To reach {found.target:.0%} accuracy, let a person decide cases with a confidence "
+            f"below {found.threshold:.2f}: {some} ({names}).",
         )
 
 
 def _show_cost(console: Console, cost: EvaluatorCost) -> None:
     table = make_table(
-        f"What a {cost.case} costs with {count_of(cost.about_responses, 'question', 'questions')} "
+        f"Cost per {cost.case}, with {count_of(cost.about_responses, 'question', 'questions')} "
         f"about responses and {cost.about_queries:,} about the query"
     )
     table.add_column("", no_wrap=True)
     priced = cost.alone.money is not None
-    for name in ("calls", "prompt tokens", *(("money",) if priced else ())):
+    for name in ("requests", "prompt tokens", *(("money",) if priced else ())):
         table.add_column(name, justify="right", no_wrap=True)
     rows = (
-        (f"a {cost.case} alone", cost.alone),
+        (f"one {cost.case} alone", cost.alone),
         ("on this benchmark", cost.here),
         ("a single prompt", cost.single),
     )
@@ -209,7 +208,7 @@ def _load_cells(load: CaseCost, currency: str) -> list[str]:
 def _plain(found: Interval) -> str:
     if math.isnan(found.value):
         return "-"
-    # Three figures that all reach below zero still fit 80 columns with the shorter joint.
+    # With "..", three intervals below zero still fit 80 columns.
     return figure(found, ".2f").replace(" to ", "..")
 
 
@@ -242,15 +241,15 @@ ROUND_COLUMNS = (
 
 
 def show_evolution(found: Evolution) -> None:
-    """Print everything an evolution found, but where its files are."""
+    """Print the evaluator, then how it was trained and what that cost."""
     console = make_console()
+    show_evaluator(console, found)
     _show_split(console, found)
     _show_rounds(console, found)
-    show_evaluator(console, found)
     _show_spent(console, found.spent)
     if found.missing:
-        some = count_of(found.missing, "answer is", "answers are")
-        say(console, f"{some} missing; the usual answer to the same question stands for each.")
+        some = count_of(found.missing, "answer", "answers")
+        say(console, f"{some} missing, each replaced by the mean answer to the same question.")
     if found.failed:
         some = count_of(found.failed, "prompt", "prompts")
         say(console, f"{some} could not be answered; run it again to retry.")
@@ -264,7 +263,7 @@ def _show_split(console: Console, found: Evolution) -> None:
         f"{count_of(part.cases, one, one + 's')} of {count_of(part.queries, 'query', 'queries')}"
         for part in (found.seen, found.held_out)
     )
-    say(console, f"Learned from {found.gold}. Seen: {seen}; held out: {held_out}.")
+    say(console, f"Trained on {found.gold}: {seen}; held out: {held_out}.")
     pool = found.pool
     origins = ", ".join(f"{count:,} {origin}" for origin, count in pool.by_origin.items())
     say(console, f"Pool: {count_of(pool.size, 'perspective', 'perspectives')} ({origins}).")
@@ -272,45 +271,45 @@ def _show_split(console: Console, found: Evolution) -> None:
         new = f", {pool.new_people:,} of them since the last command" if pool.new_people else ""
         say(console, f"People added {pool.people:,}{new}.")
         used = sum(each.origin == PerspectiveOrigin.PERSON for each in found.evaluator.perspectives)
-        say(console, f"Of what people added, {used:,} earned a place in the evaluator.")
+        say(console, f"Of these, the evaluator uses {used:,}.")
         _show_late_people(console, pool)
     if pool.waiting:
         some = count_of(pool.waiting, "more was", "more were")
-        say(console, f"{some} added too late for this command: the next one goes on with all.")
+        say(console, f"{some} added too late for this command; the next one uses all.")
     if pool.refused:
-        say(console, f"Of the guidelines, not taken: {join_words(pool.refused, most=3)}.")
+        say(console, f"Guidelines not accepted: {join_words(pool.refused, most=3)}.")
 
 
 def _show_late_people(console: Console, pool: PoolFacts) -> None:
     if pool.elsewhere:
         some = f"{pool.elsewhere:,} of them"
-        say(console, f"{some} came with the number of a round that this run has not done.")
+        say(console, f"{some} have the number of a round that this run has not reached.")
     late = pool.people - pool.people_before_figures
     if late > 0:
         some = "was" if late == 1 else "were"
         say(
             console,
-            f"{late:,} of them {some} added after held-out figures were first shown: if anybody "
-            "looked at held-out cases for that, the figures below are flattered.",
+            f"{late:,} of them {some} added after held-out figures were first shown. If anyone "
+            "used held-out cases to write them, the held-out figures are too optimistic.",
         )
 
 
 def _show_rounds(console: Console, found: Evolution) -> None:
     measure = MEASURES[found.figures.measure]
-    say(console, f"Beginning: {measure} {_measured(found.beginning)} on the seen cases.")
+    say(console, f"Start: {measure} {_measured(found.beginning)} on the training cases.")
     if found.rounds:
-        table = make_table(f"Rounds ({measure} on the seen cases, out of fold)")
+        table = make_table(f"Rounds ({measure} on the training cases, out of fold)")
         for name in ROUND_COLUMNS:
             table.add_column(name, justify="right", no_wrap=True)
         for done in found.rounds:
             table.add_row(*_round_cells(done))
         console.print(table)
-        say(console, "Questions are those to the judge, requests those to the optimizer.")
-        say(console, "A little flattered: settings are chosen on all seen queries.")
+        say(console, "Questions go to the judge, requests to the optimizer.")
+        say(console, "Slightly optimistic: settings are chosen on all training queries.")
         for done in found.rounds:
             for name, reason in done.failed.items():
-                say(console, f"The optimizer brought nothing ({name}): {reason}")
-    whose = f"after round {found.best_round}" if found.best_round else "of the beginning"
+                say(console, f"The optimizer proposed nothing ({name}): {reason}")
+    whose = f"after round {found.best_round}" if found.best_round else "at the start"
     say(console, f"No further round: {found.stopped}. Validation is best with the pool {whose}.")
 
 
@@ -341,7 +340,7 @@ def _show_spent(console: Console, spent: Spent) -> None:
             money = "" if used.cost is None else f", {shown_money(used.cost, used.currency)}"
             tokens = used.prompt_tokens + used.completion_tokens
             parts.append(f"{who}{used.requests:,} requests, {tokens:,} tokens{money}")
-    say(console, f"Over all commands: {'; '.join(parts) or 'nothing was asked'}.")
+    say(console, f"Total of all commands: {'; '.join(parts) or 'no requests'}.")
 
 
 def _measured(found: OutOfFoldFigure) -> str:
@@ -349,13 +348,13 @@ def _measured(found: OutOfFoldFigure) -> str:
 
 
 TITLES = 11
-"""Columns before a path."""
+"""Width of the title column."""
 
 
 @verb(
     examples=[
-        ("rocketeval evolve", "make an evaluator, or continue"),
-        ("rocketeval evolve --rounds 5 --out mine.npz", "up to five rounds in all"),
+        ("rocketeval evolve", "train an evaluator, or continue"),
+        ("rocketeval evolve --rounds 5 --out mine.npz", "up to five rounds in total"),
         ("rocketeval run --evaluator mine.npz", "grade with it"),
     ],
     exit_codes=codes(2, 3, 4, 5, 6, 130),
@@ -365,24 +364,24 @@ TITLES = 11
     "--rounds",
     type=click.IntRange(min=0),
     metavar="N",
-    help="Rounds in all, including those of earlier commands; overrides the config's.",
+    help="Total rounds, including those of earlier commands; overrides the config's.",
 )
 @option(
     "--out",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
-    help="File for the evaluator (.npz); default: in the run directory.",
+    help="Write the evaluator to FILE (.npz); default: in the run directory.",
 )
 @with_output
 def command(settings: RunConfig, rounds: int | None, out: Path | None, output: Output) -> int:
-    """Train an evaluator on votes or labels, and let it learn from its mistakes.
+    """Train an evaluator on votes or labels, and improve it from its mistakes.
 
-    The judge of CONFIG answers perspectives: questions about responses and queries. On one part of
-    the queries, the `evolve.optimizer` reads what was judged wrongly and proposes new perspectives;
-    those that help stay. The other part is held out for the figures.
+    The judge of CONFIG answers perspectives: questions about responses and queries. On the training
+    queries, the `evolve.optimizer` reads the wrong predictions and proposes new perspectives; those
+    that help are kept. The other queries are held out to measure accuracy.
 
-    Each finished round is kept. The same command continues after the last one, with what people
-    added to evolve/pool.yaml in the meantime, and reuses every answer.
+    Each finished round is saved. The same command continues after the last one, with any
+    perspectives that people added to evolve/pool.yaml, and reuses every answer.
     """
     from rocketeval.cli.progress import make_observer
     from rocketeval.cli.run import Typed
@@ -399,14 +398,14 @@ def command(settings: RunConfig, rounds: int | None, out: Path | None, output: O
 
 
 def next_step(found: Evolution, typed: Typed) -> NextStep:
-    """Return the command that judges with the evaluator, if it is worth that; else how to go on."""
+    """Return the command that uses the evaluator if it is good enough, else one to continue."""
     from rocketeval.cli.run import NextStep
 
     if found.worth.usable:
-        why = "judges with it; its perspectives take the place of checklists"
+        why = "Judge with it; its perspectives replace the checklists:"
         return NextStep(typed.of_work("run", "--evaluator", near(found.path)), why)
     missing = "" if found.optimizer else ", an `evolve.optimizer`"
-    why = f"goes on, once there are more votes or labels{missing} or questions of your own"
+    why = f"Add more votes or labels{missing} or your own questions, then continue:"
     return NextStep(typed.of_work("evolve"), why)
 
 

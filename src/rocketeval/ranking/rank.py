@@ -1,23 +1,19 @@
-"""The ranking: ratings, ranks and which candidates cannot be told apart.
+"""Rankings: ratings, ranks, and groups of tied candidates.
 
-**Rating**: Bradley-Terry on every pair of scores of every query, on the Elo scale, mean 1000, or
-with one candidate held at a rating of your own (`anchor`).
-**Intervals**: percentiles over resampled queries (`bootstrap`). A figure that rests on fewer than
-six queries (at 95 %) has no interval: its bounds are NaN and its rank may be any.
-**Group**: walking down the ranking, the first candidate opens group 1. The next one joins as long
-as the interval of its rating difference to the group's *first* candidate holds zero; otherwise it
-opens the next group. So two neighbours in different groups need not be far apart (`beats_next`
-says whether they are), and each group's first candidate is clearly better than the next group's
-first. The intervals are pairwise, with no correction for how many there are.
-**Islands**: candidates that share no query, not even through others, cannot be compared. Each such
-set is rated around its own mean, never separated from the others, and its ranks allow for every
-candidate outside it. An anchor refuses them.
-**Unranked**: candidates without a single score.
-**Wins**: for each two candidates, the share of their shared queries that one wins.
-
-
-Everything computed about the columns of a grid, before it is sorted into a ranking.
-The zero of the rating scale: the mean of an island, or one candidate that is held fixed.
+**Rating**: Bradley-Terry fit to every pair of scores of every query, on the Elo scale, with mean
+1000, or with one candidate (`anchor`) fixed at a given rating.
+**Intervals**: percentiles over resampled queries (`bootstrap`). A figure from fewer than six
+queries (at 95%) has no interval: its bounds are NaN, and its rank may be any.
+**Group**: in ranking order, the first candidate opens group 1. The next one joins if the interval
+of its rating difference to the group's *first* candidate contains zero; otherwise it opens the next
+group. So neighbors in different groups may be tied (see `beats_next`), but each group's first
+candidate is significantly better than the next group's first. The intervals are pairwise, without
+correction for multiple comparisons.
+**Islands**: candidates that share no queries, directly or through others, cannot be compared. Each
+island is rated around its own mean and tied with the others, and its ranks allow for every
+candidate outside it. With an anchor, islands are an error.
+**Unranked**: candidates without any score.
+**Wins**: for each pair of candidates, the share of their common queries that one wins.
 """
 
 from __future__ import annotations
@@ -57,24 +53,24 @@ from rocketeval.workers import one_blas_thread
 def find_anchor(
     anchor: str | None, candidates: Sequence[str], unranked: Sequence[str] = ()
 ) -> int | None:
-    """The anchor's place among the candidates; ConfigError when it is not one of them."""
+    """Return the anchor's index among the candidates; raise ConfigError if it is not one."""
     if anchor is None:
         return None
     if anchor in unranked:
         raise ConfigError(
             f"`ranking.anchor` is {anchor!r}, which has no score on any query.",
-            hint="Choose another anchor, or see failures.jsonl in the run for what went wrong.",
+            hint="Choose another anchor, or see failures.jsonl in the run for the errors.",
         )
     if anchor not in candidates:
         raise ConfigError(
-            f"`ranking.anchor` is {anchor!r}, which is none of the {len(candidates)} candidates.",
+            f"`ranking.anchor` is {anchor!r}, not one of the {len(candidates)} candidates.",
             hint=did_you_mean(anchor, candidates),
         )
     return candidates.index(anchor)
 
 
 def refuse_islands(anchor: int | None, candidates: Sequence[str], islands: Ints) -> None:
-    """Raise ConfigError when some candidates cannot be placed against the anchor."""
+    """Raise ConfigError if some candidates cannot be compared with the anchor."""
     if anchor is None:
         return
     apart = np.flatnonzero(islands != islands[anchor])
@@ -82,14 +78,14 @@ def refuse_islands(anchor: int | None, candidates: Sequence[str], islands: Ints)
         names = join_words((repr(candidates[column]) for column in apart.tolist()), most=10)
         raise ConfigError(
             f"{len(apart)} of {len(candidates)} candidates share no query with the anchor "
-            f"{candidates[anchor]!r}, not even through others: {names}.",
+            f"{candidates[anchor]!r}, directly or through others: {names}.",
             hint="Leave these candidates out, give them responses to the anchor's queries, or "
-            "remove `ranking.anchor`: without it they are rated apart, around their own mean.",
+            "remove `ranking.anchor`: then they are rated separately, around their own mean.",
         )
 
 
 def to_ratings(strengths: Floats, islands: Ints, anchor: int | None, rating: float) -> Floats:
-    """Strengths (one row a fit) on the Elo scale: the anchor, or each island's mean, at `rating`.
+    """Convert strengths (one row per fit) to Elo, with the anchor or island means at `rating`.
 
     >>> to_ratings(np.array([[0.0, np.log(10.0)]]), np.array([1, 1]), 0, 1100.0)
     array([[1100., 1500.]])
@@ -102,40 +98,40 @@ def to_ratings(strengths: Floats, islands: Ints, anchor: int | None, rating: flo
 
 
 def _island_means(strengths: Floats, islands: Ints) -> Floats:
-    """For each column the mean of its island, in every row."""
+    """Return the mean of each column's island, in every row."""
     members = (islands[:, None] == np.arange(1, islands.max() + 1)).astype(np.float64)
     means: Floats = ((strengths @ members) / members.sum(axis=0)) @ members.T
     return means
 
 
 DIGITS = 6
-"""Beyond these, figures differ between machines and equal candidates differ by rounding."""
+"""Decimal places; more would differ between machines and by rounding."""
 
 
 @dataclass(frozen=True, slots=True)
 class Standings:
-    """Ratings and means of every candidate (column), with their draws (one row a resample)."""
+    """Ratings and means of every candidate (column), with their draws (one row per resample)."""
 
     ratings: Floats
     rating_draws: Floats
     means: Floats
     mean_draws: Floats
     queries: Ints
-    """On how many queries each has a score."""
+    """Number of scored queries of each candidate."""
     islands: Ints
     """Numbered from 1."""
     anchor: int | None
-    """Whose rating is given, not measured."""
+    """Index of the anchor, whose rating is given."""
 
     def rating(self, column: int, level: float) -> Interval:
-        """A candidate's rating with its interval."""
+        """Return a candidate's rating with its interval."""
         if column == self.anchor:
             given = float(self.ratings[column])
             return Interval(given, given, given)
         return self._figure(self.ratings, self.rating_draws, column, level)
 
     def mean(self, column: int, level: float) -> Interval:
-        """A candidate's mean score with its interval."""
+        """Return a candidate's mean score with its interval."""
         return self._figure(self.means, self.mean_draws, column, level)
 
     def _figure(self, values: Floats, draws: Floats, column: int, level: float) -> Interval:
@@ -144,7 +140,7 @@ class Standings:
         return Interval(value, round(sure.low, DIGITS), round(sure.high, DIGITS))
 
     def separable(self, better: int, worse: int, level: float) -> bool:
-        """Whether the interval of the rating difference lies above zero."""
+        """Return whether the interval of the rating difference lies above zero."""
         if better == worse or self.islands[better] != self.islands[worse]:
             return False
         queries = int(min(self.queries[better], self.queries[worse]))
@@ -154,7 +150,7 @@ class Standings:
         return not math.isnan(low) and low > 0.0
 
     def rank_bounds(self, level: float) -> tuple[Ints, Ints]:
-        """The best and worst rank of each candidate that its resampled ratings allow."""
+        """Return the interval of each candidate's rank over the resamples."""
         total = len(self.ratings)
         lows, highs = np.ones(total, np.int64), np.full(total, total, np.int64)
         for island in range(1, int(self.islands.max()) + 1):
@@ -182,9 +178,9 @@ def compute_standings(
     anchor: int | None,
     anchor_rating: float,
 ) -> Standings:
-    """The standing of every column; `queries` says to which query each row belongs.
+    """Return the standings of all columns; `queries` is the query index of each row.
 
-    Rows of one query (one a judge) are compared each on its own and resampled together.
+    Rows of one query (one per judge) are compared separately and resampled together.
     """
     present = ~np.isnan(scores)
     wins, meetings = win_totals(scores, tie_margin), pair_counts(scores)
@@ -214,7 +210,7 @@ def _queries_with_a_score(present: NDArray[np.bool_], queries: Ints) -> Ints:
 
 
 def _islands(meetings: Floats) -> Ints:
-    """Numbers the sets of columns that meet, directly or through others, from 1."""
+    """Return the island number, from 1, of each column."""
     islands = np.zeros(len(meetings), np.int64)
     for column in range(len(meetings)):
         if islands[column]:
@@ -236,62 +232,62 @@ class RankedCandidate:
     rank: int
     """1 is best; equal ratings share the better rank."""
     rank_low: int
-    """The best rank that the scores allow."""
+    """Best rank of the interval."""
     rank_high: int
-    """The worst rank that the scores allow."""
+    """Worst rank of the interval."""
     rating: Interval
-    """Elo scale, mean 1000 unless there is an anchor; the anchor's own has no width."""
+    """Elo scale, mean 1000 without an anchor; the anchor's interval has no width."""
     mean_score: Interval
-    """Mean over the queries with a score."""
+    """Mean over the scored queries."""
     queries: int
-    """How many queries have a score."""
+    """Number of scored queries."""
     missing: int
-    """How many have none."""
+    """Number of queries without a score."""
     group: int
-    """Equal for neighbours that cannot be separated; 1 holds the best."""
+    """Number of the group of tied candidates; group 1 holds the best."""
     island: int
-    """Ratings compare only within an island; a single 1 everywhere is the usual case."""
+    """Number of the island; ratings are comparable only within one, and usually all are 1."""
     beats_next: bool | None = None
-    """Whether it is clearly better than the next row's candidate; None for the last."""
+    """True if it is significantly better than the next row's candidate; None for the last."""
 
 
 @dataclass(frozen=True, slots=True)
 class WinMatrix:
-    """Who wins against whom."""
+    """Win rates of each candidate against each other."""
 
     candidates: tuple[str, ...]
-    """In the order of the ranking: of the rows, and of the columns."""
+    """Names of rows and columns, in ranking order."""
     shares: tuple[tuple[float | None, ...], ...]
-    """The share of shared queries that the row wins over the column, ties half; None where two
-    never meet, and on the diagonal."""
+    """Share of common queries that the row wins against the column, ties half; None without common
+    queries and on the diagonal."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """All candidates, best first, and how the ranking was made."""
+    """All candidates, best first, with the settings of the ranking."""
 
     FILE: ClassVar[str] = "ranking"
     COMMAND: ClassVar[str] = "run --only rank"
     SCHEMA: ClassVar[int] = 1
 
     rows: tuple[RankedCandidate, ...]
-    """By rating, equal ratings by name."""
+    """Sorted by rating, then by name."""
     unranked: tuple[str, ...]
-    """Candidates without a single score."""
+    """Candidates without any score."""
     tie_margin: float
     bootstrap: int
-    """How many times the queries were resampled."""
+    """Number of resamples."""
     seed: int
     level: float
     """Confidence level of every interval."""
     queries: int
     """Queries on which at least one candidate has a score."""
     islands: int
-    """1 when every candidate can be compared with every other."""
+    """Number of islands; 1 if all candidates are comparable."""
     anchor: str | None = None
-    """The candidate to whose rating all others are differences."""
+    """The candidate with a fixed rating."""
     anchor_rating: float = 1000.0
-    """The rating of the anchor, or the mean rating."""
+    """Rating of the anchor, or mean rating."""
     wins: WinMatrix | None = None
     """None above `pairwise.MATRIX_CANDIDATES` candidates."""
 
@@ -306,7 +302,7 @@ def rank(
     anchor: str | None = None,
     anchor_rating: float = 1000.0,
 ) -> Ranking:
-    """The ranking of a grid's candidates; the same grid and settings give the same ranking."""
+    """Rank a grid's candidates; the same grid and settings give the same ranking."""
     return rank_pooled(
         [grid],
         tie_margin=tie_margin,
@@ -328,12 +324,11 @@ def rank_pooled(
     anchor: str | None = None,
     anchor_rating: float = 1000.0,
 ) -> Ranking:
-    """The ranking from all comparisons that several judges make, in one fit.
+    """Rank candidates by one fit to the comparisons of several judges.
 
-    The grids (one a judge) have the same queries and candidates. A judge compares only its own
-    scores, so its scale does not matter but for the tie margin. A resampled query brings the
-    comparisons of all judges with it: asking more judges about the same queries does not make the
-    queries more.
+    The grids (one per judge) have the same queries and candidates. Only scores of the same judge
+    are compared, so its scale matters only for the tie margin. A resampled query includes the
+    comparisons of all judges: more judges on the same queries do not add queries.
     """
     stacked = np.concatenate([grid.scores for grid in grids])
     queries = np.tile(np.arange(len(grids[0].query_ids)), len(grids))
@@ -343,7 +338,7 @@ def rank_pooled(
     if not ranked.any():
         raise RocketEvalError(
             f"none of {len(names)} candidates has a score on any query",
-            hint="See failures.jsonl in the run for what went wrong, and grade again.",
+            hint="See failures.jsonl in the run for the errors, then grade again.",
         )
     scores = stacked[np.ix_(answered, ranked)]
     asked, places = np.unique(queries[answered], return_inverse=True)
@@ -404,7 +399,7 @@ def _rows(
 
 
 def _groups(order: Sequence[int], standing: Standings, level: float) -> dict[int, int]:
-    """Group number of each column, walking down the ranking."""
+    """Return the group number of each column."""
     groups: dict[int, int] = {}
     first, group = order[0], 1
     for column in order:
