@@ -108,7 +108,9 @@ def _every_loss(findings: Findings, status_text: Mapping[str, str]) -> list[Miss
         ),
         MissingNote("responses without a score", scores.null_count, len(scores)),
         MissingNote("candidates without a score", unranked, ranked + unranked),
-        MissingNote("empty responses (judged like any other)", load.empty_responses, responses, False),
+        MissingNote(
+            "empty responses (judged like any other)", load.empty_responses, responses, False
+        ),
         *(
             MissingNote(f"{kind} left out by the config", count, None, False)
             for kind, count in load.left_out_by_config.items()

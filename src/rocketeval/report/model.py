@@ -114,7 +114,7 @@ class FigureBaseline:
     name: str
     value: float
     kind: Literal["floor", "ceiling"]
-    """Baseline (floor) or human-human agreement (ceiling)."""
+    """A floor is a baseline; the other kind is human-human agreement."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
