@@ -138,7 +138,7 @@ def file_stems(names: Iterable[str]) -> dict[str, str]:
     """Return a deterministic file name without extension for each name.
 
     A plain name is its own file name; `organization/name` uses the last part, as RocketEval and
-    WildBench do. A name that is not portable, or is already taken, gets replacement characters and a
+    WildBench do. A name that is not portable or already taken gets replacement characters and a
     hash of the whole name.
 
     >>> file_stems(["gpt-4", "google/gemma-2b-it"])
