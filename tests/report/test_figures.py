@@ -46,7 +46,7 @@ def test_figures_are_followed_by_their_baselines() -> None:
     assert names[1:3] == names[4:6] == ["longer response", ANOTHER_VOTER]
     assert names[7].startswith("Spearman")
     assert [figure.baseline for figure in found] == [False, True, False] * 2 + [False, False]
-    assert [figures.note for figures in (*found[:2], *found[3:5], *found[6:])] == [
+    assert [each.note for each in (*found[:2], *found[3:5], *found[6:])] == [
         *("1,200 votes", "1,200 votes", "900 votes", "900 votes"),
         *("one label", "two candidates"),
     ]
