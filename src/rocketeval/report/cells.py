@@ -246,15 +246,15 @@ def weighing(findings: Findings, config: RunConfig) -> ScorerWeights:
     score = findings.stages.score
     kind, learned = score.scorer or config.scorer.kind, score.learned
     if findings.weights:
-        return ScorerWeights("learned", _gold(kind, learned), kind in _MEAN_WITHOUT_LABELS)
+        return ScorerWeights("learned", _learned_from(kind, learned), kind in _MEAN_WITHOUT_LABELS)
     if learned.queries_by_mean:
         # No query has learned weights, so every query is scored by the mean.
         return ScorerWeights("equal", "", else_equal=True)
     alike = kind in _WEIGH_ALIKE
-    return ScorerWeights("equal" if alike else "none", _gold(kind, learned), alike)
+    return ScorerWeights("equal" if alike else "none", _learned_from(kind, learned), alike)
 
 
-def _gold(kind: str, learned: LearnedFacts) -> str:
+def _learned_from(kind: str, learned: LearnedFacts) -> str:
     if learned.votes:
         return "votes"
     if learned.labels:

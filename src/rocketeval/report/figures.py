@@ -176,7 +176,7 @@ def _labels(
     queries, candidates = np.nonzero(~np.isnan(labels) & ~np.isnan(cells.scores))
     if len(queries) < FEWEST:
         return
-    scores, gold = cells.scores[queries, candidates], labels[queries, candidates]
+    scores, labeled = cells.scores[queries, candidates], labels[queries, candidates]
     same = bool(scale[0] <= np.nanmin(labels) and np.nanmax(labels) <= scale[1])
     diagonal = " On the diagonal, score and label are equal." if same else ""
     yield ReportCurve(
@@ -184,7 +184,7 @@ def _labels(
         x_label="Score",
         y_label="Mean label",
         diagonal=same,
-        bins=_binned(scores, gold, queries, resampling.means),
+        bins=_binned(scores, labeled, queries, resampling.means),
         how=f"{len(scores):,} labeled responses in ten bins of about equal size, from low to high "
         f"score; each dot is the mean label of a bin.{diagonal} {_INTERVALS}",
     )

@@ -123,7 +123,7 @@ def _every_loss(findings: Findings, status_text: Mapping[str, str]) -> list[Miss
         found.append(MissingNote("responses not judged", grade.unfinished, grade.tasks))
     if score.answers:
         found += _lost_answers(score, status_text)
-    return found + _lost_gold(findings.audit, load)
+    return found + _lost_reference_data(findings.audit, load)
 
 
 def _lost_answers(score: ScoreFacts, status_text: Mapping[str, str]) -> list[MissingNote]:
@@ -138,7 +138,7 @@ def _lost_answers(score: ScoreFacts, status_text: Mapping[str, str]) -> list[Mis
     ]
 
 
-def _lost_gold(audit: Audit | None, load: LoadFacts) -> list[MissingNote]:
+def _lost_reference_data(audit: Audit | None, load: LoadFacts) -> list[MissingNote]:
     if audit is None:
         return []
     refused = audit.refused

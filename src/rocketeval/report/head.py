@@ -173,10 +173,10 @@ def _learned(learned: LearnedFacts) -> list[str]:
     """Return what the scorer learned from and what was held out."""
     if learned.fitted is None:
         return []
-    gold = f"{learned.labels} labels" if learned.labels else f"{learned.votes or 0} votes"
+    learned_from = f"{learned.labels} labels" if learned.labels else f"{learned.votes or 0} votes"
     held_out = ", ".join(learned.held_out or ())
     sentences = [
-        f"The scorer learned from {gold} on {len(learned.fitted)} candidates; their scores are "
+        f"The scorer learned from {learned_from} on {len(learned.fitted)} candidates; their scores are "
         "out-of-fold."
     ]
     if held_out:
@@ -355,7 +355,7 @@ def make_head(
     made = stages.made()
     explain, judge = findings.explain, store.judge()
     given = store.inputs.labels()
-    gold = label_grid(cells, given)
+    label_means = label_grid(cells, given)
     details = judge.parts
     return replace(
         bare_head(config, findings, store.inputs.checklists()),
@@ -370,7 +370,7 @@ def make_head(
         advice=() if audit is None else audit.advice,
         figures=() if audit is None else figures(audit),
         tables=() if audit is None else tables(audit),
-        calibration=curves(cells, config, gold, store.inputs.votes(), findings.item_gold),
+        calibration=curves(cells, config, label_means, store.inputs.votes(), findings.item_gold),
         costs=costs(stages),
         cost_notes=cost_notes(stages),
         wins=_wins(ranking),

@@ -301,14 +301,16 @@ def trust(findings: Findings) -> tuple[TrustNumber, ...]:
 
 def _numbers(findings: Findings) -> Iterator[TrustNumber]:
     audit = findings.audit
-    gold = [] if audit is None else [*from_votes(audit), *from_labels(audit), *from_ratings(audit)]
-    yield from gold or [_no_gold(findings)]
+    reference = (
+        [] if audit is None else [*from_votes(audit), *from_labels(audit), *from_ratings(audit)]
+    )
+    yield from reference or [_no_reference_data(findings)]
     yield separation(findings.ranking)
     yield usable(findings.stages.score)
     yield length(audit)
 
 
-def _no_gold(findings: Findings) -> TrustNumber:
+def _no_reference_data(findings: Findings) -> TrustNumber:
     return TrustNumber(
         title="Agreement with human votes",
         value=None,

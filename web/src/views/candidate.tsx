@@ -28,7 +28,7 @@ export function CandidateView({ name }: { name: string }) {
         title={name}
         facts={factsOf(report.head, candidate)}
       />
-      <Neighbours candidate={candidate} />
+      <Neighbors candidate={candidate} />
       <Opened name={`scores of ${name}`} open={() => open(report, candidate)}>
         {(parts) => <CandidateParts {...parts} />}
       </Opened>
@@ -95,7 +95,7 @@ function Unscored(props: { queries: Queries; name: string; places: number[] }) {
 }
 
 /** Links to the neighbors in the ranking, and to comparisons with them. */
-function Neighbours({ candidate }: { candidate: number }) {
+function Neighbors({ candidate }: { candidate: number }) {
   const { candidates } = useReport().head;
   const here = candidates[candidate]!;
   const near = [candidates[candidate - 1], candidates[candidate + 1]];

@@ -39,7 +39,7 @@ function QueryAt({ queries, place }: { queries: Queries; place: number }) {
   return (
     <>
       <Facts facts={factsOf(queries, place)} />
-      <Neighbours queries={queries} place={place} />
+      <Neighbors queries={queries} place={place} />
       <Opened
         name={`query ${place}`}
         open={() => openQueryResults(report, place)}
@@ -65,7 +65,7 @@ function factsOf({ table }: Queries, place: number) {
 }
 
 /** Links to the previous and next query by spread, the default order of the list. */
-function Neighbours({ queries, place }: { queries: Queries; place: number }) {
+function Neighbors({ queries, place }: { queries: Queries; place: number }) {
   const order = ORDERS.spread(queries);
   const at = order.indexOf(place);
   const step = (other: number | undefined) =>

@@ -62,7 +62,7 @@ function ResponseDetails({ results, name }: { results: QueryResults; name: strin
   return (
     <>
       <Facts facts={factsOf(results, candidate)} />
-      <Neighbours results={results} candidate={candidate} />
+      <Neighbors results={results} candidate={candidate} />
       <details class="before">
         <summary>The query</summary>
         <Turns turns={[...results.history(candidate), ["query", results.block.text]]} />
@@ -96,7 +96,7 @@ function factsOf(results: QueryResults, candidate: number) {
 }
 
 /** Links to the next better and the next worse response to the query. */
-function Neighbours({ results, candidate }: { results: QueryResults; candidate: number }) {
+function Neighbors({ results, candidate }: { results: QueryResults; candidate: number }) {
   const { candidates } = useReport().head;
   const order = ordered(results, { by: "score", down: true });
   const at = order.indexOf(candidate);
