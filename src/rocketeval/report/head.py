@@ -176,8 +176,8 @@ def _learned(learned: LearnedFacts) -> list[str]:
     learned_from = f"{learned.labels} labels" if learned.labels else f"{learned.votes or 0} votes"
     held_out = ", ".join(learned.held_out or ())
     sentences = [
-        f"The scorer learned from {learned_from} on {len(learned.fitted)} candidates; their scores are "
-        "out-of-fold."
+        f"The scorer learned from {learned_from} on {len(learned.fitted)} candidates; their scores "
+        "are out-of-fold."
     ]
     if held_out:
         sentences.append(f"Held out for testing: {held_out}.")
