@@ -249,7 +249,7 @@ class HttpClient:
             return None
         if silent and not answered:
             raise EngineUnavailable(
-                f"{self.base_url} gave no answer: {LOOKS} attempts of {LOOK_SECONDS:g} s timed out.",
+                f"{self.base_url} did not answer: {LOOKS} attempts timed out ({LOOK_SECONDS:g} s).",
                 hint="The server may be busy or still loading its model: wait, then run the same "
                 "command again. Otherwise check for a firewall, and check `base_url`.",
             )

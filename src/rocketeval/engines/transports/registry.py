@@ -41,6 +41,4 @@ OFFERED: dict[Kind, tuple[str, ...]] = {
 def check_transport(name: str) -> None:
     """Raise ConfigError unless `name` is a request form or `auto`."""
     if name != "auto" and name not in TRANSPORTS:
-        raise ConfigError(
-            f"Unknown transport {name!r}.", hint=nearest(name, ["auto", *TRANSPORTS])
-        )
+        raise ConfigError(f"Unknown transport {name!r}.", hint=nearest(name, ["auto", *TRANSPORTS]))
