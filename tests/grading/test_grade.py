@@ -160,7 +160,7 @@ async def test_stop_finishes_what_is_in_flight() -> None:
     loop = Loop(map(task, range(50)), engine, concurrency=4)
     grading = await loop.run()
     assert grading.stopped
-    assert not grading.gone
+    assert not grading.unreachable
     assert 7 <= len(engine.started) <= 10
     assert len(loop.recorded) == len(engine.started) == grading.judged
 
@@ -185,7 +185,7 @@ async def test_failures_are_collected_and_the_rest_goes_on() -> None:
         task(1).key, "q1", "c", "item 1: scripted to fail", (Answer(Status.ERROR),) * 3
     )
     assert loop.watcher.heard[:2] == ["judged q0", "failed q1"]
-    assert not grading.gone
+    assert not grading.unreachable
 
 
 async def test_it_gives_up_when_the_judge_is_gone() -> None:
@@ -193,7 +193,7 @@ async def test_it_gives_up_when_the_judge_is_gone() -> None:
     engine = Absent(set(range(2, 1000)))
     loop = Loop(map(task, range(1000)), engine, concurrency=3)
     grading = await loop.run()
-    assert grading.gone
+    assert grading.unreachable
     assert grading.judged == 2
     assert 3 <= len(grading.failures) < 3 + 3
     assert not loop.stop.is_set()
@@ -204,7 +204,7 @@ async def test_one_success_starts_the_count_again() -> None:
     """A judge that comes back before the limit is not given up."""
     engine = Absent(set(range(100)) - {3, 7})
     grading = await Loop(map(task, range(100)), engine, concurrency=4).run()
-    assert grading.gone
+    assert grading.unreachable
     assert grading.judged == 2
     assert 12 <= engine.asked < 12 + 4
 
@@ -213,7 +213,7 @@ async def test_many_workers_give_up_together() -> None:
     """With many in flight, a fixed number of tasks in a row without a judge is enough."""
     engine = Absent(set(range(1000)))
     grading = await Loop(map(task, range(1000)), engine, concurrency=100).run()
-    assert grading.gone
+    assert grading.unreachable
     assert GIVE_UP_AFTER <= len(grading.failures) <= 100 + GIVE_UP_AFTER
 
 
@@ -271,7 +271,7 @@ async def test_rejected_tasks_do_not_mean_that_the_judge_is_gone() -> None:
     count = 3 * GIVE_UP_AFTER
     tasks = (task(number, "bad" if number < count else "fine") for number in range(count + 1))
     grading = await Loop(tasks, ScriptedEngine(fail_on="bad"), proven=True).run()
-    assert not grading.gone
+    assert not grading.unreachable
     assert not grading.useless
     assert len(grading.failures) == count
     assert grading.judged == 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rocketeval.judges.reliability import on_judges
+from rocketeval.judges.reliability import judge_advice
 from rocketeval.stats.agreement import Reliability, reliability
 from rocketeval.stats.correlation import rank_matrix
 
@@ -31,21 +31,21 @@ def rated(flipped: float, queries: int = 60, seed: int = 0) -> Reliability:
 )
 def test_the_verdict_follows_the_interval(flipped: float, words: str) -> None:
     """Reliable, tentative, or neither."""
-    first, *_, last = on_judges(rated(flipped), ORDERS, [])
+    first, *_, last = judge_advice(rated(flipped), ORDERS, [])
     assert first.startswith(f"Item by item, {words}")
     assert last == "Judges that agree can still all be wrong: only gold tells."
 
 
 def test_little_or_nothing_to_compare_is_said() -> None:
     """Few queries leave a figure, one category leaves a reason."""
-    assert "so far; 3 queries are too few" in next(on_judges(rated(0.1, queries=3), ORDERS, []))
+    assert "so far; 3 queries are too few" in next(judge_advice(rated(0.1, queries=3), ORDERS, []))
     same = reliability(np.ones((2, 9)), np.arange(9), ["j1", "j2"], bootstrap=5)
-    assert "cannot be told: every rating is 1" in next(on_judges(same, ORDERS, []))
+    assert "cannot be told: every rating is 1" in next(judge_advice(same, ORDERS, []))
 
 
 def test_the_orders_furthest_apart_are_named() -> None:
     """Only where some pair is further apart than another."""
-    alike = list(on_judges(rated(0.1), ORDERS, []))
+    alike = list(judge_advice(rated(0.1), ORDERS, []))
     assert "Their orders of 3 candidates by mean score: Spearman 1.00." in alike
     three = rank_matrix(
         {
@@ -54,8 +54,8 @@ def test_the_orders_furthest_apart_are_named() -> None:
             "j3": {"a": 1, "b": 3, "c": 2},
         }
     )
-    words = "\n".join(on_judges(rated(0.1), three, [("j1", "j2")]))
+    words = "\n".join(judge_advice(rated(0.1), three, [("j1", "j2")]))
     assert "Spearman 0.50 at worst, between j1 and j3." in words
     assert "j1 and j2 are the same judge, asked in the same way" in words
     two = rank_matrix({"j1": {"a": 1, "b": 2}, "j2": {"a": 1, "b": 2}})
-    assert len(list(on_judges(rated(0.1), two, []))) == 2
+    assert len(list(judge_advice(rated(0.1), two, []))) == 2

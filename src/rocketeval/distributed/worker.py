@@ -423,7 +423,7 @@ class BatchGrader:
             # Whether a judge is of any use is seen by the driver, who hears of all workers.
             proven=True,
         )
-        if unavailable and (grading.gone or not grading.judged):
+        if unavailable and (grading.unreachable or not grading.judged):
             return unavailable[-1]
         batch.failed |= {failure.key: failure for failure in grading.failures}
         self._reports.now.failures += grading.failures

@@ -77,7 +77,7 @@ def _known(value: Any) -> float | None:
     return float(value) if value > NOT_REPORTED else None
 
 
-def refuse_untelling(server: Server, url: str) -> None:
+def require_prompt_logprobs(server: Server, url: str) -> None:
     """Raise EngineRefused unless this kind of server reports prompt tokens."""
     if server.kind not in ("vllm", "sglang"):
         raise refused_likelihood(f"The server at {url}")

@@ -19,7 +19,7 @@ from rocketeval.engines.base import (
     WrittenText,
 )
 from rocketeval.engines.http import HttpClient, UsageMeter
-from rocketeval.engines.likelihood import NO_TEXT, ask_likelihood, refuse_untelling
+from rocketeval.engines.likelihood import NO_TEXT, ask_likelihood, require_prompt_logprobs
 from rocketeval.engines.probe import ProbeResult, measure, probe, wire_findings
 from rocketeval.engines.scale_readout import make_readout
 from rocketeval.engines.server import ChatFrame, Server, inspect_server
@@ -251,7 +251,7 @@ class OpenAIEngine:
 
     async def likelihood(self, prompt: str, text: str) -> Likelihood:
         """Return how likely the model would have been to answer `prompt` with `text`."""
-        refuse_untelling(await self._look(), self.base_url)
+        require_prompt_logprobs(await self._look(), self.base_url)
         if not text:
             raise RequestRejected(NO_TEXT)
         meter = UsageMeter()

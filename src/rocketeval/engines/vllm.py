@@ -33,7 +33,7 @@ from rocketeval.engines.vllm_worker import (
     not_loaded,
     open_judge,
     read_settings,
-    tell_version,
+    version_of,
     tokenizer_settings,
 )
 from rocketeval.errors import EngineError, EngineUnavailable, RequestRejected
@@ -99,7 +99,7 @@ class VLLMEngine:
             raise not_loaded(self.config.model, error) from error
         labels = await find_labels(chat, self.readout, self.config)
         version = await asyncio.to_thread(
-            tell_version, settings.model_config, chat, self.config, self.options
+            version_of, settings.model_config, chat, self.config, self.options
         )
         return self._identity(version, logprob_mode(labels, self.config.top_logprobs))
 

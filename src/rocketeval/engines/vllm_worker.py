@@ -420,7 +420,7 @@ async def open_judge(
         labels,
         called(config.labels),
         SamplingParams(max_tokens=1, temperature=0.0, detokenize=False, **asked),
-        await asyncio.to_thread(tell_version, model, chat, config, options),
+        await asyncio.to_thread(version_of, model, chat, config, options),
         _dtype(model),
         config.top_logprobs,
         int(model.max_model_len),
@@ -437,7 +437,7 @@ async def find_labels(
         return chat.encode(text)
 
     await refuse_split_labels(config.labels, encode, config.model)
-    return await find_label_tokens(readout, encode) if _tells_chosen_tokens() else None
+    return await find_label_tokens(readout, encode) if _reports_chosen_tokens() else None
 
 
 def logprob_mode(labels: LabelTokens | None, top_logprobs: int) -> str:
@@ -449,15 +449,13 @@ def _dtype(model: Any) -> str:
     return str(model.dtype).removeprefix("torch.")
 
 
-def _tells_chosen_tokens() -> bool:
+def _reports_chosen_tokens() -> bool:
     from vllm import SamplingParams
 
     return hasattr(SamplingParams, "logprob_token_ids")
 
 
-def tell_version(
-    model: Any, chat: ChatTokenizer, config: EngineConfig, options: VLLMOptions
-) -> str:
+def version_of(model: Any, chat: ChatTokenizer, config: EngineConfig, options: VLLMOptions) -> str:
     """Return everything about the setup that can change a probability.
 
     `model` is vLLM's model config, which exists before any weights are loaded.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rocketeval.grading.ask import Method, each_item_alone, one_after_the_other, writes_score
+from rocketeval.grading.ask import Method, each_item_independently, sequentially, writes_score
 from rocketeval.prompts.render import GradingPrompt, Template
 from rocketeval.prompts.variants import ForcedPrompt, TranscriptPrompt
 
@@ -14,12 +14,12 @@ def test_the_checklist_is_the_judge_it_always_was() -> None:
     """Another fingerprint would make all judgments that exist worthless."""
     assert GradingPrompt().hash == PAID_FOR
     assert Method("checklist", GradingPrompt()).hash == PAID_FOR
-    assert Method("fixed", GradingPrompt(), each_item_alone, 1).hash == PAID_FOR
+    assert Method("fixed", GradingPrompt(), each_item_independently, 1).hash == PAID_FOR
 
 
 def test_ablations_keep_their_fingerprints() -> None:
     """Judgments of the ablations are paid for as well."""
-    sequential = Method("sequential", TranscriptPrompt(), one_after_the_other)
+    sequential = Method("sequential", TranscriptPrompt(), sequentially)
     assert sequential.hash == "e8adcd2067d1db5855679280c90716bd"
     assert Method("all_yes", ForcedPrompt("Yes")).hash == "67a74eb3e9b8ae9ec8abf490c77256bd"
     assert Method("all_no", ForcedPrompt("No")).hash == "2d0aaa067d6b9d3506d7f9e613e2d292"

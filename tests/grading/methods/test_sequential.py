@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from rocketeval.engines.base import EngineAnswers
 from rocketeval.engines.scripted import ScriptedEngine, exact_answer
-from rocketeval.grading.ask import one_after_the_other
+from rocketeval.grading.ask import sequentially
 from rocketeval.prompts.variants import LINK, TranscriptPrompt
 from rocketeval.records import Answer, Checklist, GradingTask, Query, Response, Status, Usage
 
@@ -41,7 +41,7 @@ class Listening(ScriptedEngine):
 async def test_the_transcript_is_exactly_what_was_said() -> None:
     """The likelier word behind every earlier question; one half counts as yes."""
     engine, task = Listening(), make_task()
-    graded = await one_after_the_other(engine)(task, {})
+    graded = await sequentially(engine)(task, {})
     tail = task.suffixes[0].removeprefix(ITEMS[0])
     one, two, three = (item + tail for item in ITEMS)
     assert engine.prompts == [
@@ -57,9 +57,9 @@ async def test_the_transcript_is_exactly_what_was_said() -> None:
 async def test_known_answers_are_in_the_transcript_and_not_asked() -> None:
     """What an earlier run paid for is shown again, and costs nothing."""
     whole, rest, task = Listening(), Listening(), make_task()
-    first = await one_after_the_other(whole)(task, {})
+    first = await sequentially(whole)(task, {})
     known = {0: first.answers[0], 1: first.answers[1]}
-    again = await one_after_the_other(rest)(task, known)
+    again = await sequentially(rest)(task, known)
     assert again.answers == first.answers
     assert rest.prompts == whole.prompts[2:]
     assert again.usage.requests == 1
@@ -67,7 +67,7 @@ async def test_known_answers_are_in_the_transcript_and_not_asked() -> None:
 
 async def test_a_failure_keeps_what_was_answered_before_it() -> None:
     """The failed item is named by its own number; the rest is open."""
-    graded = await one_after_the_other(Listening(fail_on="Is it short?"))(make_task(), {})
+    graded = await sequentially(Listening(fail_on="Is it short?"))(make_task(), {})
     assert [answer.status for answer in graded.answers] == [Status.OK, Status.ERROR, Status.ERROR]
     assert graded.failure == "item 2: scripted to fail"
     assert not graded.unavailable
@@ -76,7 +76,7 @@ async def test_a_failure_keeps_what_was_answered_before_it() -> None:
 async def test_a_failure_keeps_what_is_known_after_it() -> None:
     """An answer that was paid for is never lost."""
     known = {2: exact_answer(0.7)}
-    graded = await one_after_the_other(Listening(fail_on="Is it short?"))(make_task(), known)
+    graded = await sequentially(Listening(fail_on="Is it short?"))(make_task(), known)
     assert graded.answers[2] == known[2]
     assert graded.answers[1].status is Status.ERROR
 
@@ -89,7 +89,7 @@ async def test_an_unavailable_judge_is_told_as_such() -> None:
             error = (Answer(Status.ERROR),)
             return EngineAnswers(error, Usage(requests=2), "item 1: no route", unavailable=True)
 
-    graded = await one_after_the_other(Gone())(make_task(), {})
+    graded = await sequentially(Gone())(make_task(), {})
     assert graded.unavailable
     assert graded.usage.requests == 2
     assert len(graded.answers) == 3
@@ -98,7 +98,7 @@ async def test_an_unavailable_judge_is_told_as_such() -> None:
 async def test_an_answer_without_a_probability_leaves_no_trace() -> None:
     """The judge is not told that it said something it did not say."""
     engine, task = Listening(silent_on="Is it right?"), make_task()
-    graded = await one_after_the_other(engine)(task, {})
+    graded = await sequentially(engine)(task, {})
     assert graded.answers[0].status is Status.LOW_MASS
     assert "Is it right?" not in engine.prompts[0]
     assert "Is it short?" in engine.prompts[1]

@@ -30,7 +30,7 @@ def test_every_method_can_be_made(kind: str) -> None:
     method = create_method(with_method(config_for(kind)))
     assert method.name == kind
     assert method.hash == create_method(with_method(config_for(kind))).hash
-    assert KINDS[kind].told
+    assert KINDS[kind].summary
 
 
 def test_methods_that_ask_another_way_are_other_judges() -> None:

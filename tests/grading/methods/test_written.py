@@ -9,7 +9,7 @@ import pytest
 from rocketeval.engines.base import Likelihood, WrittenText
 from rocketeval.engines.scripted import ScriptedEngine
 from rocketeval.errors import EngineError, EngineRefused, EngineUnavailable, RequestRejected
-from rocketeval.grading.ask import Ask, how_likely, writes_answers, writes_score
+from rocketeval.grading.ask import Ask, response_likelihood, writes_answers, writes_score
 from rocketeval.records import GradingTask, Status, Usage
 
 TASK = GradingTask(b"k", "q", "c", "Judge this. ", ("Q1. Right?\nQ2. Short?",), items=2)
@@ -71,7 +71,7 @@ async def test_a_number_that_may_be_cut_is_not_read(finished: bool, status: Stat
     assert graded.answers[0].status is status
 
 
-@pytest.mark.parametrize("ask", [writes_answers(9), writes_score(9), how_likely])
+@pytest.mark.parametrize("ask", [writes_answers(9), writes_score(9), response_likelihood])
 @pytest.mark.parametrize("error", [EngineUnavailable("gone"), RequestRejected("too long")])
 async def test_a_failure_is_told_and_counted(ask: object, error: EngineError) -> None:
     """It may be on the bill; whether others will fail too is told as for checklists."""
@@ -83,7 +83,7 @@ async def test_a_failure_is_told_and_counted(ask: object, error: EngineError) ->
     assert graded.usage.requests == 1
 
 
-@pytest.mark.parametrize("ask", [writes_score(9), how_likely])
+@pytest.mark.parametrize("ask", [writes_score(9), response_likelihood])
 async def test_a_refusal_is_not_swallowed(ask: object) -> None:
     """An engine that cannot do this at all ends the method, with its own words."""
     with pytest.raises(EngineRefused, match="cannot"):
@@ -93,7 +93,7 @@ async def test_a_refusal_is_not_swallowed(ask: object) -> None:
 async def test_likelihood_is_one_over_perplexity() -> None:
     """The mean log-probability decides, not the length."""
     engine = Writer("")
-    graded = await how_likely(engine)(SCORE, {})
+    graded = await response_likelihood(engine)(SCORE, {})
     (answer,) = graded.answers
     assert answer.p_yes == pytest.approx(math.exp(-2.0))
     assert answer.logp_yes == -2.0
