@@ -71,7 +71,9 @@ async def terms(judge: JudgeConfig, *replicas: str) -> WorkerSettings:
     """The terms of the judge that answers now."""
     engine = create_engine(judge)
     try:
-        return WorkerSettings(judge, each_item_independently, await engine.identify(), "digest", replicas)
+        return WorkerSettings(
+            judge, each_item_independently, await engine.identify(), "digest", replicas
+        )
     finally:
         await engine.aclose()
 
@@ -225,7 +227,9 @@ async def test_a_model_inside_a_worker_is_loaded_once(monkeypatch: pytest.Monkey
         assert len(fake.engines) == 1
     other = replace(identity, version="another")
     handle = Handle()
-    async with working(WorkerSettings(VLLM, each_item_independently, other, "digest"), handle) as worker:
+    async with working(
+        WorkerSettings(VLLM, each_item_independently, other, "digest"), handle
+    ) as worker:
         await worker(batch(4))
     refused(handle, "A worker is another judge")
 
@@ -237,7 +241,9 @@ async def test_a_model_that_cannot_be_loaded_ends_the_work(monkeypatch: pytest.M
     assert isinstance(identity, EngineIdentity)
     fake.cannot_load = RuntimeError("no memory left")
     handle = Handle()
-    await BatchGrader(WorkerSettings(VLLM, each_item_independently, identity, "digest"), handle)(batch(4))
+    await BatchGrader(WorkerSettings(VLLM, each_item_independently, identity, "digest"), handle)(
+        batch(4)
+    )
     refused(handle, "no memory left")
 
 
@@ -260,7 +266,9 @@ async def test_what_only_a_worker_finds_wrong_is_a_refusal(
     identity = await asyncio.to_thread(identify, VLLM, ())
     assert isinstance(identity, EngineIdentity)
     handle = Handle()
-    await BatchGrader(WorkerSettings(wrong, each_item_independently, identity, "digest"), handle)(batch(4))
+    await BatchGrader(WorkerSettings(wrong, each_item_independently, identity, "digest"), handle)(
+        batch(4)
+    )
     refused(handle, reason)
 
 

@@ -33,8 +33,8 @@ from rocketeval.engines.vllm_worker import (
     not_loaded,
     open_judge,
     read_settings,
-    version_of,
     tokenizer_settings,
+    version_of,
 )
 from rocketeval.errors import EngineError, EngineUnavailable, RequestRejected
 from rocketeval.records import Answer, GradingTask, Usage
