@@ -1,4 +1,4 @@
-"""How an engine fares while it works: what it sends again, and what it waits for."""
+"""The status of a working engine: retries, and what it waits for."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ TASK = GradingTask(key("one"), "q", "c", "Shared. ", ("First?", "Second?"))
 
 
 @pytest.mark.usefixtures("hasty")
-async def test_retries_are_told_as_they_happen(server: FakeOpenAI) -> None:
-    """Requests sent again are counted, also before anything is finished."""
+async def test_retries_are_reported_immediately(server: FakeOpenAI) -> None:
+    """Retries are counted before anything is finished."""
     engine = OpenAIEngine(EngineConfig(model=MODEL, base_url=server.base_url))
     try:
         await engine.identify()
@@ -38,8 +38,8 @@ async def test_retries_are_told_as_they_happen(server: FakeOpenAI) -> None:
         await engine.aclose()
 
 
-async def test_a_batch_says_that_it_is_waited_for(tmp_path: Path) -> None:
-    """Gathering, then an open batch with what the server says of it; nothing once it is over."""
+async def test_batch_reports_what_it_waits_for(tmp_path: Path) -> None:
+    """It reports collecting, then the open batch with its progress, then nothing."""
     async with serving_batches(FakeBatches()) as server:
         server.stuck = True
         config = EngineConfig(
@@ -64,6 +64,6 @@ async def test_a_batch_says_that_it_is_waited_for(tmp_path: Path) -> None:
             await engine.aclose()
 
 
-def test_an_engine_may_have_nothing_to_tell() -> None:
-    """Engines of third parties need no pulse."""
+def test_engine_without_pulse_has_empty_status() -> None:
+    """Third-party engines need no pulse."""
     assert status_of(ScriptedEngine()) == EngineStatus()

@@ -1,4 +1,4 @@
-"""Judgments that are written, and judgments by likelihood: answers, failures, cost."""
+"""Written judgments and likelihoods: answers, failures and usage."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SCORE = GradingTask(b"k", "q", "c", "Judge this. ", ("How good?",), items=1)
 
 
 class Writer(ScriptedEngine):
-    """Writes one text, or raises; keeps what it was asked."""
+    """Writes one text, or raises; keeps its prompts."""
 
     def __init__(self, told: str | EngineError, *, finished: bool = True) -> None:
         super().__init__()
@@ -41,7 +41,7 @@ class Writer(ScriptedEngine):
         return Likelihood((-1.0, -3.0), Usage(1, 20))
 
 
-async def test_a_written_judgment_is_read_and_paid_for() -> None:
+async def test_written_judgment_is_read_and_counted() -> None:
     """The whole prompt is asked once, within the limit; usage is the engine's."""
     engine = Writer("Q1: Yes\nQ2: No")
     graded = await writes_answers(33)(engine)(TASK, {})
@@ -51,30 +51,30 @@ async def test_a_written_judgment_is_read_and_paid_for() -> None:
     assert graded.failure is None
 
 
-async def test_a_written_score_is_one_answer() -> None:
-    """With the text it was read from."""
+async def test_written_score_is_one_answer() -> None:
+    """The answer keeps the text it was read from."""
     graded = await writes_score(33)(Writer('{"score": "10"}'))(SCORE, {})
     assert [(answer.p_yes, answer.text) for answer in graded.answers] == [(1.0, '{"score": "10"}')]
 
 
-async def test_an_unreadable_text_is_a_judgment_without_an_answer() -> None:
-    """It is paid for, and asking again would give the same: no failure."""
+async def test_unreadable_text_is_an_unanswered_judgment() -> None:
+    """It is paid for, and asking again would give the same: not a failure."""
     graded = await writes_score(33)(Writer("Lovely."))(SCORE, {})
     assert graded.failure is None
     assert graded.answers[0].status is Status.UNREADABLE
 
 
 @pytest.mark.parametrize(("finished", "status"), [(True, Status.OK), (False, Status.UNREADABLE)])
-async def test_a_number_that_may_be_cut_is_not_read(finished: bool, status: Status) -> None:
-    """At the token limit, `score: 1` may be the beginning of 10."""
+async def test_truncated_number_is_not_read(finished: bool, status: Status) -> None:
+    """At the token limit, `score: 1` may be the start of 10."""
     graded = await writes_score(33)(Writer("score: 1", finished=finished))(SCORE, {})
     assert graded.answers[0].status is status
 
 
 @pytest.mark.parametrize("ask", [writes_answers(9), writes_score(9), response_likelihood])
 @pytest.mark.parametrize("error", [EngineUnavailable("gone"), RequestRejected("too long")])
-async def test_a_failure_is_told_and_counted(ask: object, error: EngineError) -> None:
-    """It may be on the bill; whether others will fail too is told as for checklists."""
+async def test_failure_is_reported_and_counted(ask: object, error: EngineError) -> None:
+    """It may be billed, and is marked unavailable as with checklists."""
     asking: Ask = ask(Writer(error))  # type: ignore[operator]
     graded = await asking(TASK, {})
     assert graded.failure == error.message
@@ -84,8 +84,8 @@ async def test_a_failure_is_told_and_counted(ask: object, error: EngineError) ->
 
 
 @pytest.mark.parametrize("ask", [writes_score(9), response_likelihood])
-async def test_a_refusal_is_not_swallowed(ask: object) -> None:
-    """An engine that cannot do this at all ends the method, with its own words."""
+async def test_refusal_is_raised(ask: object) -> None:
+    """An engine that does not support the method ends it with its own message."""
     with pytest.raises(EngineRefused, match="cannot"):
         await ask(Writer(EngineRefused("cannot")))(SCORE, {})  # type: ignore[operator]
 
