@@ -210,7 +210,7 @@ async def test_judge_without_logprobs_is_refused(reply: Any) -> None:
     server = OllamaShaped()
     server.always(CHAT, answer(reply))
     found = await refusal(server)
-    assert "no log-probabilities" in found.message
+    assert "without log-probabilities" in found.message
     assert "vLLM" in found.hint
 
 

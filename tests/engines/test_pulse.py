@@ -53,7 +53,7 @@ async def test_batch_reports_what_it_waits_for(tmp_path: Path) -> None:
             asked = asyncio.create_task(engine.grade(TASK, {}))
             while not status_of(engine).waiting:
                 await asyncio.sleep(0.01)
-            assert "gathering" in status_of(engine).waiting
+            assert "collecting" in status_of(engine).waiting
             await server.until(lambda: bool(server.batches))
             told = "waiting for 1 batch at the server (within 24h): 0 of 2 requests answered"
             assert status_of(engine).waiting == told

@@ -127,7 +127,7 @@ def test_single_or_repeated_run_is_refused(judged: Callable[..., JudgedRun]) -> 
     run = judged("j1", likes("left"))
     with pytest.raises(ConfigError, match="at least two runs"):
         make(run)
-    with pytest.raises(ConfigError, match="appears twice"):
+    with pytest.raises(ConfigError, match="given twice"):
         make(run, run)
 
 

@@ -150,7 +150,7 @@ def test_single_repeated_and_ungraded_runs_are_refused(judged: Judge, tmp_path: 
     one = judged("a", says("a", likes("left")))
     with pytest.raises(ConfigError, match="at least two runs"):
         compared(one)
-    with pytest.raises(ConfigError, match="appears twice"):
+    with pytest.raises(ConfigError, match="given twice"):
         compared(one, one)
     config = make_config(tmp_path, name="empty")
     with pytest.raises(StageMissing, match="has not been graded yet"):

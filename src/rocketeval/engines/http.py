@@ -249,7 +249,7 @@ class HttpClient:
             return None
         if silent and not answered:
             raise EngineUnavailable(
-                f"{self.base_url} did not answer: {LOOKS} attempts timed out ({LOOK_SECONDS:g} s).",
+                f"{self.base_url} gave no answer: {LOOKS} attempts of {LOOK_SECONDS:g} s each.",
                 hint="The server may be busy or still loading its model: wait, then run the same "
                 "command again. Otherwise check for a firewall, and check `base_url`.",
             )
@@ -371,7 +371,7 @@ class HttpClient:
                 "or name the variable that holds the key in `api_key_env`."
             )
         return (
-            f"The environment variable {self._key_variable} is set, but the server rejects the "
+            f"The environment variable {self._key_variable} is set, but this server rejects the "
             "key in it. Check that the key is complete, not expired, and meant for this "
             "`base_url`."
         )

@@ -330,7 +330,7 @@ def base_url(config: EngineConfig) -> str:
 def _meant(url: str) -> str:
     if "$" in url:
         return (
-            "Variables in the config are not expanded. Write the URL itself, or leave "
+            "Variables in the config are not replaced. Write the URL itself, or leave "
             "`base_url` out and set $OPENAI_BASE_URL."
         )
     if "://" not in url:

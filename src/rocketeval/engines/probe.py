@@ -247,12 +247,12 @@ def _refuse_untrustworthy(reference: ProbeReference, wire: ServerConnection) -> 
         )
     if Status.UNSOUND in statuses:
         raise EngineRefused(
-            f"The values that {where} returns as log-probabilities sum to more than one.",
+            f"The list of log-probabilities from {where} sums to more than one.",
             hint="The server returns logits or altered values; vLLM: --logprobs-mode raw_logprobs.",
         )
     if statuses == {Status.NO_LOGPROBS}:
         raise EngineRefused(
-            f"{where} returns no log-probabilities.",
+            f"{where} answers without log-probabilities.",
             hint="The judge must be an endpoint that returns them, such as vLLM, SGLang, llama.cpp "
             "and some hosted APIs.",
         )

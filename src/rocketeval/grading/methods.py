@@ -125,7 +125,7 @@ def kind_of(name: str) -> MethodKind:
         return KINDS[name]
     except KeyError:
         raise ConfigError(
-            f"Unknown grading method {name!r}.", hint=nearest(name, list(KINDS))
+            f"There is no grading method {name!r}.", hint=nearest(name, list(KINDS))
         ) from None
 
 

@@ -68,7 +68,8 @@ def make_ensemble(
     """Return both ensembles of the runs' scores, on the responses that all of them judged."""
     if len(runs) < 2:
         raise ConfigError(
-            f"An ensemble needs at least two runs, not {len(runs)}.", hint="Give one run per judge."
+            f"An ensemble needs at least two runs, not {len(runs)}.",
+            hint="Give two runs or more, one per judge.",
         )
     refuse_other_scales(runs)
     common = common_grids([read_grid(run.store) for run in runs])

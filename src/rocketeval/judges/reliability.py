@@ -188,7 +188,9 @@ class JudgeReliability:
 def compare_judges(runs: Sequence[JudgedRun], ranking: RankingConfig) -> JudgeReliability:
     """Return the agreement of the runs' judges on responses judged with the same items."""
     if len(runs) < 2:
-        raise ConfigError("A comparison of judges needs at least two runs.", hint="Add a run.")
+        raise ConfigError(
+            "A comparison of judges needs at least two runs.", hint="Give two or more."
+        )
     names = judge_names(runs)
     shared = read_shared(runs)
     scores = _scores(runs[0], shared.tables)

@@ -112,7 +112,7 @@ def open_run(path: Path) -> JudgedRun:
     """Return the run in a run directory, or the run that a config file describes."""
     if not path.exists():
         raise ConfigError(
-            f"No run directory or config file {path}.",
+            f"There is no run directory or config file {path}.",
             hint="Give a run directory, such as runs/my-run, or its config file.",
         )
     if not path.is_dir():
@@ -136,7 +136,7 @@ def judge_names(runs: Sequence[JudgedRun]) -> tuple[str, ...]:
     ]
     if len(set(names)) < len(names):
         raise ConfigError(
-            f"The same run appears twice, or two runs have the same name: {', '.join(names)}.",
+            f"The same run is given twice, or two runs have the same name: {', '.join(names)}.",
             hint="Give each judge's run once.",
         )
     return tuple(names)

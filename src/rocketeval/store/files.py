@@ -45,7 +45,7 @@ def cannot_write(path: Path, error: OSError) -> StoreError:
     hint = hints.get(number or 0, "Check the disk, then run the same command again.")
     if number in _DENIED and (path / "manifest.json").exists():
         hint += " Commands that only read, such as compare, export and view, still work."
-    return StoreError(f"Cannot write {path}: {why}.", hint=hint)
+    return StoreError(f"{path} cannot be written: {why}.", hint=hint)
 
 
 @contextmanager

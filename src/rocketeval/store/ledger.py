@@ -309,7 +309,7 @@ def _write_whole(handle: int, line: bytes) -> None:
     if written != len(line):
         os.ftruncate(handle, os.fstat(handle).st_size - written)
         raise StoreError(
-            "Only part of a judgment could be written to the ledger, and was removed again.",
+            "The disk accepted only part of a judgment, which was removed again.",
             hint="Free some space and run the same command again.",
         )
 

@@ -469,7 +469,7 @@ class RunStore:
         path = self.path / name
         if not path.exists() and not (self.path / "manifest.json").exists():
             raise StageMissing(
-                f"No run at {self.path} yet.",
+                f"There is no run {self.path} yet.",
                 hint="Run `rocketeval run` first, or check `name` and `output` in the config.",
             )
         if not path.exists():

@@ -86,7 +86,7 @@ def test_rubric_is_the_question() -> None:
 @pytest.mark.parametrize(
     ("kind", "options", "said"),
     [
-        ("checklst", {}, "Unknown grading method 'checklst'"),
+        ("checklst", {}, "There is no grading method 'checklst'"),
         ("rubric", {}, "criterion: this setting is needed"),
         ("rubric", {"criterion": "fluancy"}, "There is no criterion 'fluancy'"),
         ("criterion", {"criterion": {"name": "x", "definition": "y", "grades": ["a"]}}, "grades"),
