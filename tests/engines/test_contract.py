@@ -194,8 +194,8 @@ class Boastful(Honest):
     """Reports a likelihood above one."""
 
     async def likelihood(self, prompt: str, text: str) -> Likelihood:
-        told = await super().likelihood(prompt, text)
-        return replace(told, logprobs=tuple(-logp for logp in told.logprobs))
+        result = await super().likelihood(prompt, text)
+        return replace(result, logprobs=tuple(-logp for logp in result.logprobs))
 
 
 class Obliging(Honest):

@@ -63,7 +63,7 @@ async def failing(server: FakeOpenAI, **settings: Any) -> EngineError:
     return caught.value
 
 
-@pytest.mark.usefixtures("hasty")
+@pytest.mark.usefixtures("fast_retries")
 @pytest.mark.parametrize("fault", PASSING.values(), ids=PASSING.keys())
 async def test_temporary_failures_are_retried(server: FakeOpenAI, fault: Fault) -> None:
     """Three failures of this kind, then an answer: four requests and an answer."""
@@ -117,7 +117,7 @@ async def test_a_redirect_is_not_followed(server: FakeOpenAI) -> None:
     assert [seen.path for seen in server.seen] == ["/v1/chat/completions"]
 
 
-@pytest.mark.usefixtures("hasty")
+@pytest.mark.usefixtures("fast_retries")
 @pytest.mark.parametrize("form", ["seconds", "date"])
 async def test_retry_after_is_honored(
     server: FakeOpenAI, form: str, monkeypatch: pytest.MonkeyPatch
@@ -134,7 +134,7 @@ async def test_retry_after_is_honored(
     assert asked <= second - first < asked + 2
 
 
-@pytest.mark.usefixtures("hasty")
+@pytest.mark.usefixtures("fast_retries")
 async def test_retry_after_pauses_all_requests(server: FakeOpenAI) -> None:
     """One 429 with Retry-After delays the other requests too."""
     server.fail(status(429, headers={"Retry-After": "0.2"}))
@@ -157,7 +157,7 @@ async def test_wait_longer_than_patience_fails_at_once(server: FakeOpenAI) -> No
     assert "asks to wait 3600 s" in error.message
 
 
-@pytest.mark.usefixtures("hasty")
+@pytest.mark.usefixtures("fast_retries")
 async def test_patience_runs_out(server: FakeOpenAI) -> None:
     """Retries end with patience; the error has the last reason and the next step."""
     server.fail(status(503, "still loading"), times=10_000)
@@ -172,7 +172,7 @@ async def test_patience_runs_out(server: FakeOpenAI) -> None:
     assert len(server.chats) > 3
 
 
-@pytest.mark.usefixtures("hasty")
+@pytest.mark.usefixtures("fast_retries")
 async def test_own_queue_costs_no_patience(server: FakeOpenAI) -> None:
     """A request that queued here for longer than patience is still retried."""
     server.latency = 0.1
@@ -185,7 +185,7 @@ async def test_own_queue_costs_no_patience(server: FakeOpenAI) -> None:
         assert (await last)[1] == 2
 
 
-@pytest.mark.usefixtures("hasty")
+@pytest.mark.usefixtures("fast_retries")
 async def test_a_hanging_server_times_out(server: FakeOpenAI) -> None:
     """An unanswered request ends after the timeout and is retried."""
     server.fail(hang)
@@ -196,7 +196,7 @@ async def test_a_hanging_server_times_out(server: FakeOpenAI) -> None:
     assert time.monotonic() - started >= 0.1
 
 
-@pytest.mark.usefixtures("hasty")
+@pytest.mark.usefixtures("fast_retries")
 async def test_timeouts_cost_patience(server: FakeOpenAI) -> None:
     """A server that always hangs fails after patience, not after a number of attempts."""
     server.fail(hang, times=1000)
@@ -205,7 +205,7 @@ async def test_timeouts_cost_patience(server: FakeOpenAI) -> None:
     assert 2 <= len(server.chats) <= 3
 
 
-@pytest.mark.usefixtures("hasty")
+@pytest.mark.usefixtures("fast_retries")
 async def test_closed_port_is_unavailable() -> None:
     """A closed port raises EngineUnavailable after patience."""
     server = FakeOpenAI(base_url="http://127.0.0.1:9/v1")
@@ -225,7 +225,7 @@ async def test_plain_http_behind_https_is_refused(server: FakeOpenAI) -> None:
             await client.get("/models")
 
 
-@pytest.mark.usefixtures("hasty")
+@pytest.mark.usefixtures("fast_retries")
 @pytest.mark.parametrize("code", [401, 400, 503])
 @pytest.mark.parametrize("padding", [0, 265, 270, 280])
 async def test_errors_never_show_the_key(server: FakeOpenAI, code: int, padding: int) -> None:
@@ -259,7 +259,7 @@ async def test_concurrency_is_bounded(server: FakeOpenAI) -> None:
     assert server.most_in_flight == 3
 
 
-@pytest.mark.usefixtures("hasty")
+@pytest.mark.usefixtures("fast_retries")
 async def test_push_back_lowers_the_concurrency(server: FakeOpenAI) -> None:
     """After a 429 fewer requests are in flight, and all are answered in the end."""
     server.latency = 0.05
@@ -318,7 +318,7 @@ async def test_client_can_be_closed_twice_and_reused(server: FakeOpenAI) -> None
     assert len(server.chats) == 2
 
 
-@pytest.mark.usefixtures("hasty")
+@pytest.mark.usefixtures("fast_retries")
 @pytest.mark.parametrize("code", [404, 400, 301, 501])
 async def test_get_of_missing_path_is_none(server: FakeOpenAI, code: int) -> None:
     """A server without this path is not an error."""
@@ -328,7 +328,7 @@ async def test_get_of_missing_path_is_none(server: FakeOpenAI, code: int) -> Non
     assert len(server.seen) == 1
 
 
-@pytest.mark.usefixtures("hasty")
+@pytest.mark.usefixtures("fast_retries")
 async def test_get_of_non_json_is_none(server: FakeOpenAI) -> None:
     """A web page, or a list instead of an object, counts as missing."""
     async with connected(server) as client:
@@ -337,7 +337,7 @@ async def test_get_of_non_json_is_none(server: FakeOpenAI) -> None:
             assert await client.get("/models") is None
 
 
-@pytest.mark.usefixtures("hasty")
+@pytest.mark.usefixtures("fast_retries")
 @pytest.mark.parametrize("code", [401, 403])
 async def test_get_with_a_wrong_key(server: FakeOpenAI, code: int) -> None:
     """A rejected key is an error before grading, unless the answer is optional."""
@@ -348,7 +348,7 @@ async def test_get_with_a_wrong_key(server: FakeOpenAI, code: int) -> None:
             await client.get("/models")
 
 
-@pytest.mark.usefixtures("hasty")
+@pytest.mark.usefixtures("fast_retries")
 async def test_get_retries_temporary_failures(server: FakeOpenAI) -> None:
     """One dropped connection or one 503 does not hide the server's version."""
     faults = iter([dropped, status(503)])
@@ -362,7 +362,7 @@ async def test_get_retries_temporary_failures(server: FakeOpenAI) -> None:
         assert await client.get("/models") is not None
 
 
-@pytest.mark.usefixtures("hasty")
+@pytest.mark.usefixtures("fast_retries")
 async def test_get_without_answer_is_unavailable(server: FakeOpenAI) -> None:
     """An unreachable server is not mistaken for one without this endpoint."""
     server.always("/v1/models", dropped)

@@ -29,7 +29,7 @@ async def server() -> AsyncIterator[FakeBatches]:
 
 
 @pytest.fixture
-async def client(server: FakeBatches, hasty: None) -> AsyncIterator[FileClient]:
+async def client(server: FakeBatches, fast_retries: None) -> AsyncIterator[FileClient]:
     """A client with little patience."""
     made = FileClient(server.base_url, key="sk-secret", concurrency=2, timeout=5, patience=0.5)
     yield made
@@ -109,7 +109,7 @@ async def test_429_is_retried(server: FakeBatches, client: FileClient) -> None:
     assert len(server.batches) == 1
 
 
-async def test_failed_connection_is_unavailable(hasty: None) -> None:
+async def test_failed_connection_is_unavailable(fast_retries: None) -> None:
     """Without a connection the server cannot have acted: unavailable, not in doubt."""
     client = FileClient("http://127.0.0.1:9/v1", key=None, concurrency=1, timeout=1, patience=0.05)
     with pytest.raises(EngineUnavailable):

@@ -44,7 +44,7 @@ def test_labels_are_summed() -> None:
 
 
 @pytest.mark.parametrize(
-    "told",
+    "reported",
     [
         {},
         {1: -0.1},
@@ -53,9 +53,9 @@ def test_labels_are_summed() -> None:
         {1: -9999.0, 2: -9999.0, 3: -9999.0},
     ],
 )
-def test_missing_label_is_no_answer(told: dict[int, float]) -> None:
+def test_missing_label_is_no_answer(reported: dict[int, float]) -> None:
     """A missing label or a placeholder gives no answer."""
-    assert LabelTokens(((1, 2), (3,))).read(Readout(), told, None) == Answer(Status.NO_LOGPROBS)
+    assert LabelTokens(((1, 2), (3,))).read(Readout(), reported, None) == Answer(Status.NO_LOGPROBS)
 
 
 async def test_scale_groups_tokens_by_label() -> None:

@@ -42,11 +42,11 @@ async def test_every_token_has_its_logprob(name: str) -> None:
     """The likelihood covers only the text, with either kind of server."""
     server = SERVERS[name]()
     async with judged(server) as engine:
-        told = await engine.likelihood(PROMPT, TEXT)
-    assert list(told.logprobs) == truth(server)
-    assert len(told.logprobs) == len(server.tokens(TEXT))
-    assert told.usage.requests == (2 if "without" in name else 1)
-    assert told.usage.prompt_tokens > len(told.logprobs)
+        result = await engine.likelihood(PROMPT, TEXT)
+    assert list(result.logprobs) == truth(server)
+    assert len(result.logprobs) == len(server.tokens(TEXT))
+    assert result.usage.requests == (2 if "without" in name else 1)
+    assert result.usage.prompt_tokens > len(result.logprobs)
 
 
 async def test_the_request() -> None:
@@ -72,9 +72,9 @@ async def test_tokens_hidden_by_a_prefix_cache_are_refused(server: NativeServer)
 def rows(server: NativeServer, change: Any) -> list[Any]:
     """Return vLLM's rows with one of them changed."""
     tokens = server.tokens(server.template.render(PROMPT) + TEXT)
-    told: list[Any] = [None, *({str(token): {"logprob": -1.0}} for token in tokens[1:])]
-    told[2] = change(tokens[2])
-    return told
+    result: list[Any] = [None, *({str(token): {"logprob": -1.0}} for token in tokens[1:])]
+    result[2] = change(tokens[2])
+    return result
 
 
 @pytest.mark.parametrize(

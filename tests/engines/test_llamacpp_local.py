@@ -81,16 +81,16 @@ def test_other_format_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("settings", "told"),
+    ("settings", "expected"),
     [
         ({"options": {"contxt": 1}}, "Did you mean 'context'"),
         ({"options": {"slots": 0}}, "slots"),
         ({"base_url": "http://127.0.0.1:1/v1"}, "base_url"),
     ],
 )
-def test_bad_settings_are_refused(gguf: Path, settings: dict[str, Any], told: str) -> None:
+def test_bad_settings_are_refused(gguf: Path, settings: dict[str, Any], expected: str) -> None:
     """Every mistake is named before the file is loaded."""
-    with pytest.raises(ConfigError, match=told):
+    with pytest.raises(ConfigError, match=expected):
         create_engine(llamacpp_config(gguf, **settings))
 
 

@@ -37,7 +37,7 @@ JOURNAL = "batches.jsonl"
 
 
 @pytest.fixture(autouse=True)
-def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
+def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Shorten all waits to milliseconds."""
     monkeypatch.setattr(http, "FIRST_WAIT", 0.004)
     monkeypatch.setattr(http, "LONGEST_WAIT", 0.02)
@@ -228,8 +228,8 @@ async def test_rejected_batch_names_the_reason(server: FakeBatches, home: Path) 
     engine = OpenAIBatchEngine.create(config, home)
     (result,) = await graded(engine, "one")
     await engine.aclose()
-    told = "item 1: batch batch_0 was rejected: no such model (line 1). (and 2 more items)"
-    assert result.failure == told
+    expected = "item 1: batch batch_0 was rejected: no such model (line 1). (and 2 more items)"
+    assert result.failure == expected
     assert not result.unavailable
     assert not list(home.iterdir())
 

@@ -87,7 +87,7 @@ async def test_known_items_are_not_sent(server: FakeOpenAI) -> None:
     assert graded.usage.requests == 1
 
 
-@pytest.mark.usefixtures("hasty")
+@pytest.mark.usefixtures("fast_retries")
 async def test_usage_counts_retries_and_tokens(server: FakeOpenAI) -> None:
     """Requests include every retry, tokens are as reported, and time is measured."""
     server.fail(status(503), times=2)
@@ -101,7 +101,7 @@ async def test_usage_counts_retries_and_tokens(server: FakeOpenAI) -> None:
     assert 0 < usage.seconds < 5
 
 
-@pytest.mark.usefixtures("hasty")
+@pytest.mark.usefixtures("fast_retries")
 async def test_usage_counts_failed_tasks(server: FakeOpenAI) -> None:
     """The requests of a failed task are counted."""
     async with engine_for(server, patience=0.1) as engine:
@@ -112,7 +112,7 @@ async def test_usage_counts_failed_tasks(server: FakeOpenAI) -> None:
     assert graded.usage.completion_tokens == 1
 
 
-@pytest.mark.usefixtures("hasty")
+@pytest.mark.usefixtures("fast_retries")
 async def test_rejection_differs_from_unavailability(server: FakeOpenAI) -> None:
     """HTTP 400 concerns the task, a dead server the engine."""
     async with engine_for(server, patience=0.05) as engine:
@@ -233,7 +233,7 @@ async def test_missing_version_is_unknown(server: FakeOpenAI) -> None:
         assert (await engine.identify()).version == "unknown"
 
 
-@pytest.mark.usefixtures("hasty")
+@pytest.mark.usefixtures("fast_retries")
 async def test_unreachable_version_is_not_unknown(server: FakeOpenAI) -> None:
     """A temporary failure must not change the judge's fingerprint."""
     server.always("/version", dropped)

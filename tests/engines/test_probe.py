@@ -42,16 +42,16 @@ async def refusal(server: NativeServer, **settings: Any) -> EngineRefused:
     return caught.value
 
 
-@pytest.mark.parametrize("gone", [404, 405, 400, 422, 501])
-async def test_best_available_form_is_used(gone: int) -> None:
+@pytest.mark.parametrize("code", [404, 405, 400, 422, 501])
+async def test_best_available_form_is_used(code: int) -> None:
     """As endpoints disappear one by one, the next best form is used."""
     server = VLLMShaped()
     assert (await identified(server)).endpoint == "chat_batch"
-    server.always(BATCH, status(gone))
+    server.always(BATCH, status(code))
     assert (await identified(server)).endpoint == "completions"
-    server.always(COMPLETIONS, status(gone))
+    server.always(COMPLETIONS, status(code))
     assert (await identified(server)).endpoint == "chat_exact"
-    server.always("/tokenize", status(gone))
+    server.always("/tokenize", status(code))
     assert (await identified(server)).endpoint == "chat"
 
 
@@ -76,8 +76,8 @@ async def test_sglang_needs_a_template() -> None:
     """With a template one call takes a response, without it one item."""
     assert (await identified(SGLangShaped())).endpoint == "sglang_generate"
     assert (await identified(SGLangShaped(), options={})).endpoint == "chat"
-    told = await refusal(SGLangShaped(), options={}, transport="sglang_generate")
-    assert "options.chat_head" in told.message
+    error = await refusal(SGLangShaped(), options={}, transport="sglang_generate")
+    assert "options.chat_head" in error.message
 
 
 @pytest.mark.parametrize("server", [LlamaCppShaped(slots=3), OllamaShaped()])
@@ -113,17 +113,17 @@ async def test_forced_form_that_fails_is_refused(
     server: NativeServer, transport: str, reason: str
 ) -> None:
     """It is refused with the reason, and no other form is used."""
-    told = await refusal(server, transport=transport)
-    assert transport in told.message
-    assert reason in told.message
-    assert "auto" in told.hint
+    error = await refusal(server, transport=transport)
+    assert transport in error.message
+    assert reason in error.message
+    assert "auto" in error.hint
 
 
 async def test_duplicate_beginning_of_text_is_detected() -> None:
     """A server that adds a token to raw prompts is not used with them."""
     server = VLLMShaped(adds_bos=True)
-    told = await refusal(server, transport="completions")
-    assert "+1 tokens compared with chat: a second beginning-of-text token" in told.message
+    error = await refusal(server, transport="completions")
+    assert "+1 tokens compared with chat: a second beginning-of-text token" in error.message
     server.always(BATCH, status(404))
     assert (await identified(server)).endpoint == "chat_exact"
 
@@ -144,12 +144,12 @@ async def test_sglang_duplicate_beginning_of_text_is_detected() -> None:
 async def test_other_template_is_refused_without_token_counts(tells_usage: bool) -> None:
     """A template with other tokens is refused even if SGLang does not count them."""
     server = SGLangShaped(tells_usage=tells_usage)
-    told = await refusal(
+    error = await refusal(
         server,
         transport="sglang_score",
         options={"chat_head": "<|user|>", "chat_tail": server.template.tail},
     )
-    assert "another template" in told.message
+    assert "another template" in error.message
 
 
 async def test_other_template_of_equal_length_is_detected() -> None:
@@ -158,8 +158,8 @@ async def test_other_template_of_equal_length_is_detected() -> None:
     head = server.template.head.replace("brief", "quick")
     other = {"chat_head": head, "chat_tail": server.template.tail}
     assert len(server.tokens(head)) == len(server.tokens(server.template.head))
-    told = await refusal(server, transport="sglang_generate", options=other)
-    assert "differs from chat" in told.message
+    error = await refusal(server, transport="sglang_generate", options=other)
+    assert "differs from chat" in error.message
 
 
 async def test_form_with_wrong_labels_is_refused() -> None:
@@ -304,7 +304,7 @@ async def test_other_label_tokens_make_another_judge() -> None:
     assert (await identified(server)).logprobs != (await identified(other)).logprobs
 
 
-@pytest.mark.usefixtures("hasty")
+@pytest.mark.usefixtures("fast_retries")
 @pytest.mark.parametrize(
     "path", ["/v1/models", "/version", "/tokenize", "/detokenize", CHAT, BATCH]
 )
@@ -326,7 +326,7 @@ async def test_temporary_failure_does_not_change_the_judge(path: str) -> None:
     assert next(left, None) is None, "the hiccup was never met"
 
 
-@pytest.mark.usefixtures("hasty")
+@pytest.mark.usefixtures("fast_retries")
 async def test_unreachable_form_is_not_a_missing_form() -> None:
     """If a server stops answering during the probe, it is unavailable; no other form is used."""
     server = VLLMShaped()

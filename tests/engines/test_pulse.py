@@ -22,7 +22,7 @@ from support.make import key
 TASK = GradingTask(key("one"), "q", "c", "Shared. ", ("First?", "Second?"))
 
 
-@pytest.mark.usefixtures("hasty")
+@pytest.mark.usefixtures("fast_retries")
 async def test_retries_are_reported_immediately(server: FakeOpenAI) -> None:
     """Retries are counted before anything is finished."""
     engine = OpenAIEngine(EngineConfig(model=MODEL, base_url=server.base_url))
@@ -31,9 +31,9 @@ async def test_retries_are_reported_immediately(server: FakeOpenAI) -> None:
         assert status_of(engine) == EngineStatus()
         server.fail(status(503), times=3)
         await engine.grade(TASK, {})
-        told = status_of(engine)
-        assert (told.retries, told.retry_reasons) == (3, {"HTTP 503": 3})
-        assert (told.at_once, told.usually_at_once, told.answered) == (2, 32, 2)
+        reported = status_of(engine)
+        assert (reported.retries, reported.retry_reasons) == (3, {"HTTP 503": 3})
+        assert (reported.at_once, reported.usually_at_once, reported.answered) == (2, 32, 2)
     finally:
         await engine.aclose()
 
@@ -55,8 +55,8 @@ async def test_batch_reports_what_it_waits_for(tmp_path: Path) -> None:
                 await asyncio.sleep(0.01)
             assert "collecting" in status_of(engine).waiting
             await server.until(lambda: bool(server.batches))
-            told = "waiting for 1 batch at the server (within 24h): 0 of 2 requests answered"
-            assert status_of(engine).waiting == told
+            reported = "waiting for 1 batch at the server (within 24h): 0 of 2 requests answered"
+            assert status_of(engine).waiting == reported
             server.stuck = False
             await asked
             assert status_of(engine).waiting == ""

@@ -120,15 +120,15 @@ def test_unlisted_probability_bounds_hidden_labels() -> None:
     assert answer.p_low == pytest.approx(0.9 / (0.905 + SLACK))
 
 
-@pytest.mark.parametrize("untold", [-9999.0, -math.inf])
-def test_placeholder_is_not_a_probability(untold: float) -> None:
+@pytest.mark.parametrize("placeholder", [-9999.0, -math.inf])
+def test_placeholder_is_not_a_probability(placeholder: float) -> None:
     """A placeholder is not a tiny probability: its label keeps an interval."""
-    sure = Readout().read([("Yes", math.log(0.9995)), ("No", untold)])
+    sure = Readout().read([("Yes", math.log(0.9995)), ("No", placeholder)])
     assert sure.status is Status.TRUNCATED
     assert sure.logp_no is None
     assert sure.p_low is not None
     assert sure.p_low < 0.9995
-    unsure = Readout().read([("Yes", math.log(0.6)), ("No", untold), ("I", untold)])
+    unsure = Readout().read([("Yes", math.log(0.6)), ("No", placeholder), ("I", placeholder)])
     assert unsure.status is Status.UNBOUNDED
 
 

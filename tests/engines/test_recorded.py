@@ -156,8 +156,8 @@ async def test_engine_contract_without_writing(
 
 def test_recorded_quickstart(tmp_path: Path) -> None:
     """`init --recorded`, `run`, and every reading command work without a model."""
-    told = cli(tmp_path, "init", "demo", "--recorded").stdout
-    assert "no model runs" in told
+    output = cli(tmp_path, "init", "demo", "--recorded").stdout
+    assert "no model runs" in output
     place = "demo/rocketeval.yaml"
     assert "RECORDED" in (tmp_path / place).read_text()
     shown = cli(tmp_path, "run", place).stdout
@@ -181,9 +181,9 @@ def test_changed_response_is_refused_and_others_are_kept(tmp_path: Path) -> None
     responses = tmp_path / "demo" / "benchmark" / "responses" / "solid.jsonl"
     lines = responses.read_text().splitlines()
     responses.write_text("\n".join([*lines[:-1], lines[-1].replace('"text": "', '"text": "My ')]))
-    told = cli(tmp_path, "run", "demo/rocketeval.yaml", code=4).stderr
-    assert "no answer to item 1 for 'solid'" in told
-    assert "llamacpp" in told
+    output = cli(tmp_path, "run", "demo/rocketeval.yaml", code=4).stderr
+    assert "no answer to item 1 for 'solid'" in output
+    assert "llamacpp" in output
 
 
 @pytest.mark.parametrize(

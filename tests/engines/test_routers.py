@@ -52,7 +52,7 @@ async def judge_all(url: str, **settings: str) -> str:
     engine = OpenAIEngine(EngineConfig(model=MODEL, base_url=url, patience=5, **settings))
     try:
         graded = await asyncio.gather(*(engine.grade(task, {}) for task in TASKS))
-        assert [told.failure for told in graded] == [None] * len(TASKS)
+        assert [each.failure for each in graded] == [None] * len(TASKS)
         return (await engine.identify()).endpoint
     finally:
         await engine.aclose()

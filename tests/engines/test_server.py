@@ -30,7 +30,7 @@ async def seen(server: FakeOpenAI, prefix: str = "") -> AsyncIterator[tuple[Http
 
 
 @pytest.mark.parametrize(
-    ("stub", "told", "slots", "context"),
+    ("stub", "expected", "slots", "context"),
     [
         (VLLMShaped(), "vllm 0.32.0", None, CONTEXT),
         (SGLangShaped(), "sglang 0.5.9", None, CONTEXT),
@@ -41,11 +41,11 @@ async def seen(server: FakeOpenAI, prefix: str = "") -> AsyncIterator[tuple[Http
     ],
 )
 async def test_servers_are_recognized(
-    stub: FakeOpenAI, told: str, slots: int | None, context: int | None
+    stub: FakeOpenAI, expected: str, slots: int | None, context: int | None
 ) -> None:
     """Kind, version, slots and context come from the server's own report."""
     async with seen(stub) as (_, server):
-        assert str(server) == told
+        assert str(server) == expected
         assert (server.slots, server.context, server.served) == (slots, context, (MODEL,))
 
 
@@ -121,7 +121,7 @@ async def test_root_is_next_to_v1() -> None:
         assert server.kind == "vllm"
 
 
-@pytest.mark.usefixtures("hasty")
+@pytest.mark.usefixtures("fast_retries")
 async def test_dropped_connection_is_not_a_missing_endpoint() -> None:
     """An unreachable server is not one without a version."""
     stub = VLLMShaped()

@@ -26,12 +26,12 @@ class Samples(LineObserver):
 
     def __init__(self) -> None:
         super().__init__(clock=lambda: asyncio.get_running_loop().time())
-        self.told: list[tuple[float, float | None]] = []
+        self.estimates: list[tuple[float, float | None]] = []
         self.lines: list[str] = []
 
     def judged(self, judgment: Judgment) -> None:
         super().judged(judgment)
-        self.told.append((self._clock(), self.tally.seconds_left))
+        self.estimates.append((self._clock(), self.tally.seconds_left))
 
     def say(self, text: str) -> None:
         self.lines.append(text)
@@ -91,9 +91,9 @@ def test_time_left_is_accurate(pace: float, monkeypatch: pytest.MonkeyPatch) -> 
 
     end, samples = in_virtual_time(work(), monkeypatch)
     checked = 0
-    for at, told in samples.told[TASKS // 10 : -3]:
-        assert told is not None
-        assert (end - at) / 2 <= told <= 2 * (end - at)
+    for at, estimate in samples.estimates[TASKS // 10 : -3]:
+        assert estimate is not None
+        assert (end - at) / 2 <= estimate <= 2 * (end - at)
         checked += 1
     assert checked > TASKS / 2
 

@@ -173,7 +173,7 @@ async def test_rejected_item_fails_only_itself(name: str) -> None:
     assert not graded.unavailable
 
 
-@pytest.mark.usefixtures("hasty")
+@pytest.mark.usefixtures("fast_retries")
 async def test_dead_server_is_not_asked_item_by_item() -> None:
     """Calls are split only for rejected items; a dead server fails the task at once."""
     server = stub("chat_batch")
@@ -325,15 +325,15 @@ async def test_missing_label_is_no_answer(name: str, damage: str) -> None:
     """Half of the labels at minus infinity, or missing, is not a p_yes of one."""
     server = stub(name)
 
-    def told(ids: list[int]) -> list[tuple[str, float]]:
+    def reported(ids: list[int]) -> list[tuple[str, float]]:
         rows = [(f"token_id:{token}", -0.3 - 3 * rank) for rank, token in enumerate(ids)]
         half = len(rows) // 2
-        untold = [(token, PLACEHOLDER) for token, _ in rows[half:]]
-        return rows[:half] + (untold if damage == "placeholder" else [])
+        placeholders = [(token, PLACEHOLDER) for token, _ in rows[half:]]
+        return rows[:half] + (placeholders if damage == "placeholder" else [])
 
     async with probed(server, name) as found:
         assert found.wire.labels is not None
-        rows = told(found.wire.labels.ids)
+        rows = reported(found.wire.labels.ids)
         if name == "completions":
             choice: Mapping[str, Any] = {"text": "Yes", "logprobs": {"top_logprobs": [dict(rows)]}}
         else:
@@ -444,8 +444,8 @@ async def test_every_form_grades_on_a_scale(name: str) -> None:
         assert one.text == SCALE[shares.index(max(shares))]
         assert (one.p_low == one.p_high) == (name in EXACT)
     ids = [server.tokenizer.id_of(word) for word in SCALE]
-    told = f"exact{ids}" if name in EXACT else "top20"
-    assert identity.logprobs.partition("+")[0] == told
+    reported = f"exact{ids}" if name in EXACT else "top20"
+    assert identity.logprobs.partition("+")[0] == reported
 
 
 async def test_labels_that_start_alike_are_refused() -> None:

@@ -220,10 +220,10 @@ async def test_other_weights_in_the_same_folder_are_another_judge(
 
 async def test_findings_name_precision_and_logprobs(engine: VLLMEngine) -> None:
     """The findings say how exact the answers are."""
-    told = {finding.name: finding.told for finding in await engine.findings()}
-    assert "exact for 6 tokens" in told["logprobs"]
-    assert "float32" in told["precision"]
-    assert str(CONTEXT) in told["context"]
+    reported = {finding.name: finding.told for finding in await engine.findings()}
+    assert "exact for 6 tokens" in reported["logprobs"]
+    assert "float32" in reported["precision"]
+    assert str(CONTEXT) in reported["context"]
 
 
 async def test_model_that_does_not_load_is_refused(engine: VLLMEngine, fake: FakeVLLM) -> None:
@@ -261,7 +261,7 @@ def test_missing_package_names_the_install_command(monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "reported"),
     [
         ({"dtypes": "float32"}, "Did you mean 'dtype'"),
         ({"tensor_parallel_size": 0}, "tensor_parallel_size"),
@@ -270,9 +270,9 @@ def test_missing_package_names_the_install_command(monkeypatch: pytest.MonkeyPat
         ({"engine_args": {"dtype": "float32"}}, "dtype cannot be set here"),
     ],
 )
-def test_bad_options_are_refused(fake: FakeVLLM, options: dict[str, Any], told: str) -> None:
+def test_bad_options_are_refused(fake: FakeVLLM, options: dict[str, Any], reported: str) -> None:
     """Every mistake in `options` is named before the model is loaded."""
-    with pytest.raises(ConfigError, match=told):
+    with pytest.raises(ConfigError, match=reported):
         create_engine(vllm_config(**options))
 
 
@@ -287,13 +287,13 @@ def test_server_settings_are_refused(fake: FakeVLLM, setting: dict[str, Any]) ->
 
 async def test_likelihood_covers_only_the_text(engine: VLLMEngine, fake: FakeVLLM) -> None:
     """Prompt and text are sent as tokens; missing tokens are refused."""
-    told = await engine.likelihood("Name a city.", " Paris of course")
+    reported = await engine.likelihood("Name a city.", " Paris of course")
     (prompt,) = await engine.tokenise(["Name a city."]) or []
     (_, asked), params = fake.engines[0].asked[0], fake.engines[0].params[0]
     assert asked[: len(prompt)] == prompt
-    assert len(told.logprobs) == len(asked) - len(prompt) == 3
+    assert len(reported.logprobs) == len(asked) - len(prompt) == 3
     assert (params.prompt_logprobs, params.max_tokens) == (0, 1)
-    assert told.usage.prompt_tokens == len(asked)
+    assert reported.usage.prompt_tokens == len(asked)
     fake.engines[0].swallowed = 2
     with pytest.raises(RequestRejected, match="left out the log-probabilities of 2 of"):
         await engine.likelihood("Name a city.", " Paris of course")

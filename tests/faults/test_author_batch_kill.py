@@ -79,8 +79,8 @@ async def finish(folder: Path) -> dict[str, Any]:
     async with asyncio.timeout(SLOW):
         out, errors = await process.communicate()
     assert process.returncode == 0, errors.decode()
-    told: dict[str, Any] = json.loads(out)
-    return told
+    summary: dict[str, Any] = json.loads(out)
+    return summary
 
 
 async def kill_at(folder: Path, server: AuthorBatches, batches: int) -> None:
@@ -96,8 +96,8 @@ def prepare(folder: Path, server: AuthorBatches, kind: str) -> None:
     """Write a benchmark, a dimension file and the config of one kind of author."""
     write_benchmark(folder / "benchmark")
     (folder / "own.yaml").write_text(TWO_PARTS)
-    told = {"kind": kind, "options": OPTIONS[kind]}
-    config = CONFIG.format(model=MODEL, base_url=server.base_url, **told)
+    summary = {"kind": kind, "options": OPTIONS[kind]}
+    config = CONFIG.format(model=MODEL, base_url=server.base_url, **summary)
     (folder / "rocketeval.yaml").write_text(config)
 
 
@@ -108,9 +108,9 @@ async def test_killed_instance_author_and_its_retries(
     prepare(tmp_path, server, "instance")
     await kill_at(tmp_path, server, 1)
     server.stuck = False
-    told = await finish(tmp_path)
-    assert (told["checklists"], told["failures"]) == (len(QUERIES), {})
-    assert told["refusals"]["mistakes"] == {"numbers out of order": 1}
+    summary = await finish(tmp_path)
+    assert (summary["checklists"], summary["failures"]) == (len(QUERIES), {})
+    assert summary["refusals"]["mistakes"] == {"numbers out of order": 1}
     assert server.sizes == [len(QUERIES), 1]
     assert set(server.paid.values()) == {1}
     assert (await finish(tmp_path))["reused"] == len(QUERIES)
@@ -130,8 +130,8 @@ async def test_dimension_author_killed_in_both_batches(
     await kill_at(tmp_path, server, 2)
     assert len([line for line in journal.read_text().split("\n") if line]) == AUGMENTING
     server.stuck = False
-    told = await finish(tmp_path)
-    assert told["composition"]["reused_steps"] == AUGMENTING
-    assert told["composition"]["failed_steps"] == {}
+    summary = await finish(tmp_path)
+    assert summary["composition"]["reused_steps"] == AUGMENTING
+    assert summary["composition"]["failed_steps"] == {}
     assert server.sizes == [AUGMENTING, FILTERING]
     assert set(server.paid.values()) == {1}

@@ -58,9 +58,9 @@ class Command:
         """Run to the end; return its output."""
         process = await self.start()
         async with asyncio.timeout(SLOW):
-            _, told = await process.communicate()
-        assert process.returncode == 0, told.decode()
-        return told.decode()
+            _, output = await process.communicate()
+        assert process.returncode == 0, output.decode()
+        return output.decode()
 
     @property
     def home(self) -> Path:
@@ -113,8 +113,8 @@ async def test_killed_while_batches_are_open(server: FakeBatches, command: Comma
     assert command.journaled("created") == BATCHES
     assert command.judged() == []
     server.stuck = False
-    told = await command.finish()
-    assert "resuming 3 batches of an earlier process" in told
+    output = await command.finish()
+    assert "resuming 3 batches of an earlier process" in output
     assert_paid_once(server, command)
 
 
@@ -155,9 +155,9 @@ async def test_stopped_while_batches_are_open(
     )
     process.send_signal(signal.SIGINT)
     async with asyncio.timeout(SOON):
-        _, told = await process.communicate()
-    assert process.returncode == 130, told.decode()
-    assert ("5 requests submitted" in told.decode()) == heard
+        _, output = await process.communicate()
+    assert process.returncode == 130, output.decode()
+    assert ("5 requests submitted" in output.decode()) == heard
     server.stuck = False
     await command.finish()
     assert_paid_once(server, command)

@@ -48,8 +48,8 @@ async def test_author_killed_twice_pays_each_step_once(tmp_path: Path) -> None:
             await process.wait()
         survived = steps_in(journal)
         process = await start_cli(tmp_path, "run", "--only", "checklist", "--json")
-        out, told = await process.communicate()
-        assert process.returncode == 0, told.decode()
+        out, output = await process.communicate()
+        assert process.returncode == 0, output.decode()
         facts = json.loads(out)
         steps = steps_in(journal)
         assert len(steps) == len(set(steps)) == AUGMENTING + FILTERING

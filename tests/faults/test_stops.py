@@ -39,11 +39,11 @@ def test_second_interrupt_ends_at_once(tmp_path: Path) -> None:
         while "Stopping" not in running.stderr.readline():
             assert running.poll() is None
         running.send_signal(signal.SIGINT)
-        _, told = running.communicate(timeout=60)
+        _, output = running.communicate(timeout=60)
     finally:
         server.kill()
     assert running.returncode == 130
-    assert "Traceback" not in told
+    assert "Traceback" not in output
 
 
 def task(number: int) -> GradingTask:

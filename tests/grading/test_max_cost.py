@@ -59,8 +59,8 @@ class Billing(FakeOpenAI):
         return {"prompt_tokens": prompt, "completion_tokens": written}
 
     def reply(self, prompt: str, body: Any) -> dict[str, Any]:
-        reply, told = super().reply(prompt, body), self.used(body)
-        return {**reply, "usage": told} if self.tells else {**reply, "usage": None}
+        reply, usage = super().reply(prompt, body), self.used(body)
+        return {**reply, "usage": usage} if self.tells else {**reply, "usage": None}
 
 
 def settings(tmp_path: Path, server: FakeOpenAI, **changes: Any) -> RunConfig:

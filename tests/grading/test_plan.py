@@ -104,10 +104,10 @@ async def test_identical_responses_are_one_judgment(tmp_path: Path) -> None:
 async def test_tokens_are_estimated_without_a_tokenizer(tmp_path: Path) -> None:
     """A quarter of the bytes, marked as an estimate."""
     exact = await plan_of(tmp_path, Recording())
-    told = await plan_of(tmp_path, Silent())
-    assert told.tokens_known == "estimated"
-    assert told.prompt_tokens == round(exact.prompt_tokens / 4)
-    assert told.computed_tokens == round(exact.computed_tokens / 4)
+    estimated = await plan_of(tmp_path, Silent())
+    assert estimated.tokens_known == "estimated"
+    assert estimated.prompt_tokens == round(exact.prompt_tokens / 4)
+    assert estimated.computed_tokens == round(exact.computed_tokens / 4)
 
 
 async def test_large_run_is_sampled_by_whole_queries(tmp_path: Path) -> None:

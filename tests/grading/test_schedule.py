@@ -81,11 +81,11 @@ def test_identical_queries_are_one_task(tmp_path: Path) -> None:
 
 def test_other_history_is_another_task(tmp_path: Path) -> None:
     """The conversation history is part of what a judge sees."""
-    said = [
+    answers = [
         Response("zeta", "a", "same", history=(Turn("user", "hello"),)),
         Response("zeta", "b", "same"),
     ]
-    assert len(tasks(saved(tmp_path, said))) == 2
+    assert len(tasks(saved(tmp_path, answers))) == 2
 
 
 def test_queries_without_checklist_are_skipped(tmp_path: Path) -> None:

@@ -84,7 +84,7 @@ def test_rubric_is_the_question() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "options", "said"),
+    ("kind", "options", "expected"),
     [
         ("checklst", {}, "There is no grading method 'checklst'"),
         ("rubric", {}, "criterion: this setting is needed"),
@@ -97,11 +97,11 @@ def test_rubric_is_the_question() -> None:
         ("direct", {"x": 1}, "x: there is no such setting"),
     ],
 )
-def test_mistakes_are_named(kind: str, options: dict[str, Any], said: str) -> None:
+def test_mistakes_are_named(kind: str, options: dict[str, Any], expected: str) -> None:
     """The error names the wrong setting before anything is asked."""
     with pytest.raises(ConfigError) as refused:
         create_method(with_method(config_for(kind, options)))
-    assert said in str(refused.value)
+    assert expected in str(refused.value)
 
 
 def test_conflicting_labels_are_refused() -> None:

@@ -19,9 +19,9 @@ SCORE = GradingTask(b"k", "q", "c", "Judge this. ", ("How good?",), items=1)
 class Writer(ScriptedEngine):
     """Writes one text, or raises; keeps its prompts."""
 
-    def __init__(self, told: str | EngineError, *, finished: bool = True) -> None:
+    def __init__(self, written: str | EngineError, *, finished: bool = True) -> None:
         super().__init__()
-        self.told = told
+        self.written = written
         self.finished = finished
         self.asked: list[tuple[str, int]] = []
 
@@ -30,14 +30,14 @@ class Writer(ScriptedEngine):
     ) -> WrittenText:
         self.asked.append((prompt, max_tokens))
         assert temperature == 0.0
-        if isinstance(self.told, EngineError):
-            raise self.told
-        return WrittenText(self.told, Usage(1, 20, 5, 7), self.finished)
+        if isinstance(self.written, EngineError):
+            raise self.written
+        return WrittenText(self.written, Usage(1, 20, 5, 7), self.finished)
 
     async def likelihood(self, prompt: str, text: str) -> Likelihood:
         self.asked.append((prompt + text, 0))
-        if isinstance(self.told, EngineError):
-            raise self.told
+        if isinstance(self.written, EngineError):
+            raise self.written
         return Likelihood((-1.0, -3.0), Usage(1, 20))
 
 
