@@ -228,8 +228,8 @@ async def test_rejected_batch_names_the_reason(server: FakeBatches, home: Path) 
     engine = OpenAIBatchEngine.create(config, home)
     (result,) = await graded(engine, "one")
     await engine.aclose()
-    expected = "item 1: batch batch_0 was rejected: no such model (line 1). (and 2 more items)"
-    assert result.failure == expected
+    for words in ("item 1: ", "batch_0", "no such model (line 1)", "2 more items"):
+        assert words in str(result.failure)
     assert not result.unavailable
     assert not list(home.iterdir())
 

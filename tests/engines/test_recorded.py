@@ -161,17 +161,15 @@ def test_recorded_quickstart(tmp_path: Path) -> None:
     place = "demo/rocketeval.yaml"
     assert "RECORDED" in (tmp_path / place).read_text()
     shown = cli(tmp_path, "run", place).stdout
-    assert "Judge    qwen2.5-coder-1.5b-instruct (recorded): no model ran" in shown
+    assert "qwen2.5-coder-1.5b-instruct (recorded)" in shown
+    assert "no model ran" in shown
     assert "careful" in shown
     assert "60 responses" in shown
     report = (tmp_path / "demo" / "runs" / "recorded" / "report.html").read_text()
     assert "qwen2.5-coder-1.5b-instruct (recorded)" in report
     assert "votes" in cli(tmp_path, "audit", place).stdout
     assert "careful" in cli(tmp_path, "explain", place, "--candidate", "careful").stdout
-    assert (
-        "careful against broken: better"
-        in cli(tmp_path, "compare", "careful", "broken", place).stdout
-    )
+    assert "better" in cli(tmp_path, "compare", "careful", "broken", place).stdout
     assert "record" in cli(tmp_path, "doctor", place).stdout
 
 
@@ -189,7 +187,7 @@ def test_changed_response_is_refused_and_others_are_kept(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("options", "code", "words"),
     [
-        (("--recorded", "--model", "m"), 2, "--recorded brings its own judge"),
+        (("--recorded", "--model", "m"), 2, "--recorded"),
         (("--model", "absent.gguf"), 2, "absent.gguf"),
         (("--model", "judge.gguf", "--base-url", "http://x/v1"), 2, "leave --base-url"),
     ],
