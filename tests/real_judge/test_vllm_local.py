@@ -107,7 +107,7 @@ async def test_a_list_holds_the_exact_answer(
     """Asked for the most likely tokens instead, vLLM proves an interval with the value in it."""
     exact = (await engine.grade(TASK, {})).answers
     await engine.aclose()
-    monkeypatch.setattr("rocketeval.engines.vllm_worker._tells_chosen_tokens", lambda: False)
+    monkeypatch.setattr("rocketeval.engines.vllm_worker._reports_chosen_tokens", lambda: False)
     listing = VLLMEngine.create(vllm_config())
     try:
         listed = (await listing.grade(TASK, {})).answers

@@ -132,7 +132,7 @@ class Session:
 
 def _volatile(name: str, row: Mapping[str, Any]) -> bool:
     """Whether a value belongs to one run on one machine, or to a version of the library."""
-    if name == "seconds" and row.get("rate_from") == "as told by --rate":
+    if name == "seconds" and row.get("rate_from") == "given by --rate":
         return False
     if name == "version":
         return "schema" in row

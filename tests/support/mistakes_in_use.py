@@ -279,7 +279,7 @@ DISKS = (
     Mistake(
         "Audit in a folder that cannot be written",
         read_only_run,
-        ("runs/demo", "cannot be written", "Verbs that only read"),
+        ("runs/demo", "cannot be written", "that only read"),
         command=("audit",),
         code=5,
     ),
