@@ -170,8 +170,8 @@ def test_checklists_come_from_wherever_people_keep_them(tmp_path: Path) -> None:
     for what in ("benchmark", "rocketeval.yaml"):
         assert f"benchmark: {len(QUERIES)} checklists" in cli(tmp_path, "checklist", what).stdout
     assert "2 more checklists" in cli(tmp_path, "checklist", "--top", "1").stdout
-    assert "To be edited: mine.yaml" in cli(tmp_path, "checklist", "--out", "mine.yaml").stdout
+    assert "Edit this file: mine.yaml" in cli(tmp_path, "checklist", "--out", "mine.yaml").stdout
     assert f"mine.yaml: {len(QUERIES)} checklists" in cli(tmp_path, "checklist", "mine.yaml").stdout
     said = cli(tmp_path, "checklist", "mine.yaml", "--out", "other.yaml", code=2).stderr
-    assert "mine.yaml can be edited as it is" in said
+    assert "mine.yaml can be edited directly" in said
     assert not (tmp_path / "runs").exists()

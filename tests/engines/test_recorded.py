@@ -191,7 +191,7 @@ def test_own_text_is_refused_and_what_was_judged_is_kept(tmp_path: Path) -> None
     [
         (("--recorded", "--model", "m"), 2, "--recorded brings its own judge"),
         (("--model", "absent.gguf"), 2, "absent.gguf"),
-        (("--model", "judge.gguf", "--base-url", "http://x/v1"), 2, "leave --base-url"),
+        (("--model", "judge.gguf", "--base-url", "http://x/v1"), 2, "drop --base-url"),
     ],
 )
 def test_init_refuses_what_excludes_each_other(
