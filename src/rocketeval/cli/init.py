@@ -80,9 +80,7 @@ judge:
     exit_codes=codes(2),
 )
 @click.argument("folder", type=click.Path(path_type=Path, file_okay=False), default=Path())
-@option(
-    "--recorded", is_flag=True, help="Replay recorded answers of a real judge; needs no model."
-)
+@option("--recorded", is_flag=True, help="Replay recorded answers of a real judge; needs no model.")
 @option("--model", metavar="NAME", help="Judge: its name on the server, or a GGUF file.")
 @option("--base-url", metavar="URL", help=f"URL of the judge's server (default {URL}).")
 def command(folder: Path, model: str | None, base_url: str | None, recorded: bool) -> None:
