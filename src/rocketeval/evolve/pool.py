@@ -175,7 +175,7 @@ def packaged_seeds() -> list[str]:
 def seed_pool(names_or_paths: Sequence[str], forms: tuple[AnswerFormat, ...]) -> Pool:
     """Return the named pools as one, with questions about responses in the given formats.
 
-    With two formats the second has the first as its parent. The first of several duplicates is kept.
+    With two formats the second has the first as its parent. Duplicates are dropped.
 
     >>> len(seed_pool(["prompts"], (AnswerFormat.CHOICE, AnswerFormat.GRADED)))
     10
