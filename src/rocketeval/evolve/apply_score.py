@@ -72,7 +72,7 @@ def _decide(answers: AnswersTable, given: GivenEvaluator, cases: list[Case]) -> 
 
 
 def _columns(table: CaseTable, wanted: tuple[Perspective, ...]) -> Floats:
-    """Return the traits the evaluator needs; NaN for traits with zero weight, which are not asked."""
+    """Return the traits the evaluator needs; traits with zero weight are not asked and set to 0."""
     place = {each.id: number for number, each in enumerate(table.about_queries)}
     columns = [
         table.traits[:, place[each.id]] if each.id in place else np.zeros(len(table))
@@ -87,8 +87,7 @@ def _check_graded(store: RunStore, given: GivenEvaluator) -> None:
     if graded is None or graded.hash != given.hash:
         raise StageMissing(
             f"{store.path} has not been graded with the current evaluator {given.path}.",
-            hint="Run `rocketeval run --only grade` first; what was asked before is not asked "
-            "again.",
+            hint="Run `rocketeval run --only grade` first; existing answers are reused.",
         )
 
 
