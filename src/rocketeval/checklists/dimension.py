@@ -156,7 +156,7 @@ class DimensionAuthor:
     def create(
         cls, config: AuthorConfig, imported: Mapping[str, Checklist], home: Path | None = None
     ) -> DimensionAuthor:
-        """Return an author for the dimension file in `config`, with an engine if a step needs one."""
+        """Return an author for the dimension file in `config`, with an engine only if needed."""
         options = parse_options(config.options, DimensionOptions, "author.options")
         if config.template is not None:
             raise ConfigError(

@@ -21,7 +21,7 @@ from rocketeval.records import Checklist, Usage
 from rocketeval.store.journal import PaidWork
 from rocketeval.workers import GRACE_SECONDS, run_workers
 
-FAILED_EARLIER = "it failed in an earlier run, which went on without it."
+FAILED_EARLIER = "it failed in an earlier run, which continued without it."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,9 +112,9 @@ async def do_steps(
 ) -> bool:
     """Have the author do the remaining steps concurrently.
 
-    Each step is recorded when it finishes. With `skip`, failures are recorded too, so that a resumed
-    run keeps the same result. Returns False if a stop or an empty budget left steps undone. Raises
-    EngineRefused if the author fails its `trial`.
+    Each step is recorded when it finishes. With `skip`, failures are recorded too, so that a
+    resumed run keeps the same result. Returns False if a stop or an empty budget left steps undone.
+    Raises EngineRefused if the author fails its `trial`.
     """
     left = iter(done.take_known(steps, context.known, skip=skip))
 
@@ -214,7 +214,7 @@ class StepMaker:
         author: tuple[str, Mapping[str, Any]],
         limits: tuple[int, int],
     ) -> None:
-        """`author` is its model and settings, `limits` the minimum and maximum questions per list."""
+        """`author`: its model and settings; `limits`: minimum and maximum questions per list."""
         self._file = file
         self._dimensions = dimensions
         self._kinds = kinds
