@@ -199,14 +199,14 @@ class AuthoringTrace:
 def count_refusals(traces: Iterable[AuthoringTrace]) -> RefusalCounts:
     """Return the number of lists refused at first, and the mistakes, most frequent first."""
     listed = list(traces)
-    told = [trace.refused for trace in listed if trace.refused is not None]
-    mistakes = Counter(refusal.mistake for refused in told for refusal in refused)
+    known = [trace.refused for trace in listed if trace.refused is not None]
+    mistakes = Counter(refusal.mistake for refused in known for refusal in refused)
     return RefusalCounts(
         lists=len(listed),
-        refused_at_first=sum(map(bool, told)),
+        refused_at_first=sum(map(bool, known)),
         refusals=mistakes.total(),
         mistakes=dict(sorted(mistakes.items(), key=lambda pair: (-pair[1], pair[0]))),
-        untold=len(listed) - len(told),
+        untold=len(listed) - len(known),
     )
 
 

@@ -79,7 +79,7 @@ class ChecklistFile(Section):
 
 
 def read_checklist_file(path: Path) -> ChecklistFile:
-    """Return the checklists in a YAML or CSV file; raise ConfigError with the place of a mistake."""
+    """Return the checklists in a YAML or CSV file; raise ConfigError that names the mistake."""
     if path.is_file() and path.stat().st_size > MOST_BYTES:
         raise ConfigError(f"{path} is too long.", hint=HINT)
     if path.suffix == ".csv":
