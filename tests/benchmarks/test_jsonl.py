@@ -148,7 +148,7 @@ def test_a_file_that_would_not_be_read_is_named(folder: Path) -> None:
 def test_an_empty_file_is_not_a_silent_candidate(folder: Path) -> None:
     """A candidate whose file is empty is an error, not a missing row in the ranking."""
     (folder / "responses" / "left.jsonl").write_text("\n")
-    assert "left.jsonl holds no response" in refusal(JsonlBenchmark(folder).responses)
+    assert "left.jsonl has no responses" in refusal(JsonlBenchmark(folder).responses)
 
 
 def test_gzip_is_read_everywhere(folder: Path) -> None:

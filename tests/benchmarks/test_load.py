@@ -110,7 +110,7 @@ def test_a_candidate_that_is_not_there_gets_the_nearest() -> None:
     benchmark = InMemory()
     benchmark.the_responses += [Response("q1", "gpt-4-turbo", "x")]
     error = refusal(benchmark, candidates=["a", "gpt4-turbo"])
-    assert "'gpt4-turbo' has no response to any chosen query" in error.message
+    assert "'gpt4-turbo' has no response to any selected query" in error.message
     assert "Did you mean 'gpt-4-turbo'?" in error.hint
 
 
@@ -163,7 +163,7 @@ def test_two_ratings_of_one_candidate_are_refused() -> None:
 def test_an_empty_benchmark_is_refused() -> None:
     """No query, or no response, is not a benchmark."""
     assert refusal(InMemory(the_queries=[])).message.startswith("There is no query")
-    assert refusal(InMemory(the_responses=[])).message == "There is not one response to judge."
+    assert "no responses" in refusal(InMemory(the_responses=[])).message
 
 
 def test_two_checklists_of_one_query_are_refused() -> None:
@@ -192,11 +192,11 @@ BROKEN = {
     "no response": (InMemory(the_responses=[]), "there is no response"),
     "read once": (Exhausted(), "`responses` yields something else the second time"),
     "wrong record": (InMemory(the_labels=[QUERY]), "`labels` yields .*, which is no Label"),
-    "id twice": (InMemory(the_queries=[QUERY] * 2), "the query id 'q1' is there twice"),
+    "id twice": (InMemory(the_queries=[QUERY] * 2), "the query id 'q1' occurs twice"),
     "blank id": (InMemory(the_queries=[replace(QUERY, id="")]), "a query id is ''"),
     "id of a number": (InMemory(the_queries=[replace(QUERY, id=1)]), "a query id is 1"),
     "text of a number": (InMemory(the_queries=[replace(QUERY, text=1)]), "is not a string"),
-    "response twice": (InMemory(the_responses=[RESPONSE] * 2), "is there twice"),
+    "response twice": (InMemory(the_responses=[RESPONSE] * 2), "occurs twice"),
     "unknown query": (
         InMemory(the_responses=[replace(RESPONSE, query_id="q9")]),
         "the response of 'a' to 'q9' belongs to no query",
@@ -204,7 +204,7 @@ BROKEN = {
     "blank candidate": (InMemory(the_responses=[replace(RESPONSE, candidate=" ")]), "candidate"),
     "null response": (InMemory(the_responses=[replace(RESPONSE, text=None)]), "is not a string"),
     "list of items": (InMemory(the_checklists=[Checklist("q1", ["a"])]), "is not a tuple"),
-    "items of numbers": (InMemory(the_checklists=[Checklist("q1", (1,))]), "holds no text"),
+    "items of numbers": (InMemory(the_checklists=[Checklist("q1", (1,))]), "is not all text"),
     "unknown checklist": (InMemory(the_checklists=[Checklist("q9", ("a",))]), "belongs to no q"),
     "label nan": (InMemory(the_labels=[Label("q1", "a", float("nan"))]), "'q1' is nan"),
     "unknown label": (InMemory(the_labels=[Label("q9", "a", 1.0)]), "belongs to no query"),

@@ -215,8 +215,8 @@ def test_an_answer_to_no_question_is_refused(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"choices": []}, "`choices` holds no answer"),
-        ({"choices": ["text"]}, "`choices` holds no answer"),
+        ({"choices": []}, "`choices` has no answer"),
+        ({"choices": ["text"]}, "`choices` has no answer"),
         ({"choices": None}, "the field 'choices' should be a list"),
         ({"choices": [{"turns": [None, "b"]}]}, "the field 'turns' must be a list of texts"),
         ({"model_id": ""}, "the field 'model_id' is empty"),

@@ -158,10 +158,10 @@ def test_ratings_come_from_the_file_that_is_named(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("conversation", "said"),
     [
-        ([], "does not end with a message to answer"),
+        ([], "must end with a message to answer"),
         (
             [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}],
-            "does not end with a message to answer",
+            "must end with a message to answer",
         ),
         ("What?", "the field 'conversation_input' should be a list"),
     ],

@@ -120,7 +120,7 @@ async def test_semicolons_and_a_mark_of_excel(tmp_path: Path) -> None:
     ("ending", "text", "told"),
     [
         ("yaml", "", "must be a mapping"),
-        ("yaml", "{}", "there is no checklist in it"),
+        ("yaml", "{}", "contains no checklist"),
         ("yaml", "querys: {}", "Did you mean 'queries'"),
         ("yaml", "queries: {a: {}}", "queries.a: this needs either `items` or `groups`"),
         ("yaml", "queries: {a: {items: []}}", "queries.a.items"),
@@ -131,9 +131,9 @@ async def test_semicolons_and_a_mark_of_excel(tmp_path: Path) -> None:
         ("csv", "", "has no column 'query_id'"),
         ("csv", "query_id,items\n", "Did you mean 'item'"),
         ("csv", "query_id,item,item\n", "stands twice"),
-        ("csv", "query_id,item\n", "there is no checklist in it"),
-        ("csv", "query_id,item\na,b,c\n", "line 2: it has other columns"),
-        ("csv", "query_id,item\na\n", "line 2: it has other columns"),
+        ("csv", "query_id,item\n", "contains no checklist"),
+        ("csv", "query_id,item\na,b,c\n", "line 2: its columns"),
+        ("csv", "query_id,item\na\n", "line 2: its columns"),
         ("csv", 'query_id,item\na,"b\n', "not valid CSV"),
         ("csv", "query_id,group,item\na,g,x?\na,,y?\n", "line 3: items of 'a' with and without"),
         ("csv", "query_id,item\na, \n", "queries.a.items.0: this item is empty"),
@@ -157,5 +157,5 @@ def test_nothing_is_overwritten_unasked(tmp_path: Path) -> None:
         export_checklists(store, path)
     export_checklists(store, path, force=True)
     assert "Is it?" in path.read_text()
-    with pytest.raises(ExportError, match=r"neither \.yaml nor \.csv"):
+    with pytest.raises(ExportError, match=r"\.yaml or \.csv"):
         export_checklists(store, tmp_path / "out.txt")

@@ -355,7 +355,7 @@ def test_steps_need_an_engine() -> None:
         ({"file": "../../etc/passwd"}, "no packaged dimension file"),
         ({"file": "summarization", "dimensions": ["fluence"]}, "Did you mean 'fluency'"),
         ({"file": "summarization", "dimensions": []}, "names no dimension"),
-        ({"file": "summarization", "steps": ["filter", "diversify"]}, "filter comes last"),
+        ({"file": "summarization", "steps": ["filter", "diversify"]}, "filter must come last"),
         ({"file": "summarization", "steps": ["filter", "filter"]}, "twice"),
         ({"file": "summarization", "steps": ["expand"]}, "steps.0"),
         ({"file": "summarization", "step": []}, "Did you mean 'steps'"),
@@ -379,5 +379,5 @@ def test_own_templates_are_checked(tmp_path: Path) -> None:
     with pytest.raises(PromptError, match=r"'filter' template .* lacks"):
         create_author(AuthorConfig(kind="dimension", engine=engine, options=options), {})
     whole = AuthorConfig(kind="dimension", template=tmp_path / "mine.txt", options=options)
-    with pytest.raises(ConfigError, match="a prompt for each step"):
+    with pytest.raises(ConfigError, match="one prompt per step"):
         create_author(whole, {})

@@ -79,7 +79,7 @@ def test_its_path_starts_from_the_config(tmp_path: Path) -> None:
         (
             "  warmth:",
             "  'warmth: all':",
-            "the dimension 'warmth: all' has a colon and a space: rename it",
+            "the dimension 'warmth: all' contains a colon",
         ),
         ("      tone:", "      no:", "the name False is not text: put it in quotes"),
         ("Is the name said?", "The name is said.", "'The name is said.' is not a question"),

@@ -30,8 +30,8 @@ async def test_a_checklist_is_handed_out_unchanged() -> None:
     ("query_id", "said"),
     [
         ("absent", "the benchmark has no checklist for it."),
-        ("empty", "its checklist is empty or holds an empty item."),
-        ("blank", "its checklist is empty or holds an empty item."),
+        ("empty", "its checklist is empty or has an empty item."),
+        ("blank", "its checklist is empty or has an empty item."),
     ],
 )
 async def test_what_cannot_be_graded_is_named(query_id: str, said: str) -> None:

@@ -120,4 +120,4 @@ def test_another_judge_is_refused(folder: Path) -> None:
     """With both names."""
     told = cli(folder, "run", "--evaluator", "good.npz", "--judge", "other", code=1).stderr
     assert "model 'scripted' -> 'other'" in told
-    assert "evolve an evaluator with this judge" in told
+    assert "train an evaluator with this judge" in told

@@ -140,7 +140,7 @@ def test_no_file_of_the_run_is_replaced(tmp_path: Path) -> None:
     asked = [("rocketeval.yaml", name) for name in names]
     for what, name in [*asked, ("runs/demo", "runs/demo/run.yaml")]:
         told = cli(tmp_path, "lint", what, "--fix", name, "--force", code=2).stderr
-        assert "must not take its place" in told
+        assert "must not overwrite" in told
         assert "--force" not in told
     assert [(tmp_path / name).read_bytes() for name in names] == before
 

@@ -189,7 +189,7 @@ def test_own_text_is_refused_and_what_was_judged_is_kept(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("options", "code", "words"),
     [
-        (("--recorded", "--model", "m"), 2, "--recorded brings its own judge"),
+        (("--recorded", "--model", "m"), 2, "--recorded has its own judge"),
         (("--model", "absent.gguf"), 2, "absent.gguf"),
         (("--model", "judge.gguf", "--base-url", "http://x/v1"), 2, "drop --base-url"),
     ],

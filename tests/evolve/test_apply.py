@@ -301,8 +301,8 @@ def test_a_judged_run_is_not_mixed_with_an_evaluator(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "told"),
     [
-        ({"distributed": {"cluster": "ray"}}, "not on Ray"),
-        ({"method": {"kind": "direct"}}, "'direct' asks in its own way"),
+        ({"distributed": {"cluster": "ray"}}, "cannot use Ray"),
+        ({"method": {"kind": "direct"}}, "'direct' conflicts"),
     ],
 )
 def test_what_an_evaluator_cannot_do_is_refused(

@@ -169,7 +169,7 @@ def test_confidence_and_cost_are_taken_over(evaluator: Evaluator) -> None:
         "7.2 questions to the judge, 3,456 prompt tokens",
         "1 question to the judge",
     ]
-    assert told.cost[0][0] == "a pair that comes alone"
+    assert told.cost[0][0] == "one pair on its own"
 
 
 def test_ancestors_are_those_it_does_not_use(evaluator: Evaluator) -> None:
@@ -201,5 +201,5 @@ def test_a_making_that_cannot_be_read_is_said_to_be_so(
     evaluator: Evaluator, notes: dict[str, Any]
 ) -> None:
     """A file may hold anything."""
-    with pytest.raises(ArtifactError, match="about its making cannot be read"):
+    with pytest.raises(ArtifactError, match="provenance cannot be read"):
         describe_evaluator(evaluator.documented({}, notes))

@@ -127,5 +127,5 @@ def test_a_damaged_expert_is_refused() -> None:
     values = expert.values.copy()
     values[0, 0] = np.nan
     for broken, perspectives in ((replace(expert, values=values), 8), (expert, 9)):
-        with pytest.raises(ArtifactError, match="does not fit together"):
+        with pytest.raises(ArtifactError, match="inconsistent"):
             broken.check(perspectives, 3)

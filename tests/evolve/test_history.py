@@ -67,7 +67,7 @@ def test_rounds_over_other_queries_are_refused(tmp_path: Path) -> None:
     """What they looked at could be held out now."""
     history = History(tmp_path / "rounds.jsonl")
     history.append(a_round(1, 0.5, 0.6))
-    with pytest.raises(RunMismatch, match="mistakes of other queries") as error:
+    with pytest.raises(RunMismatch, match="mistakes on other queries") as error:
         history.read("t")
     assert "another `name`" in error.value.hint
 

@@ -127,7 +127,7 @@ def test_an_analysis_of_another_text_is_not_shown() -> None:
     renamed = Query("other", QUERY.text, QUERY.history)
     assert "It is right." in asked(prompt, renamed, twin, CHECKLIST)
     changed = Response("q", "c", "Because of magic.")
-    with pytest.raises(BenchmarkError, match=r"runs/cot holds no analysis .* 'c' to query 'q'"):
+    with pytest.raises(BenchmarkError, match=r"runs/cot has no analysis .* 'c' to query 'q'"):
         prompt.render(QUERY, changed, CHECKLIST, b"")
 
 

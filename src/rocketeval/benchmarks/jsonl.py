@@ -124,8 +124,8 @@ def _refuse_strays(folder: Path) -> None:
     for path in sorted(folder.iterdir()):
         if path.suffix in (".json", ".csv", ".tsv", ".txt", ".parquet"):
             raise BenchmarkError(
-                f"{path} is not a JSON-lines file.",
-                hint="Save it as <candidate>.jsonl with one response per line, or move it elsewhere.",
+                f"{path} is not read: responses must be JSON lines.",
+                hint="Save it as <candidate>.jsonl, one response per line, or move it elsewhere.",
             )
 
 

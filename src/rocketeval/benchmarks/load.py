@@ -101,8 +101,8 @@ class LoadedBenchmark:
         for vote in self.benchmark.votes():
             if vote.candidate_a == vote.candidate_b:
                 raise BenchmarkError(
-                    f"{self._at}{'a' if self._at else 'A'} vote on query {vote.query_id!r} compares "
-                    f"{vote.candidate_a!r} "
+                    f"{self._at}{'a' if self._at else 'A'} vote on query {vote.query_id!r} "
+                    f"compares {vote.candidate_a!r} "
                     "with itself.",
                     hint="Name two candidates, or remove the vote.",
                 )
@@ -135,7 +135,7 @@ class LoadedBenchmark:
                 blank.add(repr(query.id))
         yield from blank.sentence(
             "queries without text: {count} ({named}). They are judged anyway: add their "
-            "text, or remove them."
+            "text, or leave them out."
         )
         yield from self.off_scale.sentence(
             f"labels outside the scale {low:g} to {high:g}: {{count}} of {{of}} ({{named}}). They "
@@ -252,7 +252,7 @@ def load(benchmark: Benchmark, config: BenchmarkConfig) -> LoadedBenchmark:
         queries[query.id] = query
     if not queries:
         raise BenchmarkError(
-            f"The benchmark {config.path} has no queries.",
+            f"The benchmark {config.path} has no queries: its query file is empty.",
             hint='Write one per line, such as {"id": "q1", "text": "..."} in queries.jsonl.',
         )
     return LoadedBenchmark(benchmark, config, list(queries.values()))

@@ -61,7 +61,7 @@ async def test_a_changed_response_has_no_analysis(tmp_path: Path) -> None:
     """The old one is about another text."""
     config = cot_config(tmp_path)
     await Run(config, judge=ScriptedEngine(text=written)).to_judgments()
-    with pytest.raises(BenchmarkError, match="holds no analysis"):
+    with pytest.raises(BenchmarkError, match="has no analysis"):
         shown(config.run_path, Query("sky", "Why the sky?"), Response("sky", "left", "changed"))
 
 
