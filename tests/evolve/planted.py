@@ -1,4 +1,4 @@
-"""Tables with a planted truth: what decides depends on the type of the query, and we know how."""
+"""Tables with planted preferences that depend on the query type."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MARGIN = 0.35
 
 @dataclass(frozen=True)
 class Planted:
-    """A table and what is known about it."""
+    """A table with its known optimum."""
 
     table: CaseTable
     ceiling: float
@@ -44,7 +44,7 @@ def planted_pairs(
     noise: float = 0.1,
     seed: int = 0,
 ) -> Planted:
-    """Pairs whose winner the query's type decides, with ties; `idle` columns of each kind."""
+    """Pairs whose winner depends on the query type, with ties; `idle` adds noise columns."""
     random = np.random.default_rng(seed)
     kinds, names, traits = _queries(random, queries, each, types, idle)
     truth = random.uniform(-1.0, 1.0, (queries * each, 3))
@@ -66,7 +66,7 @@ def planted_pairs(
 def planted_labels(
     queries: int = 120, each: int = 4, types: int = 2, idle: int = 5, seed: int = 0
 ) -> Planted:
-    """Responses labelled from 1 to 5 by what the query's type rewards."""
+    """Responses labeled from 1 to 5 by the criteria of the query's type."""
     random = np.random.default_rng(seed)
     kinds, names, traits = _queries(random, queries, each, types, idle)
     truth = random.uniform(0.0, 1.0, (queries * each, 3))
@@ -88,7 +88,7 @@ def planted_labels(
 def _queries(
     random: np.random.Generator, queries: int, each: int, types: int, idle: int
 ) -> tuple[NDArray[np.int64], list[str], Floats]:
-    """Each case's type, query and traits; one query in twenty is told to be of another type."""
+    """Each case's type, query and traits; one query in twenty has the wrong trait."""
     kind = random.integers(types, size=queries)
     told = np.where(random.uniform(size=queries) < 0.05, random.integers(types, size=queries), kind)
     p_yes = np.where(told[:, None] == np.arange(types), 0.9, 0.1)

@@ -1,4 +1,4 @@
-"""Accuracy by confidence: what may be left to the evaluator, and what goes to a person."""
+"""Accuracy by confidence: which cases the evaluator decides, and which go to a person."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ QUERIES = [f"q{number // 2}" for number in range(CASES)]
 
 
 def predictions(seed: int = 0) -> tuple[Predictions, np.ndarray]:
-    """Verdicts that are right as often as their confidence says: from a half to always."""
+    """Verdicts whose accuracy rises with their confidence, from a half to one."""
     random = np.random.default_rng(seed)
     sure = np.linspace(0.0, 1.0, CASES)
     probabilities = np.stack([(1.0 - sure) / 3.0, (1.0 - sure) / 3.0, (1.0 + 2 * sure) / 3.0], 1)
@@ -23,8 +23,8 @@ def predictions(seed: int = 0) -> tuple[Predictions, np.ndarray]:
     return Predictions(probabilities, None, sure, np.zeros(CASES, dtype=np.int64)), gold
 
 
-def test_the_surer_the_more_often_right() -> None:
-    """Fewer cases at each threshold, and a higher share of right ones."""
+def test_higher_confidence_is_more_accurate() -> None:
+    """Each threshold has fewer cases and a higher accuracy."""
     rows = confidence_table(*predictions(), QUERIES)
     assert [row.threshold for row in rows] == list(THRESHOLDS)
     assert [row.cases for row in rows] == [400, 300, 200, 132, 80]
@@ -36,15 +36,15 @@ def test_the_surer_the_more_often_right() -> None:
         assert row.accuracy.low < row.accuracy.value < row.accuracy.high
 
 
-def test_intervals_are_about_as_wide_as_independent_cases_allow() -> None:
-    """At 400 cases, five points either side."""
+def test_interval_width_matches_independent_cases() -> None:
+    """With 400 cases, five points on either side."""
     row = confidence_table(*predictions(), QUERIES)[0]
     assert row.accuracy is not None
     assert 0.06 < row.accuracy.high - row.accuracy.low < 0.11
 
 
-def test_cases_of_one_query_are_one_draw() -> None:
-    """The same verdicts in fewer queries that agree with themselves are less sure."""
+def test_cases_of_one_query_are_clustered() -> None:
+    """The same verdicts in fewer, consistent queries have wider intervals."""
     said, _ = predictions()
     gold = np.where(np.arange(CASES) // 20 % 4 == 0, -1.0, 1.0)
     wide = [f"q{number // 20}" for number in range(CASES)]
@@ -54,7 +54,7 @@ def test_cases_of_one_query_are_one_draw() -> None:
     assert few.low < many.low
 
 
-def test_a_few_right_verdicts_are_not_certain() -> None:
+def test_few_correct_verdicts_are_not_certain() -> None:
     """Eight of eight leave the lower bound well below 1."""
     sure = np.ones(8)
     said = Predictions(np.tile([0.0, 0.0, 1.0], (8, 1)), None, sure, np.zeros(8, dtype=np.int64))
@@ -64,8 +64,8 @@ def test_a_few_right_verdicts_are_not_certain() -> None:
     assert row.accuracy.low < 0.75
 
 
-def test_a_threshold_reaches_its_target_with_its_lower_bound() -> None:
-    """The least in hundredths; none for what cannot be reached."""
+def test_threshold_lower_bound_reaches_target() -> None:
+    """The smallest in hundredths; None if the target is out of reach."""
     said, gold = predictions()
     found = threshold_for(0.8, said, gold, QUERIES)
     assert found is not None
@@ -77,8 +77,8 @@ def test_a_threshold_reaches_its_target_with_its_lower_bound() -> None:
     assert threshold_for(0.1, said, gold, QUERIES) == 0.0
 
 
-def test_a_threshold_that_nothing_reaches_has_no_accuracy() -> None:
-    """Rather than one of no cases."""
+def test_empty_threshold_has_no_accuracy() -> None:
+    """Instead of the accuracy of zero cases."""
     said, gold = predictions()
     assert said.probabilities is not None
     columns = (said.probabilities[:100], None, said.confidence[:100], said.expert[:100])
@@ -87,7 +87,7 @@ def test_a_threshold_that_nothing_reaches_has_no_accuracy() -> None:
     assert (row.cases, row.coverage, row.accuracy) == (0, 0.0, None)
 
 
-def test_cases_without_gold_do_not_count() -> None:
+def test_cases_without_reference_are_ignored() -> None:
     """Neither right nor wrong."""
     said, gold = predictions()
     gold[:100] = np.nan
@@ -95,7 +95,7 @@ def test_cases_without_gold_do_not_count() -> None:
 
 
 def test_labels_have_no_accuracy() -> None:
-    """They are refused with what to do."""
+    """They are refused with a hint."""
     said = Predictions(None, np.ones(2), np.ones(2), np.zeros(2, dtype=np.int64))
     with pytest.raises(ConfigError, match="pairs"):
         confidence_table(said, np.ones(2), ["q1", "q2"])

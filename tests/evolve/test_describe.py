@@ -1,4 +1,4 @@
-"""What a reader is told about an evaluator is what it learned."""
+"""The description of an evaluator matches what it learned."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ JUDGE = JudgeFingerprint("scripted", "tiny", "chat", "1", "top20", "t", "r")
 
 @pytest.fixture(scope="module")
 def evaluator() -> Evaluator:
-    """Two experts, one for each type of query."""
+    """Two experts, one per query type."""
     table = planted_pairs(queries=40, idle=2).table
     ids = [each.id for each in table.about_queries]
     weights = np.array([1.0 if each in WHICH_TYPE else 0.1 for each in table.about_queries])
@@ -59,8 +59,8 @@ def figures(*arms: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def test_it_is_told_whole_and_as_json(evaluator: Evaluator) -> None:
-    """Perspectives in the order of columns, with what each is worth, and who judged."""
+def test_description_is_complete_json(evaluator: Evaluator) -> None:
+    """Perspectives in column order with their weights, and the judge."""
     told = describe_evaluator(evaluator)
     assert decode(Described, json.loads(json.dumps(encode(told)))) == told
     assert (told.decides, told.asking, told.measure) == ("pairs", "each", "accuracy")
@@ -76,8 +76,8 @@ def test_it_is_told_whole_and_as_json(evaluator: Evaluator) -> None:
     )
 
 
-def test_experts_are_told_apart_by_the_type_that_was_planted(evaluator: Evaluator) -> None:
-    """The first trait of each is a type of query, and each has its own."""
+def test_first_trait_of_each_expert_is_its_planted_type(evaluator: Evaluator) -> None:
+    """Each expert has another query type."""
     told = describe_evaluator(evaluator)
     types = {each.id for each in WHICH_TYPE}
     first = [expert.traits[0] for expert in told.experts]
@@ -91,8 +91,8 @@ def test_experts_are_told_apart_by_the_type_that_was_planted(evaluator: Evaluato
     assert [expert.size for expert in told.experts] == [None, None]
 
 
-def test_weights_of_the_router_are_those_about_queries(evaluator: Evaluator) -> None:
-    """The heaviest first, all of them."""
+def test_router_weights_cover_query_perspectives(evaluator: Evaluator) -> None:
+    """All of them, largest first."""
     told = describe_evaluator(evaluator).router
     weights = [each.weight for each in told]
     assert weights == sorted(weights, reverse=True)
@@ -101,8 +101,8 @@ def test_weights_of_the_router_are_those_about_queries(evaluator: Evaluator) -> 
     assert all(each.kind is PerspectiveKind.QUERY for each in evaluator.about_queries)
 
 
-def test_a_trait_counts_by_its_weight_and_the_experts_sizes() -> None:
-    """A share is a centroid without its weight; what weighs nothing or is alike is not told."""
+def test_traits_use_weights_and_expert_sizes() -> None:
+    """Shares are centroids divided by weights; zero weights and equal shares are left out."""
     weights = np.array([1.0, 0.1, 0.0, 0.5])
     shares = np.array([[0.8, 1.0, 0.0, 0.5], [0.4, 0.0, 0.0, 0.5]])
     router = Router(("a", "b", "c", "d"), weights, weights * shares, 0.3)
@@ -114,14 +114,14 @@ def test_a_trait_counts_by_its_weight_and_the_experts_sizes() -> None:
     assert first == DescribedTrait(perspective="a", apart=-0.3, share=0.4, usual=0.7)
 
 
-def test_one_expert_is_told_apart_from_nobody() -> None:
-    """Its queries are all there are."""
+def test_single_expert_has_no_traits() -> None:
+    """It judges all queries."""
     router = Router(("a",), np.array([1.0]), np.array([[0.3]]), 0.0)
     assert distinguishing(router, 0) == ()
 
 
-def test_figures_begin_with_its_own(evaluator: Evaluator) -> None:
-    """Each arm with the gain over no experts, a single prompt with its question."""
+def test_own_figure_comes_first(evaluator: Evaluator) -> None:
+    """Each arm has its gain over no experts, and a single prompt its question."""
     found = figures(arm(SINGLE), arm(WITHOUT), arm(WITH))
     told = describe_evaluator(evaluator.documented({}, {"figures": found})).figures
     assert [(each.name, each.own) for each in told] == [
@@ -138,16 +138,16 @@ def test_figures_begin_with_its_own(evaluator: Evaluator) -> None:
     ]
 
 
-def test_a_figure_that_is_no_number_is_told_as_missing(evaluator: Evaluator) -> None:
-    """As JSON keeps NaN."""
+def test_nan_figure_is_missing(evaluator: Evaluator) -> None:
+    """JSON cannot store NaN."""
     nothing = {"value": None, "low": None, "high": None}
     found = figures(arm(WITH, figures={"accuracy": nothing}, gain=nothing))
     [told] = describe_evaluator(evaluator.documented({}, {"figures": found})).figures
     assert (told.value, told.note) == (None, "1,200 cases of 300 queries")
 
 
-def test_confidence_and_cost_are_taken_over(evaluator: Evaluator) -> None:
-    """The lowest threshold first; a verdict alone, on the benchmark, and by one question."""
+def test_confidence_and_cost_are_described(evaluator: Evaluator) -> None:
+    """Lowest threshold first; a case on its own, on the benchmark, and with one question."""
     row = {"threshold": 0.5, "coverage": 0.4, "cases": 40, "accuracy": SURE}
     load = {"calls": 12.0, "prompt_tokens": 3456.4, "money": 0.00123}
     notes = {
@@ -172,8 +172,8 @@ def test_confidence_and_cost_are_taken_over(evaluator: Evaluator) -> None:
     assert told.cost[0][0] == "one pair on its own"
 
 
-def test_ancestors_are_those_it_does_not_use(evaluator: Evaluator) -> None:
-    """With sizes and rounds, as whoever made it wrote them down."""
+def test_ancestors_exclude_used_perspectives(evaluator: Evaluator) -> None:
+    """With sizes and rounds from the provenance."""
     old = {"text": "Is it good?", "kind": "response", "origin": "transfer", "form": "choice"}
     used = evaluator.about_responses[0].id
     notes = {
@@ -197,9 +197,7 @@ def test_ancestors_are_those_it_does_not_use(evaluator: Evaluator) -> None:
         {"cost": "much"},
     ],
 )
-def test_a_making_that_cannot_be_read_is_said_to_be_so(
-    evaluator: Evaluator, notes: dict[str, Any]
-) -> None:
-    """A file may hold anything."""
+def test_unreadable_provenance_is_an_error(evaluator: Evaluator, notes: dict[str, Any]) -> None:
+    """A file may contain anything."""
     with pytest.raises(ArtifactError, match="provenance cannot be read"):
         describe_evaluator(evaluator.documented({}, notes))

@@ -1,4 +1,4 @@
-"""Experts: forests as arrays that say what scikit-learn's say, and their settings."""
+"""Experts: forests as arrays that match scikit-learn, and their settings."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ SMALL = ForestSettings(20, 5, 2, 2)
 
 
 def pair_lessons(queries: int = 40) -> TrainingCases:
-    """Pairs of one type of query: what decides is in the answers."""
+    """Pairs of one query type, decided by the answers."""
     table = planted_pairs(queries, types=1).table
     numbers = query_numbers(table.query_ids)
     return TrainingCases("pairs", table.answers, table.gold, np.ones(len(table)), numbers)
 
 
-def test_it_says_what_the_trees_say() -> None:
-    """The mean of scikit-learn's own class shares, in the order of outcomes."""
+def test_expert_equals_scikit_learn_trees() -> None:
+    """The mean of scikit-learn's class shares, in the order of outcomes."""
     lessons = pair_lessons()
     trees = fit_trees(lessons, SMALL, seed=3)
     asked = lessons.answers.astype(np.float32)
@@ -40,8 +40,8 @@ def test_it_says_what_the_trees_say() -> None:
     np.testing.assert_allclose(ours, theirs, atol=1e-12)
 
 
-def test_an_outcome_that_nobody_gave_has_no_chance() -> None:
-    """Without ties in training the middle class is 0 and the others sum to one."""
+def test_unseen_outcome_has_probability_zero() -> None:
+    """Without ties in training the middle class is 0, and the others sum to one."""
     lessons = pair_lessons()
     decided = lessons.take(lessons.gold != 0.0)
     said = fit_expert(decided, SMALL, seed=0).predict(lessons.answers)
@@ -51,7 +51,7 @@ def test_an_outcome_that_nobody_gave_has_no_chance() -> None:
 
 
 def test_labels_are_means_of_trees() -> None:
-    """They stay within the labels learned from and follow them."""
+    """They stay within the range of training labels and follow them."""
     table = planted_labels(40, types=1).table
     numbers = query_numbers(table.query_ids)
     lessons = TrainingCases("scores", table.answers, table.gold, np.ones(len(table)), numbers)
@@ -63,8 +63,8 @@ def test_labels_are_means_of_trees() -> None:
     assert expert.spread(table.answers).min() >= 0.0
 
 
-def test_a_case_counts_by_its_weight() -> None:
-    """An expert to which only one half of the cases counts learns that half's rule."""
+def test_case_weights_matter() -> None:
+    """An expert with weight on one half of the cases learns that half's rule."""
     lessons = pair_lessons(60)
     turned = np.arange(len(lessons.gold)) % 2 == 0
     gold = np.where(turned, -lessons.gold, lessons.gold)
@@ -75,22 +75,22 @@ def test_a_case_counts_by_its_weight() -> None:
     assert np.mean(said.argmax(axis=1) - 1.0 == lessons.gold) > 0.8
 
 
-def test_attention_is_on_what_decides() -> None:
+def test_attention_is_on_planted_perspectives() -> None:
     """The three planted perspectives come before the idle ones, and shares sum to one."""
     attention = fit_expert(pair_lessons(), SMALL, seed=0).attention
     assert attention.sum() == pytest.approx(1.0)
     assert attention[:3].min() > attention[3:].max()
 
 
-def test_the_spaces_are_those_of_the_paper() -> None:
-    """96 settings, of which twelve are the short list."""
+def test_search_spaces_match_the_paper() -> None:
+    """96 settings, and a short list of twelve."""
     assert len(set(SPACES["paper"])) == 96
     assert len(SPACES["short"]) == 12
     assert set(SPACES["short"]) < set(SPACES["paper"])
 
 
-def test_the_search_finds_the_settings_that_fit() -> None:
-    """A rule of several answers needs more than a stump; pure noise is best left shallow."""
+def test_search_finds_fitting_settings() -> None:
+    """A rule of several answers needs more than a stump; pure noise prefers shallow trees."""
     lessons = pair_lessons(60)
     space = (ForestSettings(30, 1, 2, 50), ForestSettings(30, 10, 2, 2))
     assert best_settings(lessons, space, 0) == space[1]
@@ -98,8 +98,8 @@ def test_the_search_finds_the_settings_that_fit() -> None:
     assert best_settings(noise, space, 0) == space[0]
 
 
-def test_a_cut_off_tree_says_what_a_grown_one_says() -> None:
-    """With all columns at each split chance has no say, and the two are the same."""
+def test_truncated_tree_equals_grown_tree() -> None:
+    """With all columns at each split there is no randomness, and the two are equal."""
     from rocketeval.evolve.forest import _cut_off
 
     lessons = pair_lessons(30)

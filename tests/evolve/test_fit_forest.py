@@ -1,4 +1,4 @@
-"""Trees that regress on outcomes are the trees that classify them."""
+"""Regression trees on one-hot outcomes equal classification trees."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def lessons() -> TrainingCases:
     return TrainingCases("pairs", answers, gold, np.ones(200), np.arange(200))
 
 
-def test_they_split_where_a_classifier_does(lessons: TrainingCases) -> None:
-    """From the same draws; two splits that are as good may be told apart by rounding alone."""
+def test_splits_equal_a_classifier(lessons: TrainingCases) -> None:
+    """From the same draws; rounding may decide between equally good splits."""
     grown = fit_trees(lessons, SETTINGS, SEED)
     random = np.random.RandomState(SEED)
     same = 0
@@ -39,8 +39,8 @@ def test_they_split_where_a_classifier_does(lessons: TrainingCases) -> None:
     assert same >= 36
 
 
-def test_an_outcome_that_nobody_gave_has_no_share(lessons: TrainingCases) -> None:
-    """The columns are those of all outcomes, whichever were seen."""
+def test_unseen_outcome_has_zero_share(lessons: TrainingCases) -> None:
+    """The columns are those of all outcomes."""
     decided = lessons.take(lessons.gold != 0.0)
     values = node_values(fit_trees(decided, SETTINGS, SEED))
     assert values.shape[1] == 3
