@@ -20,7 +20,7 @@ WHICH_TYPE = tuple(
 )
 CONSTANT = Perspective("Is it a query?", PerspectiveKind.QUERY)
 PREFERENCES = np.array([[1.0, -1.0, 0.6], [-1.0, 1.0, 0.6], [0.3, 0.3, -1.2]])
-"""What each type of query rewards: concise, detailed, correct."""
+"""Weights of concise, detailed and correct for each query type."""
 MARGIN = 0.35
 
 
@@ -30,10 +30,10 @@ class Planted:
 
     table: CaseTable
     ceiling: float
-    """Accuracy of the rule that made the gold, given the noisy answers and the true type; of
-    labels, its rank correlation."""
+    """Accuracy (for labels, rank correlation) of the planted rule, given the noisy answers and the
+    true type."""
     types: NDArray[np.int64]
-    """The type of each case's query."""
+    """Query type of each case."""
 
 
 def planted_pairs(

@@ -19,7 +19,7 @@ def predictions(seed: int = 0) -> tuple[Predictions, np.ndarray]:
     probabilities = np.stack([(1.0 - sure) / 3.0, (1.0 - sure) / 3.0, (1.0 + 2 * sure) / 3.0], 1)
     right = random.uniform(size=CASES) < 0.5 + sure / 2.0
     gold = np.where(right, 1.0, -1.0)
-    gold[0] = 0.0  # All three outcomes are as likely: a tie.
+    gold[0] = 0.0  # All three outcomes are equally likely: a tie.
     return Predictions(probabilities, None, sure, np.zeros(CASES, dtype=np.int64)), gold
 
 

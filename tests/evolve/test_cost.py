@@ -30,9 +30,9 @@ USED = {
 @pytest.mark.parametrize(
     ("asking", "alone", "here", "single"),
     [
-        # Two responses with three questions and one of the query; three pairs share 3 responses.
+        # Three questions per response, one about the query; three pairs share 3 responses.
         ("each", (7, 2 * 500 + 50), (10 / 3, (3 * 500 + 50) / 3), (2, 400)),
-        # A pair with three questions and one of the query; three pairs share the query.
+        # A pair with three questions, and one about the query; three pairs share the query.
         ("pairs", (4, 1100 + 50), (10 / 3, (3 * 1100 + 50) / 3), (1, 400)),
     ],
 )

@@ -105,7 +105,7 @@ def test_truncated_tree_equals_grown_tree() -> None:
     lessons = pair_lessons(30)
     wanted = ForestSettings(3, 3, 15, 2)
     deep = fit_trees(lessons, replace(wanted, max_depth=10, min_samples_split=2), 0, columns=1.0)
-    # One tree each: later trees draw other cases once chance was used differently.
+    # One tree each: later trees draw other cases once the random state differs.
     shallow = fit_trees(lessons, wanted, 0, columns=1.0)[0]
     (said,) = _cut_off(lessons, deep[:1], lessons, [replace(wanted, n_estimators=1)])
     theirs = shallow.predict(lessons.answers.astype(np.float32)).reshape(-1, 3)

@@ -245,7 +245,8 @@ async def test_calls_are_limited(
     """A round that could exceed the limit does not start or is not asked, until there is room.
 
     The seeds take 136 questions, the end up to 204 and the optimizer up to 21: with 450 it is
-    asked, but its proposals are too many for the judge."""
+    asked, but its proposals are too many for the judge.
+    """
     engines = Engines()
     found = await evolve(planted_config(tmp_path, max_calls=limit), engines)
     assert found.rounds == ()

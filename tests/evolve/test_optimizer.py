@@ -1,4 +1,4 @@
-"""A round of proposals: asked once, journaled, replayed without a call, stopped, paid for."""
+"""Optimizer rounds: requests are journaled, replayed without a call, stopped, and paid for once."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ CASES = [failed_case(number) for number in range(4)]
 
 
 class Work:
-    """An optimizer on a scripted engine, the prompts it was sent, and what was journaled."""
+    """An optimizer on a scripted engine, with its prompts and its journal."""
 
     def __init__(self, folder: Path, text: Callable[[str], str] = reply, **settings: Any) -> None:
         self.prompts: list[str] = []
@@ -84,7 +84,7 @@ class Work:
 
     @property
     def desk(self) -> AuthorContext:
-        """A desk with everything that was paid for until now."""
+        """An author context with everything paid for so far."""
         return AuthorContext(
             self.journal.known(),
             self.journal.append,
@@ -96,12 +96,12 @@ class Work:
         )
 
     async def propose(self, cases: list[FailedCase] = CASES, pool: Pool = POOL) -> Any:
-        """Return what the first round brings."""
+        """Return the first round's proposals."""
         return await self.optimizer.propose(1, cases, pool, self.desk)
 
 
-async def test_a_round_brings_perspectives_of_every_origin(tmp_path: Path) -> None:
-    """From mistakes, other wordings, new sides, and what these mean for queries; with parents."""
+async def test_round_proposes_every_origin(tmp_path: Path) -> None:
+    """From mistakes, rewording, new aspects, and routing; with parents."""
     brought = await Work(tmp_path).propose()
     found = {each.text: (each.kind, each.origin, each.round) for each in brought.perspectives}
     about, query = PerspectiveKind.RESPONSE, PerspectiveKind.QUERY
@@ -127,8 +127,8 @@ async def test_a_round_brings_perspectives_of_every_origin(tmp_path: Path) -> No
     }
 
 
-async def test_how_each_came_about_is_told(tmp_path: Path) -> None:
-    """The request behind each, the analyses, and what was left out because it is there."""
+async def test_proposals_have_provenance(tmp_path: Path) -> None:
+    """The request behind each, the analyses, and the dropped duplicates."""
     brought = await Work(tmp_path).propose()
     steps = {each.text: brought.steps[each.id] for each in brought.perspectives}
     assert steps["Is the response friendly?"] == "round 1, failures, batch 1"
@@ -146,8 +146,8 @@ async def test_how_each_came_about_is_told(tmp_path: Path) -> None:
     assert brought.usage == Usage(requests=5)
 
 
-async def test_a_journal_replays_the_round_without_a_call(tmp_path: Path) -> None:
-    """Whoever resumes gets the same, and nobody is paid twice."""
+async def test_journal_replays_the_round_without_a_call(tmp_path: Path) -> None:
+    """A resumed round gives the same result at no cost."""
     first = await Work(tmp_path).propose()
     again = Work(tmp_path)
     second = await again.propose()
@@ -159,19 +159,19 @@ async def test_a_journal_replays_the_round_without_a_call(tmp_path: Path) -> Non
     assert (now.attempts, now.refused, now.usage) == (then.attempts, then.refused, then.usage)
 
 
-async def test_another_model_or_pool_is_asked_anew(tmp_path: Path) -> None:
-    """A request is what was asked, and of whom."""
+async def test_new_model_or_pool_sends_new_requests(tmp_path: Path) -> None:
+    """A request's identity covers the prompt and the model."""
     await Work(tmp_path).propose()
     grown, _ = POOL.add([Perspective("Is the response in verse?", importance=0.9)])
     work = Work(tmp_path, lambda _: "1. Is the response in rhymes, as verse should be?", deepen=1)
     brought = await work.propose([], grown)
-    # The reply fits the requests for other wordings and for new sides, and its twin is dropped.
+    # The reply fits the requests to reword and to broaden, and its duplicate is dropped.
     assert len(work.prompts) == 2 + 3, "and three times for what cannot be said of a query alone"
     assert brought.failed.keys() == {"round 1, routing"}
 
 
-async def test_both_forms_share_one_request(tmp_path: Path) -> None:
-    """A proposal gets its graded twin without being asked for twice."""
+async def test_both_formats_share_one_request(tmp_path: Path) -> None:
+    """A proposal gets its graded format without a second request."""
     brought = await Work(tmp_path, answers="both").propose()
     friendly = [each for each in brought.perspectives if "friendly" in each.text]
     assert [each.form for each in friendly] == [AnswerFormat.CHOICE, AnswerFormat.GRADED]
@@ -179,8 +179,8 @@ async def test_both_forms_share_one_request(tmp_path: Path) -> None:
     assert {brought.steps[each.id] for each in friendly} == {"round 1, failures, batch 1"}
 
 
-async def test_graded_proposals_are_the_parents_of_what_is_derived(tmp_path: Path) -> None:
-    """Parents name what is really in the pool."""
+async def test_graded_proposals_are_parents(tmp_path: Path) -> None:
+    """Parents name perspectives that are in the pool."""
     brought = await Work(tmp_path, answers="graded").propose()
     ids = {each.id for each in (*POOL, *brought.perspectives)}
     assert all(set(each.parents) <= ids for each in brought.perspectives)
@@ -189,8 +189,8 @@ async def test_graded_proposals_are_the_parents_of_what_is_derived(tmp_path: Pat
     } == {AnswerFormat.GRADED}
 
 
-async def test_what_was_explored_from_the_explored_is_a_mix(tmp_path: Path) -> None:
-    """The paper tells exploration over several rounds from that of one."""
+async def test_repeated_exploration_is_a_mix(tmp_path: Path) -> None:
+    """The paper distinguishes exploration over several rounds from that of one."""
     pool = Pool([Perspective("Is the response brief enough?", origin=PerspectiveOrigin.BREADTH)])
     text = "1. Does the response do without needless sentences?"
     brought = await Work(tmp_path, lambda _: text, broaden=0, most_about_queries=0).propose(
@@ -199,8 +199,8 @@ async def test_what_was_explored_from_the_explored_is_a_mix(tmp_path: Path) -> N
     assert [each.origin for each in brought.perspectives] == [PerspectiveOrigin.MIX]
 
 
-async def test_no_questions_about_queries_where_none_are_kept(tmp_path: Path) -> None:
-    """They are not asked for, and those that come along are counted as dropped."""
+async def test_no_query_questions_if_none_are_kept(tmp_path: Path) -> None:
+    """They are not requested, and unrequested ones are counted as dropped."""
     work = Work(tmp_path, most_about_queries=0)
     brought = await work.propose()
     assert len(work.prompts) == 4
@@ -208,8 +208,8 @@ async def test_no_questions_about_queries_where_none_are_kept(tmp_path: Path) ->
     assert RejectionReason.UNWANTED in {each.why for each in brought.dropped}
 
 
-async def test_a_mistake_is_shown_at_the_second_attempt(tmp_path: Path) -> None:
-    """What was refused is told to the optimizer, counted, and journaled."""
+async def test_retry_shows_the_mistake(tmp_path: Path) -> None:
+    """The reason is sent to the optimizer, counted, and journaled."""
 
     def text(prompt: str) -> str:
         sloppy = "round 1, broaden" in prompt and "# Your last answer" not in prompt
@@ -229,8 +229,8 @@ async def test_a_mistake_is_shown_at_the_second_attempt(tmp_path: Path) -> None:
     assert paid == {1, 2}
 
 
-async def test_a_failed_request_is_told_and_the_round_goes_on(tmp_path: Path) -> None:
-    """It is remembered: a resumed round is the same round."""
+async def test_failed_request_is_reported_and_the_round_continues(tmp_path: Path) -> None:
+    """It is remembered, so a resumed round is the same."""
 
     def text(prompt: str) -> str:
         return "No." if "round 1, broaden" in prompt else reply(prompt)
@@ -249,8 +249,8 @@ async def test_a_failed_request_is_told_and_the_round_goes_on(tmp_path: Path) ->
     assert (resumed.perspectives, resumed.failed) == (brought.perspectives, brought.failed)
 
 
-async def test_a_round_of_which_all_failed_is_an_error_and_is_asked_again(tmp_path: Path) -> None:
-    """Nothing went on without it, so nothing holds the next command to it."""
+async def test_round_with_only_failures_is_retried(tmp_path: Path) -> None:
+    """It is an error, and the next command sends the requests again."""
     with pytest.raises(ChecklistError, match="every request failed") as caught:
         await Work(tmp_path, lambda _: "No.").propose()
     assert "round 1, failures, batch 1: " in str(caught.value)
@@ -259,8 +259,8 @@ async def test_a_round_of_which_all_failed_is_an_error_and_is_asked_again(tmp_pa
     assert len(work.prompts) == 5
 
 
-async def test_a_failed_routing_alone_is_not_fatal(tmp_path: Path) -> None:
-    """What it was to be derived from is there."""
+async def test_failed_routing_is_not_fatal(tmp_path: Path) -> None:
+    """The questions it derives from exist."""
 
     def text(prompt: str) -> str:
         return "No." if "round 1, routing" in prompt else reply(prompt)
@@ -272,11 +272,11 @@ async def test_a_failed_routing_alone_is_not_fatal(tmp_path: Path) -> None:
     assert again.prompts == []
 
 
-async def test_money_that_does_not_suffice_cuts_a_round_short(tmp_path: Path) -> None:
-    """What was paid for is kept; with more money the round goes on where it ended."""
+async def test_budget_stops_a_round(tmp_path: Path) -> None:
+    """Paid results are kept; with more budget the round continues."""
     work = Work(tmp_path)
     price = PriceConfig(prompt=1.0, completion=1.0)
-    # Room for one of the requests; a script that tells no tokens is charged the most.
+    # Room for one request; without token usage the maximum is charged.
     work.purse = PricedBudget(Budget(0.05), price)
     brought = await work.propose()
     asked = len(work.prompts)
@@ -289,8 +289,8 @@ async def test_money_that_does_not_suffice_cuts_a_round_short(tmp_path: Path) ->
     assert whole.cut_short is None
 
 
-async def test_a_stopped_round_says_so(tmp_path: Path) -> None:
-    """Nothing new is begun."""
+async def test_stopped_round_reports_it(tmp_path: Path) -> None:
+    """No new request starts."""
     work = Work(tmp_path)
 
     def text(prompt: str) -> str:
@@ -304,7 +304,7 @@ async def test_a_stopped_round_says_so(tmp_path: Path) -> None:
 
 
 async def test_usage_adds_up_over_calls(tmp_path: Path) -> None:
-    """Who watches hears what all work has cost so far."""
+    """The observer gets the total usage so far."""
     work = Work(tmp_path)
     await work.optimizer.decompose("Be safe. Be right.", POOL, work.desk)
     await work.propose()
@@ -312,8 +312,8 @@ async def test_usage_adds_up_over_calls(tmp_path: Path) -> None:
     assert [used.requests for used in work.spent] == [1, 2, 3, 4, 5, 6]
 
 
-async def test_an_engine_that_is_gone_ends_the_round_and_keeps_what_came(tmp_path: Path) -> None:
-    """It is no failed request: the next command asks for the rest."""
+async def test_unreachable_engine_ends_the_round(tmp_path: Path) -> None:
+    """Answers so far are kept; the next command requests the rest."""
 
     class Gone(ScriptedEngine):
         async def write(self, prompt: str, **settings: Any) -> WrittenText:
@@ -331,8 +331,8 @@ async def test_an_engine_that_is_gone_ends_the_round_and_keeps_what_came(tmp_pat
     assert work.optimizer.usage == Usage(requests=3)
 
 
-async def test_guidelines_are_taken_apart(tmp_path: Path) -> None:
-    """What they ask beyond the pool, as rules of round 0; also asked once."""
+async def test_guidelines_become_questions(tmp_path: Path) -> None:
+    """Questions that the pool lacks, with origin `rule` in round 0; requested once."""
     work = Work(tmp_path)
     brought = await work.optimizer.decompose("Be safe. Be right.", POOL, work.desk)
     assert [(each.text, each.origin, each.round) for each in brought.perspectives] == [
@@ -346,18 +346,16 @@ async def test_guidelines_are_taken_apart(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("text", "told"), [(" \n", "are empty"), ("x" * 50_000, "50,000 bytes")])
-async def test_guidelines_that_cannot_be_used_are_refused(
-    tmp_path: Path, text: str, told: str
-) -> None:
-    """Nobody pays for a part of them without knowing."""
+async def test_unusable_guidelines_are_refused(tmp_path: Path, text: str, told: str) -> None:
+    """They are never truncated silently."""
     work = Work(tmp_path)
     with pytest.raises(ConfigError, match=told):
         await work.optimizer.decompose(text, POOL, work.desk)
     assert work.prompts == []
 
 
-async def test_a_recorded_optimizer_plays_back(tmp_path: Path) -> None:
-    """A round from a config and a file of texts; what no row fits is a failed request."""
+async def test_recorded_optimizer_replays(tmp_path: Path) -> None:
+    """A round from a config and a file of texts; a request without a row fails."""
     rows = [{"when": when, "text": text} for when, text in TEXTS.items() if "routing" not in when]
     record = tmp_path / "texts.jsonl"
     record.write_text("\n".join(map(json.dumps, rows)))
