@@ -108,7 +108,7 @@ async def test_skip_reports_skipped_steps(tmp_path: Path, server: AuthorServer) 
     server.unreadable = "Does it sound glad?"
     run = Run(settings(tmp_path, server, options={"on_failure": "skip"}))
     facts = await run.to_checklists()
-    # The filter of the dimension holds the same seed.
+    # The filter's prompt contains the same seed.
     assert set(facts.composition.failed_steps) == {
         "diversify warmth: tone",
         "elaborate warmth: tone (Does it sound glad?)",

@@ -16,7 +16,7 @@ from support.make import QUERIES, make_config
 
 Make = Callable[..., Run]
 CLOSED = "http://127.0.0.1:9/v1"
-"""A port on which nobody listens."""
+"""A closed port."""
 
 
 @pytest.fixture

@@ -183,7 +183,7 @@ async def test_proven_author_is_given_up_later(
     assert "20 lists" in caught.value.hint
     failed = (len(asked.prompts) - 20) / 3
     assert USELESS_IN_A_ROW <= failed <= USELESS_IN_A_ROW + 4
-    # A few queries that no author can serve are no reason to give one up.
+    # A few impossible queries do not count against an author.
     asked.bad_on = "Question 5"
     authoring = await write(asked, journal, MANY, concurrency=4)
     assert len(authoring.checklists) + len(authoring.failures) == len(MANY)
