@@ -311,14 +311,14 @@ DEFECTS: dict[str, tuple[str, str, str]] = {
 }
 
 
-@pytest.mark.parametrize(("kind", "line", "said"), DEFECTS.values(), ids=DEFECTS.keys())
+@pytest.mark.parametrize(("kind", "line", "problem"), DEFECTS.values(), ids=DEFECTS.keys())
 def test_invalid_row_is_named_by_file_and_line(
-    folder: Path, kind: str, line: str, said: str
+    folder: Path, kind: str, line: str, problem: str
 ) -> None:
     """For each kind of defect."""
     path = folder / f"{kind}.jsonl"
     path.write_bytes(path.read_bytes() + line.encode("utf-8", "surrogateescape"))
-    assert said in refusal(getattr(JsonlBenchmark(folder), kind))
+    assert problem in refusal(getattr(JsonlBenchmark(folder), kind))
 
 
 def test_a_null_response_is_named(folder: Path) -> None:

@@ -220,8 +220,8 @@ def test_public_check_accepts_a_valid_benchmark() -> None:
     check_benchmark(InMemory())
 
 
-@pytest.mark.parametrize(("benchmark", "said"), BROKEN.values(), ids=BROKEN.keys())
-def test_public_check_finds_each_violation(benchmark: InMemory, said: str) -> None:
+@pytest.mark.parametrize(("benchmark", "problem"), BROKEN.values(), ids=BROKEN.keys())
+def test_public_check_finds_each_violation(benchmark: InMemory, problem: str) -> None:
     """Every rule of `check_benchmark` can fail, with its own message."""
-    with pytest.raises(AssertionError, match=said):
+    with pytest.raises(AssertionError, match=problem):
         check_benchmark(benchmark)

@@ -172,7 +172,7 @@ def test_ratings_come_from_a_column(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "problem"),
     [
         ("model,arena\ngpt-4,1\n", "elo.csv has no column 'elo'.\nIt has: model, arena."),
         ("name,elo\n", "elo.csv has no column 'model'"),
@@ -182,12 +182,12 @@ def test_ratings_come_from_a_column(folder: Path) -> None:
         ("model,elo\n,1000\n", "elo.csv:2: the field 'model' is empty"),
     ],
 )
-def test_invalid_ratings_file_is_named(folder: Path, content: str, said: str) -> None:
+def test_invalid_ratings_file_is_named(folder: Path, content: str, problem: str) -> None:
     """A missing column lists the existing ones; an invalid cell names its line."""
     (folder / "elo.csv").write_text(content)
     with pytest.raises(BenchmarkError) as refused:
         list(opened(folder).ratings())
-    assert said in str(refused.value)
+    assert problem in str(refused.value)
 
 
 def test_ratings_saved_by_a_spreadsheet(folder: Path) -> None:
@@ -213,7 +213,7 @@ def test_answer_without_a_question_is_refused(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "problem"),
     [
         ({"choices": []}, "`choices` has no answer"),
         ({"choices": ["text"]}, "`choices` has no answer"),
@@ -222,11 +222,11 @@ def test_answer_without_a_question_is_refused(folder: Path) -> None:
         ({"model_id": ""}, "the field 'model_id' is empty"),
     ],
 )
-def test_a_broken_answer_is_named(folder: Path, change: dict[str, Any], said: str) -> None:
+def test_a_broken_answer_is_named(folder: Path, change: dict[str, Any], problem: str) -> None:
     """Each defect of an answer's row is reported with file and line."""
     row = {**native_answer(81, "gpt-4"), **change}
     write_jsonl(folder / "model_answer" / "gpt-4.jsonl", [row])
-    with pytest.raises(BenchmarkError, match=said) as refused:
+    with pytest.raises(BenchmarkError, match=problem) as refused:
         list(opened(folder).responses())
     assert refused.value.message.startswith("gpt-4.jsonl:1: ")
 

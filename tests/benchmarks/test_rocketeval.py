@@ -156,7 +156,7 @@ def test_ratings_come_from_the_named_file(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("conversation", "said"),
+    ("conversation", "problem"),
     [
         ([], "must end with a message to answer"),
         (
@@ -167,33 +167,33 @@ def test_ratings_come_from_the_named_file(folder: Path) -> None:
     ],
 )
 def test_a_conversation_without_a_query_is_refused(
-    folder: Path, conversation: Any, said: str
+    folder: Path, conversation: Any, problem: str
 ) -> None:
     """The last message must be the user's query."""
     write_jsonl(folder / "query.jsonl", [{"session_id": "s1", "conversation_input": conversation}])
-    with pytest.raises(BenchmarkError, match=said) as refused:
+    with pytest.raises(BenchmarkError, match=problem) as refused:
         list(opened(folder).queries())
     assert refused.value.message.startswith("query.jsonl:1: ")
 
 
 @pytest.mark.parametrize(
-    ("output", "said"),
+    ("output", "problem"),
     [
         ([], "output is empty"),
         ("plain text", "the field 'output' should be a list, but is \"plain text\""),
         ([None], "the field 'output' must be a list of texts"),
     ],
 )
-def test_output_must_be_a_list_of_texts(folder: Path, output: Any, said: str) -> None:
+def test_output_must_be_a_list_of_texts(folder: Path, output: Any, problem: str) -> None:
     """The error names file and line."""
     write_jsonl(folder / "response" / "gpt-4.1.jsonl", [{"session_id": "s1", "output": output}])
-    with pytest.raises(BenchmarkError, match=said) as refused:
+    with pytest.raises(BenchmarkError, match=problem) as refused:
         list(opened(folder).responses())
     assert refused.value.message.startswith("gpt-4.1.jsonl:1: ")
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "problem"),
     [
         ('{"session_id": "s1", "score": 1}', "expected a JSON array of objects"),
         ("[1, 2]", "expected a JSON array of objects"),
@@ -201,10 +201,10 @@ def test_output_must_be_a_list_of_texts(folder: Path, output: Any, said: str) ->
         ('[{"session_id": "s1", "score": "N/A"}]', "should be a number"),
     ],
 )
-def test_a_broken_label_file_is_named(folder: Path, content: str, said: str) -> None:
+def test_a_broken_label_file_is_named(folder: Path, content: str, problem: str) -> None:
     """Arrays have no lines; the error names the file and, if possible, the row."""
     (folder / "score" / "gpt-4o" / "gemma-2b-it.json").write_text(content)
-    with pytest.raises(BenchmarkError, match=said) as refused:
+    with pytest.raises(BenchmarkError, match=problem) as refused:
         list(opened(folder).labels())
     assert refused.value.message.startswith("gemma-2b-it.json")
 

@@ -117,7 +117,7 @@ async def test_semicolons_and_byte_order_mark(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("ending", "text", "told"),
+    ("ending", "text", "problem"),
     [
         ("yaml", "", "must be a mapping"),
         ("yaml", "{}", "contains no checklist"),
@@ -139,13 +139,13 @@ async def test_semicolons_and_byte_order_mark(tmp_path: Path) -> None:
         ("csv", "query_id,item\na, \n", "queries.a.items.0: this item is empty"),
     ],
 )
-def test_mistakes_are_located(tmp_path: Path, ending: str, text: str, told: str) -> None:
+def test_mistakes_are_located(tmp_path: Path, ending: str, text: str, problem: str) -> None:
     """The error names the mistake, its place, and a valid alternative."""
     path = tmp_path / f"in.{ending}"
     path.write_text(text)
     with pytest.raises(ConfigError) as refused:
         read_checklist_file(path)
-    assert told in str(refused.value)
+    assert problem in str(refused.value)
 
 
 def test_existing_file_is_not_overwritten(tmp_path: Path) -> None:

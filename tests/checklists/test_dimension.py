@@ -55,7 +55,7 @@ class Work:
         return self._text(prompt)
 
     @property
-    def desk(self) -> AuthorContext:
+    def context(self) -> AuthorContext:
         """An author context with everything paid for so far."""
         return AuthorContext(
             self.journal.known(),
@@ -67,7 +67,7 @@ class Work:
 
     async def compose(self) -> bool:
         """Have the author compose the checklist."""
-        return await self.author.compose(self.desk)
+        return await self.author.compose(self.context)
 
     @property
     def kinds(self) -> Counter[str]:
@@ -121,7 +121,7 @@ async def test_items_are_ordered_by_sub_dimension(tmp_path: Path) -> None:
 
 
 async def test_only_some_dimensions(tmp_path: Path) -> None:
-    """No requests for the others; the filter sees their definitions to tell them apart."""
+    """No requests for the others; the filter sees their definitions for comparison."""
     work = Work(tmp_path, dimensions=["length"])
     await work.compose()
     assert work.kinds == {"diversify": 1, "elaborate": 1, "filter": 1}
@@ -132,13 +132,13 @@ async def test_filter_drops_by_three_criteria(tmp_path: Path) -> None:
     """Every considered question has its origin and outcome."""
 
     def text(prompt: str) -> str:
-        told = reply(prompt, worse=["diversify 2"], other=["elaborate 3"])
-        return told.replace("diversify 1 of tone met?", "diversify 1 of tone met (again)?")
+        expected = reply(prompt, worse=["diversify 2"], other=["elaborate 3"])
+        return expected.replace("diversify 1 of tone met?", "diversify 1 of tone met (again)?")
 
     work = Work(tmp_path, text, dimensions=["warmth"])
     await work.compose()
-    told = work.author.provenance()
-    rows = {row.question: row for row in told.questions}
+    expected = work.author.provenance()
+    rows = {row.question: row for row in expected.questions}
     assert len(rows) == 3 + 6 + 9
     assert rows["Is the name said?"].origin == "seed"
     assert rows["Is diversify 2 of words met?"].dropped == "alignment"
@@ -147,11 +147,11 @@ async def test_filter_drops_by_three_criteria(tmp_path: Path) -> None:
     assert lost.item is None
     again = rows["Is diversify 1 of tone met (again)?"]
     assert (again.dropped, again.repeats) == ("redundancy", "Is there a friendly word?")
-    kept = [row for row in told.questions if row.dropped is None]
+    kept = [row for row in expected.questions if row.dropped is None]
     assert [row.item for row in kept] == list(range(1, len(kept) + 1))
     made = await work.author.write(QUERY)
     assert [row.question for row in kept] == list(made.items)
-    words, tone = told.counts
+    words, tone = expected.counts
     assert words == SubDimensionCounts(
         "warmth",
         "words",
@@ -162,7 +162,7 @@ async def test_filter_drops_by_three_criteria(tmp_path: Path) -> None:
         kept=8,
     )
     assert tone.dropped == {"duplicate": 0, "alignment": 1, "dimension": 1, "redundancy": 1}
-    json.dumps(encode(told))
+    json.dumps(encode(expected))
 
 
 async def test_duplicate_is_dropped_before_the_filter(
@@ -181,7 +181,7 @@ async def test_duplicate_is_dropped_before_the_filter(
 
 
 @pytest.mark.parametrize(
-    ("kind", "bad", "told"),
+    ("kind", "bad", "expected"),
     [
         ("diversify", "Sorry.", "line 1, 'Sorry.', is not a numbered question"),
         ("elaborate", "1. It is.", "item 1 is not a question"),
@@ -189,7 +189,7 @@ async def test_duplicate_is_dropped_before_the_filter(
         ("filter", "[]", "there are 0 verdicts"),
     ],
 )
-async def test_retry_names_the_mistake(tmp_path: Path, kind: str, bad: str, told: str) -> None:
+async def test_retry_names_the_mistake(tmp_path: Path, kind: str, bad: str, expected: str) -> None:
     """The author sees its own answer and the mistake, and fixes it."""
     work = Work(
         tmp_path,
@@ -200,7 +200,9 @@ async def test_retry_names_the_mistake(tmp_path: Path, kind: str, bad: str, told
     assert await work.compose()
     again = [prompt for prompt in work.prompts if "# Your last answer" in prompt]
     assert len(again) == {"diversify": 3, "elaborate": 4, "filter": 2}[kind]
-    assert all(told in prompt and f"<<<your last turn>>>\n{bad}\n" in prompt for prompt in again)
+    assert all(
+        expected in prompt and f"<<<your last turn>>>\n{bad}\n" in prompt for prompt in again
+    )
     refusals = work.author.refusals()
     assert (refusals.refused_at_first, refusals.lists) == (len(again), AUGMENTING + FILTERING)
     assert sum(refusals.mistakes.values()) == len(again)
@@ -348,7 +350,7 @@ def test_steps_need_an_engine() -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "expected"),
     [
         ({}, "file: this setting is needed"),
         ({"file": "summarisation"}, "Did you mean 'summarization'"),
@@ -362,13 +364,13 @@ def test_steps_need_an_engine() -> None:
         ({"file": "nowhere.yaml"}, "Cannot read the dimension file nowhere.yaml"),
     ],
 )
-def test_mistakes_in_the_options_are_explained(options: dict[str, Any], told: str) -> None:
+def test_mistakes_in_the_options_are_explained(options: dict[str, Any], expected: str) -> None:
     """Each error names the setting and valid values."""
     engine = EngineConfig(engine="scripted", model="big")
     config = AuthorConfig(kind="dimension", engine=engine, options=options)
     with pytest.raises(ConfigError) as refused:
         create_author(config, {})
-    assert told in str(refused.value)
+    assert expected in str(refused.value)
 
 
 def test_own_templates_are_checked(tmp_path: Path) -> None:

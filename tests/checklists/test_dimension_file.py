@@ -31,11 +31,11 @@ def test_packaged_files_have_the_dimensions_of_their_benchmark(name: str) -> Non
     """Four dimensions with two to four sub-dimensions each, one or two distinct seeds each."""
     file = load_dimensions(name)
     assert set(file.dimensions) == DIMENSIONS[name]
-    seeds = [seed for told in file.dimensions.values() for _, seed in told.seeds()]
+    seeds = [seed for expected in file.dimensions.values() for _, seed in expected.seeds()]
     assert len(set(seeds)) == len(seeds)
-    for told in file.dimensions.values():
-        assert 2 <= len(told.sub_dimensions) <= 4
-        assert all(1 <= len(part.seeds) <= 2 for part in told.sub_dimensions.values())
+    for expected in file.dimensions.values():
+        assert 2 <= len(expected.sub_dimensions) <= 4
+        assert all(1 <= len(part.seeds) <= 2 for part in expected.sub_dimensions.values())
 
 
 def test_every_packaged_file_is_readable() -> None:
@@ -71,7 +71,7 @@ def test_path_is_relative_to_the_config(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "told"),
+    ("old", "new", "expected"),
     [
         ("task:", "tasks:", "tasks: there is no such setting. Did you mean 'task'?"),
         ("    sub_dimensions:", "    parts:", "dimensions.warmth.parts: there is no such setting"),
@@ -105,14 +105,14 @@ def test_path_is_relative_to_the_config(tmp_path: Path) -> None:
         ("dimensions:", "dimensions: {}\nrest:", "at least 1 item"),
     ],
 )
-def test_mistakes_are_located(tmp_path: Path, old: str, new: str, told: str) -> None:
+def test_mistakes_are_located(tmp_path: Path, old: str, new: str, expected: str) -> None:
     """The place in the file, the mistake, and the nearest valid name."""
     assert old in TWO_PARTS
-    assert told in mistake(tmp_path, TWO_PARTS.replace(old, new, 1))
+    assert expected in mistake(tmp_path, TWO_PARTS.replace(old, new, 1))
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "expected"),
     [
         ("", "must be a mapping"),
         ("- a", "must be a mapping"),
@@ -129,9 +129,9 @@ def test_mistakes_are_located(tmp_path: Path, old: str, new: str, told: str) -> 
         ),
     ],
 )
-def test_hostile_files_give_clear_errors(tmp_path: Path, text: str | bytes, told: str) -> None:
+def test_hostile_files_give_clear_errors(tmp_path: Path, text: str | bytes, expected: str) -> None:
     """Nothing in a file is executed, overflows or causes a traceback."""
-    assert told in mistake(tmp_path, text)
+    assert expected in mistake(tmp_path, text)
 
 
 def test_folder_and_unreadable_file_are_refused(tmp_path: Path) -> None:

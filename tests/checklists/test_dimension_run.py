@@ -59,11 +59,13 @@ async def test_one_checklist_for_all_queries(tmp_path: Path, server: AuthorServe
     groups = made["sky"].groups
     assert groups is not None
     assert Counter(groups) == {"warmth: words": 9, "warmth: tone": 6, "length: brevity": 6}
-    told = provenance(run)
-    assert told is not None
-    assert [row["question"] for row in told["questions"] if row["item"]] == list(made["sky"].items)
-    assert Counter(row["dropped"] for row in told["questions"]) == {None: 21, "alignment": 4}
-    assert encode(facts.composition.counts) == told["counts"]
+    stored = provenance(run)
+    assert stored is not None
+    assert [row["question"] for row in stored["questions"] if row["item"]] == list(
+        made["sky"].items
+    )
+    assert Counter(row["dropped"] for row in stored["questions"]) == {None: 21, "alignment": 4}
+    assert encode(facts.composition.counts) == stored["counts"]
 
 
 async def test_second_run_reuses_all_steps(tmp_path: Path, server: AuthorServer) -> None:

@@ -79,9 +79,9 @@ def test_the_command_line_warns(tmp_path: Path) -> None:
     line = "2 ids in the checklists are no queries and passed over: 'skyy' (did you mean 'sky'?)"
     assert line in done.stderr
     assert "\x1b" not in done.stderr
-    told = json.loads(cli(tmp_path, "run", "--only", "checklist", "--json", code=3).stdout)
-    assert told["unknown"] == {"skyy": "sky", "\x1b[2Jx": None}
-    assert told["unknown_count"] == 2
+    printed = json.loads(cli(tmp_path, "run", "--only", "checklist", "--json", code=3).stdout)
+    assert printed["unknown"] == {"skyy": "sky", "\x1b[2Jx": None}
+    assert printed["unknown_count"] == 2
     assert line in cli(tmp_path, "run", code=3).stdout
 
 
@@ -93,8 +93,8 @@ def test_only_first_unknown_ids_are_stored(tmp_path: Path) -> None:
     (tmp_path / "own.yaml").write_text(json.dumps({"for_all": entry, "queries": wrong}))
     (tmp_path / "rocketeval.yaml").write_text(CONFIG)
     done = cli(tmp_path, "run", "--only", "checklist", "--json")
-    told = json.loads(done.stdout)
-    assert (len(told["unknown"]), told["unknown_count"]) == (MOST_UNKNOWN, 3000)
+    printed = json.loads(done.stdout)
+    assert (len(printed["unknown"]), printed["unknown_count"]) == (MOST_UNKNOWN, 3000)
     assert "3,000 ids in the checklists are no queries" in done.stderr
     assert "'wrong-0002' and 2,997 more" in done.stderr
 

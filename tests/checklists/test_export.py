@@ -60,9 +60,9 @@ def test_run_files_are_never_overwritten(tmp_path: Path) -> None:
     other.mkdir()
     for name in ("run.yaml", "manifest.json"):
         (other / name).write_text("{}")
-    for run, told in ((config.run_path, config), (other, config), (other, None)):
+    for run, given in ((config.run_path, config), (other, config), (other, None)):
         with pytest.raises(ExportError, match="inside the run"):
-            check_export_path(run / "ranking.csv", force=True, config=told)
+            check_export_path(run / "ranking.csv", force=True, config=given)
 
 
 def test_unwritable_path_is_found_early(tmp_path: Path) -> None:

@@ -52,7 +52,7 @@ def make(
 
 
 @pytest.mark.parametrize(
-    ("settings", "told"),
+    ("settings", "problem"),
     [
         pytest.param({"base_url": CLOSED}, "Cannot reach", id="down"),
         pytest.param({"model": "other"}, "other", id="misnamed"),
@@ -60,12 +60,12 @@ def make(
     ],
 )
 async def test_unusable_judge_costs_no_author_call(
-    make: Make, author: FakeOpenAI, judge: FakeOpenAI, settings: dict[str, Any], told: str
+    make: Make, author: FakeOpenAI, judge: FakeOpenAI, settings: dict[str, Any], problem: str
 ) -> None:
     """Unreachable, misnamed or without log-probabilities: reported before the first checklist."""
     if not settings:
         judge.always("/v1/chat/completions", without_logprobs)
-    with pytest.raises(EngineError, match=told):
+    with pytest.raises(EngineError, match=problem):
         await make(settings).to_judgments()
     assert author.chats == []
 

@@ -27,18 +27,18 @@ async def test_checklist_is_returned_unchanged() -> None:
 
 
 @pytest.mark.parametrize(
-    ("query_id", "said"),
+    ("query_id", "problem"),
     [
         ("absent", "the benchmark has no checklist for it."),
         ("empty", "its checklist is empty or has an empty item."),
         ("blank", "its checklist is empty or has an empty item."),
     ],
 )
-async def test_unusable_checklists_are_named(query_id: str, said: str) -> None:
+async def test_unusable_checklists_are_named(query_id: str, problem: str) -> None:
     """A blank item would be graded as an empty question."""
     with pytest.raises(ChecklistError) as refused:
         await create_author(AuthorConfig(), GIVEN).write(Query(query_id, "text"))
-    assert refused.value.message == said
+    assert refused.value.message == problem
 
 
 async def test_missing_checklists_give_a_hint() -> None:

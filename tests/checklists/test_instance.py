@@ -106,14 +106,14 @@ async def test_retry_shows_the_refused_list() -> None:
     listed = [f"Is point {number} made?" for number in range(1, 6)]
     wrong = "\n".join(f"- {item}" for item in listed)
 
-    def mend(prompt: str) -> str:
+    def fix(prompt: str) -> str:
         if "<<<your last turn>>>\n" not in prompt:
             return wrong
         last = prompt.split("<<<your last turn>>>\n")[1].split("\n<<<end of turn>>>")[0]
         lines = (line.removeprefix("- ") for line in last.splitlines())
         return "\n".join(f"{number}. {line}" for number, line in enumerate(lines, 1))
 
-    author = InstanceAuthor(AuthorConfig(attempts=2), ScriptedEngine(text=mend), "big")
+    author = InstanceAuthor(AuthorConfig(attempts=2), ScriptedEngine(text=fix), "big")
     assert (await author.write(QUERY)).items == tuple(listed)
     effort = author.effort("q1")
     assert effort is not None

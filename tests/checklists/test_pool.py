@@ -17,7 +17,7 @@ def questions(*texts: str) -> list[Question]:
     return [Question(text, "d", "s", QuestionOrigin.SEED) for text in texts]
 
 
-def fates(*verdicts: QuestionVerdict) -> list[DropReason | None]:
+def outcomes(*verdicts: QuestionVerdict) -> list[DropReason | None]:
     """The outcomes of a number of questions."""
     pool = questions(*(f"Is it {number}?" for number in range(len(verdicts))))
     return [fate.dropped for fate in judge_pool(pool, verdicts)]
@@ -45,7 +45,7 @@ def test_first_duplicate_stays() -> None:
 def test_one_reason_per_question_most_severe_first() -> None:
     """A question that fails twice counts once."""
     both = QuestionVerdict(False, False, 1)
-    assert fates(GOOD, both, OTHER, again(1)) == [
+    assert outcomes(GOOD, both, OTHER, again(1)) == [
         None,
         DropReason.ALIGNMENT,
         DropReason.DIMENSION,
@@ -55,7 +55,7 @@ def test_one_reason_per_question_most_severe_first() -> None:
 
 def test_good_question_replaces_a_dropped_one() -> None:
     """The next one that asks the same is redundant."""
-    assert fates(WORSE, again(1), again(1), again(2)) == [
+    assert outcomes(WORSE, again(1), again(1), again(2)) == [
         DropReason.ALIGNMENT,
         None,
         DropReason.REDUNDANCY,

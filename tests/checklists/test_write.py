@@ -26,17 +26,17 @@ class Asked:
     """An author with its prompts."""
 
     def __init__(
-        self, *, fail_on: str | None = None, bad_on: str | None = None, mends: bool = False
+        self, *, fail_on: str | None = None, bad_on: str | None = None, fixes: bool = False
     ) -> None:
         self.prompts: list[str] = []
-        self.mends = mends
+        self.fixes = fixes
         self.bad_on = bad_on
         engine = ScriptedEngine(text=self._text, fail_on=fail_on)
         self.author = InstanceAuthor(AuthorConfig(), engine, "big")
 
     def _text(self, prompt: str) -> str:
         self.prompts.append(prompt)
-        if self.mends and "# Your last answer" not in prompt:
+        if self.fixes and "# Your last answer" not in prompt:
             return "Sorry."
         if self.bad_on is not None and self.bad_on in prompt:
             return "Sorry."
@@ -165,7 +165,7 @@ async def test_author_that_rejects_requests_is_given_up() -> None:
 
 async def test_author_that_fixes_its_lists_is_not_given_up() -> None:
     """An author that needs one retry every time still writes every list."""
-    asked = Asked(mends=True)
+    asked = Asked(fixes=True)
     authoring = await write(asked, queries=MANY[:40], concurrency=32)
     assert len(authoring.checklists) == 40
     assert len(asked.prompts) == 80
@@ -238,7 +238,7 @@ async def test_reused_list_keeps_its_trace(
     journal: AuthoredJournal,
 ) -> None:
     """Attempts, mistakes, tokens and the run that paid, from the journal as from the author."""
-    asked = Asked(mends=True)
+    asked = Asked(fixes=True)
     first = await write(asked, journal, run="one")
     second = await write(Asked(), journal, run="two")
     assert second.traces == first.traces

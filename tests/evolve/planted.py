@@ -90,8 +90,10 @@ def _queries(
 ) -> tuple[NDArray[np.int64], list[str], Floats]:
     """Each case's type, query and traits; one query in twenty has the wrong trait."""
     kind = random.integers(types, size=queries)
-    told = np.where(random.uniform(size=queries) < 0.05, random.integers(types, size=queries), kind)
-    p_yes = np.where(told[:, None] == np.arange(types), 0.9, 0.1)
+    believed = np.where(
+        random.uniform(size=queries) < 0.05, random.integers(types, size=queries), kind
+    )
+    p_yes = np.where(believed[:, None] == np.arange(types), 0.9, 0.1)
     p_yes = np.clip(p_yes + random.normal(0.0, 0.1, p_yes.shape), 0.0, 1.0)
     chance = random.uniform(size=(queries, idle))
     traits = np.hstack([p_yes, np.ones((queries, 1)), chance])

@@ -88,9 +88,9 @@ def scores_of(run: Path) -> dict[tuple[str, str], float | None]:
     return {(row["query_id"], row["candidate"]): row["score"] for row in table}
 
 
-def judged(run: Path, *, sheet: str | None = None) -> dict[tuple[str, str], Judgment]:
-    """The judgments of a run, or of one of its sheets."""
-    store = RunStore(run if sheet is None else run / "evaluator" / sheet)
+def judged(run: Path, *, question_set: str | None = None) -> dict[tuple[str, str], Judgment]:
+    """The judgments of a run, or of one of its question sets."""
+    store = RunStore(run if question_set is None else run / "evaluator" / question_set)
     keys = [row["key"] for table in store.judgments(["key"]) for row in table.to_pylist()]
     return {(one.query_id, one.candidate): one for one in store.judgments_of(keys).values()}
 
@@ -111,8 +111,8 @@ def test_all_stages_work_and_a_second_run_sends_no_requests(
     assert sorted(row.candidate for row in outcome.ranking.rows) == sorted(CANDIDATES)
     assert outcome.audit.agreement["mean of answers"]
     assert "Is it right?" in outcome.report.read_text()
-    said = "preferences.jsonl" if task == "pairs" else "evaluated.jsonl"
-    first = {name: (outcome.path / name).read_bytes() for name in (said, "scores.parquet")}
+    decisions = "preferences.jsonl" if task == "pairs" else "evaluated.jsonl"
+    first = {name: (outcome.path / name).read_bytes() for name in (decisions, "scores.parquet")}
     again = finish(config)
     assert again.stages.grade.usage.requests == 0
     assert {name: (outcome.path / name).read_bytes() for name in first} == first
@@ -137,7 +137,7 @@ def test_score_is_mean_share_of_wins_on_the_scale(tmp_path: Path, asking: Asking
 def test_voted_pair_keeps_the_order_of_its_vote(tmp_path: Path) -> None:
     """The cache holds evolve's answers in that order."""
     path = scored(given(tmp_path, "pairs", "pairs"))
-    shown = {candidate for _, candidate in judged(path, sheet="pairs-choice")}
+    shown = {candidate for _, candidate in judged(path, question_set="pairs-choice")}
     assert shown == {'["bob","ada"]', '["ada","cid"]', '["bob","cid"]'}
 
 
@@ -145,7 +145,10 @@ def test_answers_about_each_response_are_copied(tmp_path: Path) -> None:
     """Status, bounds and text come from the question sets, in the evaluator's order."""
     path = scored(given(tmp_path))
     own = judged(path)
-    choice, graded = judged(path, sheet="each-choice"), judged(path, sheet="each-graded")
+    choice, graded = (
+        judged(path, question_set="each-choice"),
+        judged(path, question_set="each-graded"),
+    )
     assert len(own) == 18
     for cell, judgment in own.items():
         assert judgment.answers == (*choice[cell].answers, *graded[cell].answers)
@@ -155,10 +158,11 @@ def test_answers_about_each_response_are_copied(tmp_path: Path) -> None:
 def test_answers_about_pairs_are_means_over_opponents(tmp_path: Path) -> None:
     """Answers are flipped for the second response of a pair."""
     path = scored(given(tmp_path, "pairs", "pairs"))
-    own, sheet = judged(path), judged(path, sheet="pairs-choice")
+    own, question_set = judged(path), judged(path, question_set="pairs-choice")
     for query_id in QUERIES:
         first, second = (
-            sheet[query_id, name].answers[0].p_yes for name in ('["bob","ada"]', '["ada","cid"]')
+            question_set[query_id, name].answers[0].p_yes
+            for name in ('["bob","ada"]', '["ada","cid"]')
         )
         assert first is not None
         assert second is not None
@@ -299,18 +303,18 @@ def test_checklist_run_and_evaluator_do_not_mix(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "told"),
+    ("changes", "problem"),
     [
         ({"distributed": {"cluster": "ray"}}, "cannot use Ray"),
         ({"method": {"kind": "direct"}}, "'direct' conflicts"),
     ],
 )
 def test_unsupported_settings_are_refused(
-    tmp_path: Path, changes: dict[str, Any], told: str
+    tmp_path: Path, changes: dict[str, Any], problem: str
 ) -> None:
     """Before anything is written."""
     config = given(tmp_path, **changes)
-    with pytest.raises(ConfigError, match=told):
+    with pytest.raises(ConfigError, match=problem):
         finish(config)
     assert not (config.run_path / "manifest.json").exists()
 

@@ -57,11 +57,11 @@ def run(tmp_path: Path) -> Run:
     texts = {"sum": "2 + 2?", "tale": "A tale, please."}
     rows = [{"id": name, "text": text} for name, text in texts.items()]
     write_jsonl(folder / "queries.jsonl", rows)
-    said = {"x": "Four!", "y": "It is a long story."}
+    replies = {"x": "Four!", "y": "It is a long story."}
     responses = [
         {"query_id": query, "candidate": name, "text": text}
         for query in texts
-        for name, text in said.items()
+        for name, text in replies.items()
     ]
     write_jsonl(folder / "responses.jsonl", responses)
     votes = [

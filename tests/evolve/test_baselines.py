@@ -55,9 +55,9 @@ def test_single_prompt_uses_the_sign() -> None:
     """Zero is a tie."""
     table = planted_pairs(10).table
     table.answers[:3, 2] = [0.0, 0.4, -0.4]
-    said = single_outcomes(table, table, CORRECT.id)
-    assert said[SINGLE][:3].tolist() == [0.0, 1.0, -1.0]
-    assert set(said) == {SINGLE, SINGLE_FITTED["pairs"]}
+    outcomes = single_outcomes(table, table, CORRECT.id)
+    assert outcomes[SINGLE][:3].tolist() == [0.0, 1.0, -1.0]
+    assert set(outcomes) == {SINGLE, SINGLE_FITTED["pairs"]}
 
 
 def test_mean_of_answers_decides() -> None:
@@ -76,8 +76,8 @@ def test_mean_of_answers_decides() -> None:
 def test_labels_are_scaled_and_fitted() -> None:
     """Fitting never increases the squared error on the training cases."""
     table = planted_labels(20).table
-    said = single_outcomes(table, table, CORRECT.id)
-    errors = {name: np.mean((found - table.gold) ** 2) for name, found in said.items()}
+    outcomes = single_outcomes(table, table, CORRECT.id)
+    errors = {name: np.mean((found - table.gold) ** 2) for name, found in outcomes.items()}
     assert errors[SINGLE_FITTED["scores"]] < errors[SINGLE]
 
 

@@ -45,10 +45,10 @@ def test_interval_width_matches_independent_cases() -> None:
 
 def test_cases_of_one_query_are_clustered() -> None:
     """The same verdicts in fewer, consistent queries have wider intervals."""
-    said, _ = predictions()
+    predicted, _ = predictions()
     gold = np.where(np.arange(CASES) // 20 % 4 == 0, -1.0, 1.0)
     wide = [f"q{number // 20}" for number in range(CASES)]
-    many, few = (confidence_table(said, gold, names)[0].accuracy for names in (QUERIES, wide))
+    many, few = (confidence_table(predicted, gold, names)[0].accuracy for names in (QUERIES, wide))
     assert many is not None
     assert few is not None
     assert few.low < many.low
@@ -57,8 +57,10 @@ def test_cases_of_one_query_are_clustered() -> None:
 def test_few_correct_verdicts_are_not_certain() -> None:
     """Eight of eight leave the lower bound well below 1."""
     sure = np.ones(8)
-    said = Predictions(np.tile([0.0, 0.0, 1.0], (8, 1)), None, sure, np.zeros(8, dtype=np.int64))
-    row = confidence_table(said, np.ones(8), [f"q{number}" for number in range(8)])[0]
+    predicted = Predictions(
+        np.tile([0.0, 0.0, 1.0], (8, 1)), None, sure, np.zeros(8, dtype=np.int64)
+    )
+    row = confidence_table(predicted, np.ones(8), [f"q{number}" for number in range(8)])[0]
     assert row.accuracy is not None
     assert (row.accuracy.value, row.accuracy.high) == (1.0, 1.0)
     assert row.accuracy.low < 0.75
@@ -66,22 +68,27 @@ def test_few_correct_verdicts_are_not_certain() -> None:
 
 def test_threshold_lower_bound_reaches_target() -> None:
     """The smallest in hundredths; None if the target is out of reach."""
-    said, gold = predictions()
-    found = threshold_for(0.8, said, gold, QUERIES)
+    predicted, gold = predictions()
+    found = threshold_for(0.8, predicted, gold, QUERIES)
     assert found is not None
-    at, below = confidence_table(said, gold, QUERIES, (found, found - 0.01))
+    at, below = confidence_table(predicted, gold, QUERIES, (found, found - 0.01))
     assert at.accuracy is not None
     assert below.accuracy is not None
     assert at.accuracy.low >= 0.8 > below.accuracy.low
-    assert threshold_for(0.999, said, gold, QUERIES) is None
-    assert threshold_for(0.1, said, gold, QUERIES) == 0.0
+    assert threshold_for(0.999, predicted, gold, QUERIES) is None
+    assert threshold_for(0.1, predicted, gold, QUERIES) == 0.0
 
 
 def test_empty_threshold_has_no_accuracy() -> None:
     """Instead of the accuracy of zero cases."""
-    said, gold = predictions()
-    assert said.probabilities is not None
-    columns = (said.probabilities[:100], None, said.confidence[:100], said.expert[:100])
+    predicted, gold = predictions()
+    assert predicted.probabilities is not None
+    columns = (
+        predicted.probabilities[:100],
+        None,
+        predicted.confidence[:100],
+        predicted.expert[:100],
+    )
     first = Predictions(*columns)
     (row,) = confidence_table(first, gold[:100], QUERIES[:100], (0.9,))
     assert (row.cases, row.coverage, row.accuracy) == (0, 0.0, None)
@@ -89,13 +96,13 @@ def test_empty_threshold_has_no_accuracy() -> None:
 
 def test_cases_without_reference_are_ignored() -> None:
     """Neither right nor wrong."""
-    said, gold = predictions()
+    predicted, gold = predictions()
     gold[:100] = np.nan
-    assert confidence_table(said, gold, QUERIES)[0].cases == 300
+    assert confidence_table(predicted, gold, QUERIES)[0].cases == 300
 
 
 def test_labels_have_no_accuracy() -> None:
     """They are refused with a hint."""
-    said = Predictions(None, np.ones(2), np.ones(2), np.zeros(2, dtype=np.int64))
+    predicted = Predictions(None, np.ones(2), np.ones(2), np.zeros(2, dtype=np.int64))
     with pytest.raises(ConfigError, match="pairs"):
-        confidence_table(said, np.ones(2), ["q1", "q2"])
+        confidence_table(predicted, np.ones(2), ["q1", "q2"])

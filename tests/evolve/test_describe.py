@@ -61,43 +61,43 @@ def figures(*arms: dict[str, Any]) -> dict[str, Any]:
 
 def test_description_is_complete_json(evaluator: Evaluator) -> None:
     """Perspectives in column order with their weights, and the judge."""
-    told = describe_evaluator(evaluator)
-    assert decode(Described, json.loads(json.dumps(encode(told)))) == told
-    assert (told.decides, told.asking, told.measure) == ("pairs", "each", "accuracy")
-    kinds = [each.kind for each in told.perspectives]
+    described = describe_evaluator(evaluator)
+    assert decode(Described, json.loads(json.dumps(encode(described)))) == described
+    assert (described.decides, described.asking, described.measure) == ("pairs", "each", "accuracy")
+    kinds = [each.kind for each in described.perspectives]
     assert kinds == sorted(kinds, reverse=True)
     own = evaluator.about_responses
-    assert [each.id for each in told.perspectives[: len(own)]] == [each.id for each in own]
-    worth = [(each.importance, each.stability) for each in told.perspectives]
-    assert worth[: len(own)] == [(0.4, 0.8)] * len(own)
-    assert set(worth[len(own) :]) == {(None, None)}
-    assert told.provenance == DescribedProvenance(
+    assert [each.id for each in described.perspectives[: len(own)]] == [each.id for each in own]
+    weighed = [(each.importance, each.stability) for each in described.perspectives]
+    assert weighed[: len(own)] == [(0.4, 0.8)] * len(own)
+    assert set(weighed[len(own) :]) == {(None, None)}
+    assert described.provenance == DescribedProvenance(
         created="", benchmark="planted", cases=160, rounds=None, judge="tiny"
     )
 
 
 def test_first_trait_of_each_expert_is_its_planted_type(evaluator: Evaluator) -> None:
     """Each expert has another query type."""
-    told = describe_evaluator(evaluator)
+    described = describe_evaluator(evaluator)
     types = {each.id for each in WHICH_TYPE}
-    first = [expert.traits[0] for expert in told.experts]
+    first = [expert.traits[0] for expert in described.experts]
     assert {trait.perspective for trait in first} <= types
-    for expert, trait in zip(told.experts, first, strict=True):
+    for expert, trait in zip(described.experts, first, strict=True):
         assert sum(expert.attention) == pytest.approx(1.0, abs=1e-4)
         assert trait.share is not None
         assert trait.usual is not None
         assert (trait.apart > 0) == (trait.share > trait.usual)
         assert len(expert.traits) <= MOST_TRAITS
-    assert [expert.size for expert in told.experts] == [None, None]
+    assert [expert.size for expert in described.experts] == [None, None]
 
 
 def test_router_weights_cover_query_perspectives(evaluator: Evaluator) -> None:
     """All of them, largest first."""
-    told = describe_evaluator(evaluator).router
-    weights = [each.weight for each in told]
+    described = describe_evaluator(evaluator).router
+    weights = [each.weight for each in described]
     assert weights == sorted(weights, reverse=True)
     about_queries = {each.id for each in evaluator.about_queries}
-    assert {each.perspective for each in told} == about_queries
+    assert {each.perspective for each in described} == about_queries
     assert all(each.kind is PerspectiveKind.QUERY for each in evaluator.about_queries)
 
 
@@ -123,15 +123,15 @@ def test_single_expert_has_no_traits() -> None:
 def test_own_figure_comes_first(evaluator: Evaluator) -> None:
     """Each arm has its gain over no experts, and a single prompt its question."""
     found = figures(arm(SINGLE), arm(WITHOUT), arm(WITH))
-    told = describe_evaluator(evaluator.documented({}, {"figures": found})).figures
-    assert [(each.name, each.own) for each in told] == [
+    described = describe_evaluator(evaluator.documented({}, {"figures": found})).figures
+    assert [(each.name, each.own) for each in described] == [
         ("this evaluator", True),
         (SINGLE, False),
         (WITHOUT, False),
     ]
-    assert encode(told[0].value) == SURE
+    assert encode(described[0].value) == SURE
     gain = "+70.0 points over no experts (\N{MINUS SIGN}60.0 to ?)"
-    assert [each.note for each in told] == [
+    assert [each.note for each in described] == [
         f"1,200 cases of 300 queries; {gain}",
         f"Is it good?; {gain}",
         "",
@@ -142,8 +142,8 @@ def test_nan_figure_is_missing(evaluator: Evaluator) -> None:
     """JSON cannot store NaN."""
     nothing = {"value": None, "low": None, "high": None}
     found = figures(arm(WITH, figures={"accuracy": nothing}, gain=nothing))
-    [told] = describe_evaluator(evaluator.documented({}, {"figures": found})).figures
-    assert (told.value, told.note) == (None, "1,200 cases of 300 queries")
+    [described] = describe_evaluator(evaluator.documented({}, {"figures": found})).figures
+    assert (described.value, described.note) == (None, "1,200 cases of 300 queries")
 
 
 def test_confidence_and_cost_are_described(evaluator: Evaluator) -> None:
@@ -162,14 +162,14 @@ def test_confidence_and_cost_are_described(evaluator: Evaluator) -> None:
             "currency": "USD",
         },
     }
-    told = describe_evaluator(evaluator.documented({}, notes))
-    assert encode(told.confidence) == [{**row, "threshold": 0.0, "accuracy": None}, row]
-    assert [words for _, words in told.cost] == [
+    described = describe_evaluator(evaluator.documented({}, notes))
+    assert encode(described.confidence) == [{**row, "threshold": 0.0, "accuracy": None}, row]
+    assert [words for _, words in described.cost] == [
         "12 questions to the judge, 3,456 prompt tokens, 0.0012 USD",
         "7.2 questions to the judge, 3,456 prompt tokens",
         "1 question to the judge",
     ]
-    assert told.cost[0][0] == "one pair on its own"
+    assert described.cost[0][0] == "one pair on its own"
 
 
 def test_ancestors_exclude_used_perspectives(evaluator: Evaluator) -> None:
@@ -181,10 +181,10 @@ def test_ancestors_exclude_used_perspectives(evaluator: Evaluator) -> None:
         "cases by expert": [7, 5],
         "rounds": [{}, {}],
     }
-    told = describe_evaluator(evaluator.documented({}, notes))
-    assert [each.id for each in told.ancestors] == ["old"]
-    assert [expert.size for expert in told.experts] == [7, 5]
-    assert told.provenance.rounds == 2
+    described = describe_evaluator(evaluator.documented({}, notes))
+    assert [each.id for each in described.ancestors] == ["old"]
+    assert [expert.size for expert in described.experts] == [7, 5]
+    assert described.provenance.rounds == 2
 
 
 @pytest.mark.parametrize(

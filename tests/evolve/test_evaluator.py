@@ -59,16 +59,16 @@ def test_labels_are_predicted_by_experts() -> None:
     """Values on the label scale, in the right order."""
     seen, new = halves(planted_labels(160))
     evaluator = fit_evaluator(seen, SETTINGS)
-    said = evaluator.predict_table(new)
+    predicted = evaluator.predict_table(new)
     assert evaluator.task == "scores"
     assert len(evaluator.experts) == 2
-    assert said.values is not None
-    assert np.corrcoef(said.values, new.gold)[0, 1] > 0.6
-    assert said.values.min() >= 1.0
-    assert said.values.max() <= 5.0
-    assert np.isnan(said.verdict).all()
-    assert said.confidence.min() >= 0.0
-    assert said.confidence.max() <= 1.0
+    assert predicted.values is not None
+    assert np.corrcoef(predicted.values, new.gold)[0, 1] > 0.6
+    assert predicted.values.min() >= 1.0
+    assert predicted.values.max() <= 5.0
+    assert np.isnan(predicted.verdict).all()
+    assert predicted.confidence.min() >= 0.0
+    assert predicted.confidence.max() <= 1.0
 
 
 def test_swapping_the_responses_swaps_the_verdict() -> None:
@@ -105,11 +105,14 @@ def test_side_by_side_pairs_are_not_mirrored() -> None:
 def test_confidence_is_the_lead_of_the_likeliest_outcome() -> None:
     """Confident verdicts are right more often."""
     evaluator, new = pairs()
-    said = evaluator.predict_table(new)
-    assert said.probabilities is not None
-    ordered = np.sort(said.probabilities, axis=1)
-    np.testing.assert_allclose(said.confidence, ordered[:, 2] - ordered[:, 1])
-    right, sure = said.verdict == new.gold, said.confidence > np.median(said.confidence)
+    predicted = evaluator.predict_table(new)
+    assert predicted.probabilities is not None
+    ordered = np.sort(predicted.probabilities, axis=1)
+    np.testing.assert_allclose(predicted.confidence, ordered[:, 2] - ordered[:, 1])
+    right, sure = (
+        predicted.verdict == new.gold,
+        predicted.confidence > np.median(predicted.confidence),
+    )
     assert right[sure].mean() > right[~sure].mean()
 
 
@@ -118,9 +121,9 @@ def test_missing_answers_are_filled_and_counted() -> None:
     evaluator, new = pairs()
     answers, traits = _answers(evaluator, new)[:3].copy(), _traits(evaluator, new)[:3].copy()
     answers[0], traits[1, 0] = np.nan, np.nan
-    said = evaluator.predict(answers, traits)
-    assert (said.missing_answers, said.missing_traits) == (answers.shape[1], 1)
-    assert said.verdict[0] == 0.0
+    predicted = evaluator.predict(answers, traits)
+    assert (predicted.missing_answers, predicted.missing_traits) == (answers.shape[1], 1)
+    assert predicted.verdict[0] == 0.0
 
 
 def test_cases_without_reference_are_counted_and_unused() -> None:
@@ -152,8 +155,8 @@ def test_columns_are_found_by_perspective() -> None:
         new.about_queries[::-1],
         new.traits[:, ::-1],
     )
-    said = evaluator.predict_table(turned).confidence.tobytes()
-    assert said == evaluator.predict_table(new).confidence.tobytes()
+    predicted = evaluator.predict_table(turned).confidence.tobytes()
+    assert predicted == evaluator.predict_table(new).confidence.tobytes()
     with pytest.raises(ArtifactError, match="were not asked"):
         evaluator.predict_table(new.narrow([evaluator.about_responses[0].id]))
     with pytest.raises(ArtifactError, match="needs"):
@@ -163,8 +166,8 @@ def test_columns_are_found_by_perspective() -> None:
 def test_equally_likely_outcomes_are_a_tie() -> None:
     """For any two outcomes."""
     chances = np.array([[0.5, 0.0, 0.5], [0.0, 0.5, 0.5], [0.6, 0.2, 0.2]])
-    said = Predictions(chances, None, np.zeros(3), np.zeros(3, dtype=np.int64))
-    assert said.verdict.tolist() == [0.0, 0.0, -1.0]
+    predicted = Predictions(chances, None, np.zeros(3), np.zeros(3, dtype=np.int64))
+    assert predicted.verdict.tolist() == [0.0, 0.0, -1.0]
 
 
 def test_joined_predictions_are_in_order() -> None:

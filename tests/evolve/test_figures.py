@@ -45,11 +45,11 @@ def test_resample_metrics_match_repeated_cases() -> None:
 
 def test_label_metrics_match_scipy() -> None:
     """Rho, tau-b and the mean squared error, with ties on one side."""
-    said = GOLD + RANDOM.normal(size=60)
-    found = label_figures(said, GOLD, QUERIES, seed=0, times=200)
-    assert found.figures["rho"] == pytest.approx(stats.spearmanr(said, GOLD).statistic)
-    assert found.figures["tau"] == pytest.approx(stats.kendalltau(said, GOLD).statistic)
-    assert found.figures["mse"] == pytest.approx(np.mean((said - GOLD) ** 2))
+    predicted = GOLD + RANDOM.normal(size=60)
+    found = label_figures(predicted, GOLD, QUERIES, seed=0, times=200)
+    assert found.figures["rho"] == pytest.approx(stats.spearmanr(predicted, GOLD).statistic)
+    assert found.figures["tau"] == pytest.approx(stats.kendalltau(predicted, GOLD).statistic)
+    assert found.figures["mse"] == pytest.approx(np.mean((predicted - GOLD) ** 2))
     for name, sure in found.intervals().items():
         assert sure.low < found.figures[name] < sure.high
 

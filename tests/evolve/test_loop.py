@@ -75,14 +75,14 @@ def run_folder(tmp_path: Path, finished: tuple[Path, Evolution, Engines]) -> Pat
 
 def timeless(found: Evolution) -> Any:
     """An evolution's result without times."""
-    told = encode(found)
+    encoded = encode(found)
     for name in ("created", "path", "pool_path", "benchmark", "spent"):
-        del told[name]
-    del told["evaluator"]["provenance"]["created"]
-    for done in told["rounds"]:
+        del encoded[name]
+    del encoded["evaluator"]["provenance"]["created"]
+    for done in encoded["rounds"]:
         for name in ("seconds", "judge", "optimizer"):
             del done[name]
-    return told
+    return encoded
 
 
 class Unplugged(Engines):
@@ -325,8 +325,8 @@ async def test_limit_counts_questions_not_requests(
 
 def ledgers(run: Path) -> int:
     """Requests of all judgments in a run's question sets."""
-    sheets = [path.parent for path in (run / "evolve").glob("*/*/ledger")]
-    return sum(RunStore(sheet).ledger_usage().requests for sheet in sheets)
+    question_sets = [path.parent for path in (run / "evolve").glob("*/*/ledger")]
+    return sum(RunStore(question_set).ledger_usage().requests for question_set in question_sets)
 
 
 async def test_usage_before_a_judge_failure_is_recorded(
@@ -558,8 +558,8 @@ async def test_pairs_with_both_answer_formats(tmp_path: Path) -> None:
         planted_config(tmp_path, asking="pairs", answers="both", rounds=0), Engines()
     )
     store = RunStore(tmp_path / "runs" / "planted")
-    sheets = {path.name for path in (store.path / "evolve" / "seen").iterdir()}
-    assert sheets == {"pairs-choice", "pairs-graded", "queries"}
+    question_sets = {path.name for path in (store.path / "evolve" / "seen").iterdir()}
+    assert question_sets == {"pairs-choice", "pairs-graded", "queries"}
     assert found.cost.alone.calls == found.cost.about_responses + found.cost.about_queries
 
 

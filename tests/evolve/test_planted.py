@@ -59,14 +59,16 @@ def found(tmp_path_factory: pytest.TempPathFactory, planted: Planted) -> tuple[P
 def test_planted_criteria_are_found(found: tuple[Path, Evolution]) -> None:
     """Brevity and detail weigh most, the query type is asked about, and all came from mistakes."""
     every = found[1].evaluator.perspectives
-    worth = {each.text: each.importance or 0.0 for each in every}
+    importance_of = {each.text: each.importance or 0.0 for each in every}
     about_responses = sorted(
         (each.text for each in every if each.kind == "response"),
-        key=lambda text: -worth[text],
+        key=lambda text: -importance_of[text],
     )
     assert set(about_responses[:2]) == {BRIEF, DETAIL}
-    assert worth[BRIEF] + worth[DETAIL] > 0.5
-    assert max((each for each in every if each.kind == "query"), key=_worth).text == (CALCULATION)
+    assert importance_of[BRIEF] + importance_of[DETAIL] > 0.5
+    assert max((each for each in every if each.kind == "query"), key=_importance).text == (
+        CALCULATION
+    )
     origins = {each.text: each.origin for each in every}
     assert {origins[text] for text in (BRIEF, DETAIL, CALCULATION)} == {
         PerspectiveOrigin.FAILURES.value
@@ -75,7 +77,7 @@ def test_planted_criteria_are_found(found: tuple[Path, Evolution]) -> None:
     assert last.value - first.value > 3 * math.hypot(first.error, last.error)
 
 
-def _worth(each: DescribedPerspective) -> float:
+def _importance(each: DescribedPerspective) -> float:
     return each.importance or 0.0
 
 

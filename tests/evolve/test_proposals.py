@@ -63,10 +63,10 @@ def test_prompt_begins_with_its_name() -> None:
 
 def test_case_shows_both_verdicts() -> None:
     """Both responses, both verdicts and the confidence, but no candidate names."""
-    told = replace(
+    continued = replace(
         case(), responses=(Response("q", "gpt-9", "One."), Response("q", "ours", "Two."))
     )
-    prompt = asked_of([told])
+    prompt = asked_of([continued])
     assert "Response A:\n<<<response>>>\nOne.\n<<<end of response>>>" in prompt
     assert (
         "People's verdict: A is better\nThe evaluator's verdict: B is better (it was 50% sure)"
@@ -239,7 +239,7 @@ def test_dropped_proposals_have_a_reason() -> None:
     gathering.take(request, lines)
     assert [each.text for each in gathering.perspectives()] == ["Is it in verse?"] * 2
     assert [(each.text, each.why, each.repeats) for each in gathering.dropped] == [
-        ("Is the response brief?", RejectionReason.TWIN, "Is the response short?"),
+        ("Is the response brief?", RejectionReason.NEAR_DUPLICATE, "Is the response short?"),
         ("is the response kind?", RejectionReason.REPEAT, "Is the response kind?"),
         ("Is it in verse ?", RejectionReason.REPEAT, "Is it in verse?"),
     ]

@@ -1,4 +1,4 @@
-"""Weights of perspectives: decisive ones stand out, even if only a trait reveals them."""
+"""Weights of perspectives: decisive ones weigh most, even if only a trait reveals them."""
 
 from __future__ import annotations
 
@@ -39,16 +39,16 @@ def pairs() -> PerspectiveWeights:
 
 def test_decisive_answers_weigh_most() -> None:
     """Although concise and detailed are uninformative without the query type."""
-    worth = pairs().about_responses
-    idle = max(found.importance for name, found in worth.items() if name not in PLANTED)
-    assert min(worth[name].importance for name in PLANTED) > 2.0 * idle
+    weighed = pairs().about_responses
+    idle = max(found.importance for name, found in weighed.items() if name not in PLANTED)
+    assert min(weighed[name].importance for name in PLANTED) > 2.0 * idle
 
 
 def test_only_type_traits_have_weight() -> None:
     """Noise traits, and one that every query has, have weight zero."""
-    worth = pairs().about_queries
-    assert {name for name, found in worth.items() if found.importance > 0.0} == TYPES
-    assert worth[CONSTANT.id] == PerspectiveWeight(0.0, 0.0)
+    weighed = pairs().about_queries
+    assert {name for name, found in weighed.items() if found.importance > 0.0} == TYPES
+    assert weighed[CONSTANT.id] == PerspectiveWeight(0.0, 0.0)
 
 
 def test_importances_are_shares() -> None:
@@ -93,8 +93,8 @@ def test_one_response_perspective_always_stays() -> None:
 
 def test_routing_weights_are_relative_to_the_largest() -> None:
     """The most important trait has weight 1."""
-    worth = {"d": PerspectiveWeight(0.25, 1.0), "e": PerspectiveWeight(0.5, 1.0)}
-    assert trait_weights(worth, ["e", "d"]).tolist() == [1.0, 0.5]
+    weighed = {"d": PerspectiveWeight(0.25, 1.0), "e": PerspectiveWeight(0.5, 1.0)}
+    assert trait_weights(weighed, ["e", "d"]).tolist() == [1.0, 0.5]
 
 
 def test_missing_answers_and_empty_columns_are_handled() -> None:

@@ -64,15 +64,15 @@ def test_experts_come_near_the_optimum_and_others_stay_below(pairs: Validation) 
 
 def test_every_case_has_an_out_of_fold_prediction(pairs: Validation) -> None:
     """For the mistakes and the confidence table."""
-    found, said = pairs, pairs.arms[WITH].predictions
-    assert said is not None
-    assert len(said) == len(found.gold) == len(found.rows) == 320
-    assert (found.arms[WITH].outcome == said.verdict).all()
+    found, predicted = pairs, pairs.arms[WITH].predictions
+    assert predicted is not None
+    assert len(predicted) == len(found.gold) == len(found.rows) == 320
+    assert (found.arms[WITH].outcome == predicted.verdict).all()
     by_query: dict[str, set[int]] = {}
     for query_id, fold in zip(found.query_ids, found.folds.tolist(), strict=True):
         by_query.setdefault(query_id, set()).add(fold)
     assert all(len(folds) == 1 for folds in by_query.values())
-    accuracy = float(np.mean(said.verdict == found.gold))
+    accuracy = float(np.mean(predicted.verdict == found.gold))
     assert found.arms[WITH].figures["accuracy"].value == accuracy
 
 
@@ -139,10 +139,10 @@ def test_out_of_fold_predicts_every_case() -> None:
     """Also without reference data, in table order, nearly as well as full cross-validation."""
     table = PLANTED.table
     gold: list[float | None] = [None, *table.gold.tolist()[1:]]
-    said = out_of_fold(with_gold(table, gold), SETTINGS)
-    assert len(said) == len(table)
-    assert np.mean(said.verdict == table.gold) > PLANTED.ceiling - 0.2
-    assert said.expert.max() == 1
+    predicted = out_of_fold(with_gold(table, gold), SETTINGS)
+    assert len(predicted) == len(table)
+    assert np.mean(predicted.verdict == table.gold) > PLANTED.ceiling - 0.2
+    assert predicted.expert.max() == 1
 
 
 def test_equal_queries_stay_in_one_fold() -> None:

@@ -51,7 +51,7 @@ def test_questions_in_other_scripts_are_questions(question: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "problem"),
     [
         ("", "there are 0 items; 2 to 3 are wanted"),
         ("1. Is it?", "there are 1 items; 2 to 3 are wanted"),
@@ -75,11 +75,11 @@ def test_questions_in_other_scripts_are_questions(question: str) -> None:
         ("9" * 5000 + ". Is it?", "is not a numbered question"),
     ],
 )
-def test_each_failure_is_named(text: str, said: str) -> None:
+def test_each_failure_is_named(text: str, problem: str) -> None:
     """Nothing is repaired or guessed: the message names the line, the number or the item."""
     with pytest.raises(ChecklistError) as refused:
         parse(text, 2, 3)
-    assert said in refused.value.message
+    assert problem in refused.value.message
 
 
 def test_a_long_line_is_cut_in_the_message() -> None:

@@ -82,8 +82,8 @@ def test_unclear_grade_is_unreadable(text: str) -> None:
 @given(st.text())
 def test_any_text_gives_a_grade_on_the_scale_or_none(text: str) -> None:
     """No text causes an error."""
-    for told in (text, f"score: {text}", f'"score": "{text}"'):
-        answer = read_score(told)
+    for written in (text, f"score: {text}", f'"score": "{text}"'):
+        answer = read_score(written)
         assert answer.p_yes is None or 0.0 <= answer.p_yes <= 1.0
 
 
@@ -142,8 +142,8 @@ def test_every_listed_answer_is_read(words: list[str]) -> None:
 @given(st.text(), st.integers(1, 5))
 def test_any_text_gives_one_answer_per_item(text: str, items: int) -> None:
     """No text causes an error."""
-    for told in (text, f"Q1: {text}", f"1. {text}?"):
-        answers = read_answers(told, items)
+    for written in (text, f"Q1: {text}", f"1. {text}?"):
+        answers = read_answers(written, items)
         assert len(answers) == items
         assert all(answer.p_yes in (None, 0.0, 1.0) for answer in answers)
 

@@ -25,7 +25,7 @@ def test_one_verdict_per_question() -> None:
 
 
 @pytest.mark.parametrize(
-    ("rows", "told"),
+    ("rows", "problem"),
     [
         ([], "0 verdicts; 2 questions"),
         ([row(1), row(2), row(3)], "3 verdicts"),
@@ -44,11 +44,11 @@ def test_one_verdict_per_question() -> None:
         ([row(1, repeats=2), row(2)], "repeats of question 1"),
     ],
 )
-def test_anything_else_is_a_named_mistake(rows: Any, told: str) -> None:
+def test_anything_else_is_a_named_mistake(rows: Any, problem: str) -> None:
     """For two questions."""
     with pytest.raises(ChecklistError) as refused:
         read_verdicts(json.dumps(rows), 2)
-    assert told in refused.value.message
+    assert problem in refused.value.message
 
 
 @pytest.mark.parametrize("text", ["", "keep all", "Here you go: []", "[" * 100_000, "[1,", "\x00"])

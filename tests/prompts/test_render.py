@@ -171,7 +171,7 @@ def test_another_template_has_another_hash() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "problem"),
     [
         (GOOD.replace("{{response}}", ""), "lacks: {{response}}."),
         (GOOD + "{{item}}", "more than once: {{item}}."),
@@ -181,11 +181,11 @@ def test_another_template_has_another_hash() -> None:
         ("{{history}} {{query}} {{item}} {{response}}", "holds {{response}} after {{item}}"),
     ],
 )
-def test_invalid_template_is_refused_before_any_call(text: str, said: str) -> None:
+def test_invalid_template_is_refused_before_any_call(text: str, problem: str) -> None:
     """Missing, repeated, unknown and misplaced placeholders are reported on creation."""
     with pytest.raises(PromptError) as refused:
         GradingPrompt(Template("grade", text))
-    assert said in str(refused.value)
+    assert problem in str(refused.value)
 
 
 def test_loading_checks_needed_placeholders(tmp_path: Path) -> None:

@@ -123,9 +123,9 @@ def test_analysis_has_its_own_section() -> None:
 def test_analysis_of_another_text_is_not_shown() -> None:
     """The content decides, not the names."""
     prompt = analysis_prompt("It is right.")
-    twin = Response("other", "twin", RESPONSE.text)
+    copied = Response("other", "copied", RESPONSE.text)
     renamed = Query("other", QUERY.text, QUERY.history)
-    assert "It is right." in asked(prompt, renamed, twin, CHECKLIST)
+    assert "It is right." in asked(prompt, renamed, copied, CHECKLIST)
     changed = Response("q", "c", "Because of magic.")
     with pytest.raises(BenchmarkError, match=r"runs/cot has no analysis .* 'c' to query 'q'"):
         prompt.render(QUERY, changed, CHECKLIST, b"")

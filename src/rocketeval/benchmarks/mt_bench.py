@@ -132,16 +132,16 @@ class MTBench:
         question = self._questions.get(number)
         if question is None:
             raise BenchmarkError(f"{row.where}: there is no question {number}.")
-        asked, said = question[1], _answers(row)
+        asked, answers = question[1], _answers(row)
         for turn in self.options.turns:
-            if turn > len(said) or turn > len(asked):
+            if turn > len(answers) or turn > len(asked):
                 continue
             earlier = [
                 part
                 for before in range(turn - 1)
-                for part in (Turn("user", asked[before]), Turn("assistant", said[before]))
+                for part in (Turn("user", asked[before]), Turn("assistant", answers[before]))
             ]
-            yield Response(f"{number}-{turn}", candidate, said[turn - 1], tuple(earlier) or None)
+            yield Response(f"{number}-{turn}", candidate, answers[turn - 1], tuple(earlier) or None)
 
     @cached_property
     def _questions(self) -> dict[str, tuple[str | None, tuple[str, ...], tuple[str, ...]]]:

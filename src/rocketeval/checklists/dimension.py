@@ -138,7 +138,7 @@ class DimensionAuthor:
         )
         self._augmenting = self._steps.augmenting()
         self._done: StepResults[DimensionStep] = StepResults()
-        self._fates: list[QuestionOutcome] | None = None
+        self._outcomes: list[QuestionOutcome] | None = None
         self.costly = bool(options.steps)
         self.in_flight = engine.in_flight if engine else 1
         self.durable = bool(engine and engine.durable)
@@ -247,7 +247,7 @@ class DimensionAuthor:
 
     def provenance(self) -> DimensionProvenance:
         """Return every considered question with its origin and outcome."""
-        fates = self._composed()
+        outcomes = self._composed()
         return DimensionProvenance(
             kind="dimension",
             author=self._model,
@@ -260,8 +260,8 @@ class DimensionAuthor:
             asked=tuple(
                 replace(self._done.traces[step], step=step.name) for step in self._all_steps()
             ),
-            counts=count_rows(fates, self._groups()),
-            questions=question_rows(fates),
+            counts=count_rows(outcomes, self._groups()),
+            questions=question_rows(outcomes),
         )
 
     def summary(self) -> Composition:
@@ -283,9 +283,9 @@ class DimensionAuthor:
         return [step for step in (*self._augmenting, *filters) if step in self._done.traces]
 
     def _composed(self) -> list[QuestionOutcome]:
-        if self._fates is None:
+        if self._outcomes is None:
             raise ChecklistError("the checklist has not been composed.")
-        return self._fates
+        return self._outcomes
 
     def _failed_steps(self) -> dict[str, str]:
         return {step.name: reason for step, reason in self._done.failed.items()}
@@ -364,7 +364,7 @@ class DimensionAuthor:
 
     def _finish(self, done: StepResults[DimensionStep]) -> None:
         """Choose the items; raise ChecklistError if a dimension is left without any."""
-        pools, fates = self._pools(done)
+        pools, outcomes = self._pools(done)
         verdicts = {
             step.dimension: verdicts_in(lines)
             for step, lines in done.lines.items()
@@ -382,6 +382,6 @@ class DimensionAuthor:
                     f"The filter left no question of the dimension {name!r}.",
                     hint="Check the seeds (yes must be the better answer), or use another author.",
                 )
-            fates += chosen
+            outcomes += chosen
         self._done = done
-        self._fates = in_order(fates, self._groups())
+        self._outcomes = in_order(outcomes, self._groups())

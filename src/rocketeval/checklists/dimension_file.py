@@ -180,7 +180,7 @@ class DropReason(StrEnum):
     ALIGNMENT = "alignment"
     """Yes is not the better answer."""
     DIMENSION = "dimension"
-    """It asks about something other than its dimension."""
+    """It does not ask about its dimension."""
     REDUNDANCY = "redundancy"
     """A kept question asks the same in other words."""
 
@@ -242,35 +242,35 @@ def judge_pool(
     """
     meaning: dict[int, int] = {}
     kept: dict[int, Question] = {}
-    fates: list[QuestionOutcome] = []
+    outcomes: list[QuestionOutcome] = []
     for number, (question, verdict) in enumerate(zip(questions, verdicts, strict=True), 1):
         meant = number if verdict.repeats is None else meaning[verdict.repeats]
         meaning[number] = meant
         if not verdict.yes_is_better:
-            fates.append(QuestionOutcome(question, DropReason.ALIGNMENT, verdict=verdict))
+            outcomes.append(QuestionOutcome(question, DropReason.ALIGNMENT, verdict=verdict))
         elif not verdict.fits:
-            fates.append(QuestionOutcome(question, DropReason.DIMENSION, verdict=verdict))
+            outcomes.append(QuestionOutcome(question, DropReason.DIMENSION, verdict=verdict))
         elif meant in kept:
-            fates.append(
+            outcomes.append(
                 QuestionOutcome(question, DropReason.REDUNDANCY, kept[meant].text, verdict)
             )
         else:
             kept[meant] = question
-            fates.append(QuestionOutcome(question, verdict=verdict))
-    return fates
+            outcomes.append(QuestionOutcome(question, verdict=verdict))
+    return outcomes
 
 
 def in_order(
-    fates: Iterable[QuestionOutcome], groups: Sequence[tuple[str, str]]
+    outcomes: Iterable[QuestionOutcome], groups: Sequence[tuple[str, str]]
 ) -> list[QuestionOutcome]:
     """Return outcomes in the order of `groups`, with seeds first within each group."""
     places = {group: place for place, group in enumerate(groups)}
     origins = list(QuestionOrigin)
     return sorted(
-        fates,
-        key=lambda fate: (
-            places[fate.question.dimension, fate.question.sub_dimension],
-            origins.index(fate.question.origin),
+        outcomes,
+        key=lambda outcome: (
+            places[outcome.question.dimension, outcome.question.sub_dimension],
+            origins.index(outcome.question.origin),
         ),
     )
 
@@ -299,13 +299,13 @@ class QuestionRow:
     verdict: VerdictRow | None
 
 
-def question_rows(fates: Iterable[QuestionOutcome]) -> tuple[QuestionRow, ...]:
+def question_rows(outcomes: Iterable[QuestionOutcome]) -> tuple[QuestionRow, ...]:
     """Return one row per considered question."""
     rows: list[QuestionRow] = []
     items = 0
-    for fate in fates:
-        question, verdict = fate.question, fate.verdict
-        items += fate.dropped is None
+    for outcome in outcomes:
+        question, verdict = outcome.question, outcome.verdict
+        items += outcome.dropped is None
         rows.append(
             QuestionRow(
                 question.text,
@@ -313,9 +313,9 @@ def question_rows(fates: Iterable[QuestionOutcome]) -> tuple[QuestionRow, ...]:
                 question.sub_dimension,
                 question.origin,
                 question.seed,
-                items if fate.dropped is None else None,
-                fate.dropped,
-                fate.repeats,
+                items if outcome.dropped is None else None,
+                outcome.dropped,
+                outcome.repeats,
                 None if verdict is None else VerdictRow(verdict.yes_is_better, verdict.fits),
             )
         )
@@ -323,14 +323,14 @@ def question_rows(fates: Iterable[QuestionOutcome]) -> tuple[QuestionRow, ...]:
 
 
 def count_rows(
-    fates: Sequence[QuestionOutcome], groups: Sequence[tuple[str, str]]
+    outcomes: Sequence[QuestionOutcome], groups: Sequence[tuple[str, str]]
 ) -> tuple[SubDimensionCounts, ...]:
     """Return the counts of origins and outcomes per sub-dimension.
 
     A sub-dimension without kept questions has a row too.
     """
-    origins = _counts(fates, lambda fate: fate.question.origin)
-    dropped = _counts(fates, lambda fate: fate.dropped)
+    origins = _counts(outcomes, lambda outcome: outcome.question.origin)
+    dropped = _counts(outcomes, lambda outcome: outcome.dropped)
     return tuple(
         SubDimensionCounts(
             dimension,
@@ -345,7 +345,8 @@ def count_rows(
     )
 
 
-def _counts(fates: Iterable[QuestionOutcome], of: Any) -> Mapping[tuple[str, str, Any], int]:
+def _counts(outcomes: Iterable[QuestionOutcome], of: Any) -> Mapping[tuple[str, str, Any], int]:
     return Counter(
-        (fate.question.dimension, fate.question.sub_dimension, of(fate)) for fate in fates
+        (outcome.question.dimension, outcome.question.sub_dimension, of(outcome))
+        for outcome in outcomes
     )

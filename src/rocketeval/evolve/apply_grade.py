@@ -190,16 +190,16 @@ COUNTED = ("tasks", "finished_earlier", "from_cache", "judged", "failed", "unfin
 KNOWN: tuple[TokensKnown, ...] = get_args(TokensKnown)
 
 
-def add_up(sheets: Collection[GradeFacts]) -> GradeFacts:
+def add_up(parts: Collection[GradeFacts]) -> GradeFacts:
     """Return the total counts, cost and bill of all question sets."""
     counts: dict[str, Any] = {
-        name: sum(getattr(facts, name) for facts in sheets) for name in COUNTED
+        name: sum(getattr(facts, name) for facts in parts) for name in COUNTED
     }
     return GradeFacts(
         **counts,
-        usage=_usage([facts.usage for facts in sheets]),
-        usage_of_ledger=_usage([facts.paid for facts in sheets]),
-        bill=_bill([facts.bill for facts in sheets if facts.judged or facts.failed]),
+        usage=_usage([facts.usage for facts in parts]),
+        usage_of_ledger=_usage([facts.paid for facts in parts]),
+        bill=_bill([facts.bill for facts in parts if facts.judged or facts.failed]),
     )
 
 

@@ -53,7 +53,7 @@ class RejectionReason(StrEnum):
 
     REPEAT = "repeat"
     """It has the same words as an existing perspective."""
-    TWIN = "twin"
+    NEAR_DUPLICATE = "twin"
     """It is a near-duplicate of an existing perspective."""
     UNWANTED = "unwanted"
     """It is about queries, and the settings keep none of these."""
@@ -134,7 +134,7 @@ class ProposalCollector:
             self._drop(
                 request,
                 proposal,
-                RejectionReason.REPEAT if duplicate.exact else RejectionReason.TWIN,
+                RejectionReason.REPEAT if duplicate.exact else RejectionReason.NEAR_DUPLICATE,
                 duplicate.of.text,
             )
         else:

@@ -157,7 +157,7 @@ SHOWN = 24
 """Number of pool questions shown with a batch of mistakes."""
 SHOWN_WHOLE = 120
 """Number of pool questions shown in a request for questions that must be new."""
-ANALYSED_TOKENS = 2000
+ANALYSIS_TOKENS = 2000
 """Maximum tokens of an analysis with its questions."""
 LONGEST_GUIDELINES = 40_000
 """Maximum bytes of annotation guidelines."""
@@ -245,7 +245,7 @@ class RequestMaker:
                 f", batch {number}",
                 values,
                 lambda text: read_failures(text).lines(),
-                tokens=ANALYSED_TOKENS,
+                tokens=ANALYSIS_TOKENS,
             )
 
     def deepen(self, round: int, pool: Pool, count: int) -> OptimizerRequest | None:

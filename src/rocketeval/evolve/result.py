@@ -62,21 +62,21 @@ class QuestionSetUsage:
 
 
 def measured_use(
-    store: RunStore, folder: str, sheets: Iterable[str]
+    store: RunStore, folder: str, question_sets: Iterable[str]
 ) -> dict[str, QuestionSetUsage]:
     """Return the usage of each question set; each is a run inside the run."""
-    inside = {name: store.inside(folder, name) for name in sheets}
+    inside = {name: store.inside(folder, name) for name in question_sets}
     return {name: QuestionSetUsage(one.ledger_usage(), _asked(one)) for name, one in inside.items()}
 
 
-def _asked(sheet: RunStore) -> int:
+def _asked(inner: RunStore) -> int:
     """Return the number of questions asked about everything that was judged."""
     items: dict[str, set[str]] = {}
-    for checklist in (*sheet.inputs.checklists().values(), *sheet.inputs.earlier_checklists()):
+    for checklist in (*inner.inputs.checklists().values(), *inner.inputs.earlier_checklists()):
         items.setdefault(checklist.query_id, set()).update(checklist.items)
     judged = {
         (query_id, candidate)
-        for table in sheet.judgments(["query_id", "candidate"])
+        for table in inner.judgments(["query_id", "candidate"])
         for query_id, candidate in zip(
             table["query_id"].to_pylist(), table["candidate"].to_pylist(), strict=True
         )
@@ -102,9 +102,9 @@ def count_cost(
     def load(asked: Iterable[Perspective], per_case: float, per_query: float) -> CaseCost:
         total = CaseCost(0.0, 0.0, 0.0 if price else None)
         for each in asked:
-            sheet = question_set_of(each, asking)
-            times = per_query if sheet is QUERIES else per_case
-            total = _plus(total, times, used.get(sheet.name, _NOTHING), price)
+            question_set = question_set_of(each, asking)
+            times = per_query if question_set is QUERIES else per_case
+            total = _plus(total, times, used.get(question_set.name, _NOTHING), price)
         return total
 
     return EvaluatorCost(

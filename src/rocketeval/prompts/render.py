@@ -242,9 +242,9 @@ class GradingPrompt:
         history, forged = shared.history
         if response.history is not None:
             history, forged = render_history(response.history)
-        said = neutralize(response.text if "response" in self.shows else "")
+        shown_text = neutralize(response.text if "response" in self.shows else "")
         own = {name: neutralize(text) for name, text in self.own_values(query, response).items()}
-        values = {"history": history, "query": shared.query, "response": said.text}
+        values = {"history": history, "query": shared.query, "response": shown_text.text}
         values |= {name: safe.text for name, safe in own.items()}
         return GradingTask(
             key=key,
@@ -253,7 +253,7 @@ class GradingPrompt:
             prefix="".join(values.get(name, literal) for name, literal in self._pieces),
             suffixes=shared.suffixes,
             neutralised=forged
-            + said.count
+            + shown_text.count
             + shared.neutralised
             + sum(safe.count for safe in own.values()),
             items=len(checklist.items),

@@ -106,8 +106,8 @@ class TranscriptPrompt(GradingPrompt):
     ) -> tuple[str, ...]:
         """Return the items, each after all earlier ones and their answers."""
         asked = super().endings(items)
-        said = [answered(question, self.word) for question in asked]
-        return tuple("".join(said[:place]) + question for place, question in enumerate(asked))
+        earlier = [answered(question, self.word) for question in asked]
+        return tuple("".join(earlier[:place]) + question for place, question in enumerate(asked))
 
 
 class ForcedPrompt(TranscriptPrompt):
@@ -131,7 +131,9 @@ def answered(question: str, word: str) -> str:
 def single_questions(endings: Sequence[str]) -> tuple[str, ...]:
     """Return the items of a `TranscriptPrompt`'s endings, each without the earlier ones."""
     before = ["", *(answered(ending, TranscriptPrompt.word) for ending in endings)]
-    return tuple(ending.removeprefix(said) for said, ending in zip(before, endings, strict=False))
+    return tuple(
+        ending.removeprefix(earlier) for earlier, ending in zip(before, endings, strict=False)
+    )
 
 
 class BarePrompt:
@@ -149,14 +151,14 @@ class BarePrompt:
     ) -> GradingTask:
         """Return the conversation as prefix and the response as its one ending."""
         prefix, forged = _conversation(query, response)
-        said = neutralize(response.text)
+        safe = neutralize(response.text)
         return GradingTask(
             key=key,
             query_id=query.id,
             candidate=response.candidate,
             prefix=prefix,
-            suffixes=(said.text,),
-            neutralised=forged + said.count,
+            suffixes=(safe.text,),
+            neutralised=forged + safe.count,
             items=1,
         )
 
@@ -164,8 +166,8 @@ class BarePrompt:
 def _conversation(query: Query, response: Response) -> tuple[str, int]:
     """Return the conversation as plain text, and the number of neutralized markers."""
     history = query.history if response.history is None else response.history
-    said = [*((turn.role, turn.content) for turn in history), ("user", query.text)]
-    turns = [(neutralize_name(role), neutralize(content)) for role, content in said]
+    spoken = [*((turn.role, turn.content) for turn in history), ("user", query.text)]
+    turns = [(neutralize_name(role), neutralize(content)) for role, content in spoken]
     count = sum(role.count + content.count for role, content in turns)
     if len(turns) == 1:
         return turns[0][1].text, count
