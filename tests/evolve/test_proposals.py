@@ -63,10 +63,10 @@ def test_prompt_begins_with_its_name() -> None:
 
 def test_case_shows_both_verdicts() -> None:
     """Both responses, both verdicts and the confidence, but no candidate names."""
-    continued = replace(
+    named = replace(
         case(), responses=(Response("q", "gpt-9", "One."), Response("q", "ours", "Two."))
     )
-    prompt = asked_of([continued])
+    prompt = asked_of([named])
     assert "Response A:\n<<<response>>>\nOne.\n<<<end of response>>>" in prompt
     assert (
         "People's verdict: A is better\nThe evaluator's verdict: B is better (it was 50% sure)"

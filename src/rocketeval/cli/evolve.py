@@ -66,10 +66,11 @@ def _show_summary(console: Console, found: Evolution) -> None:
     value = own.figures[found.figures.measure]
     cases = _cases_of(found, found.held_out.cases)
     if found.figures.measure == "accuracy":
-        percent, _, interval = share(value).partition(" ")
+        percent, _, interval = share(value).partition(" (")
+        sure = f" (95% interval {interval}" if interval else ""
         result = (
-            f"The evaluator agrees with the {found.gold} on {percent}% {interval} of {cases} that "
-            "it did not learn from."
+            f"The evaluator agrees with the {found.gold} on {percent}%{sure} of {cases} that it "
+            "did not learn from."
         )
     else:
         result = (

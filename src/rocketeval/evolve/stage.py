@@ -93,7 +93,7 @@ def evolve_settings(config: RunConfig) -> EvolveConfig:
         )
     if settings.guidelines is not None and settings.optimizer is None:
         raise ConfigError(
-            "`evolve.guidelines` needs an optimizer to turn them into questions.",
+            "`evolve.guidelines` needs an optimizer that turns them into questions.",
             hint="Set `evolve.optimizer`, or write the questions into a file of `evolve.seeds`.",
         )
     seed_pool(settings.seeds, formats_of(settings.answers))
