@@ -135,9 +135,8 @@ def test_csv_export_warns_about_lost_fields(tmp_path: Path) -> None:
     )
     cli(tmp_path, "run", "--only", "checklist", "--quiet")
     told = cli(tmp_path, "checklist", "--out", "out.csv").stderr
-    assert "`about`" in told
-    assert "3 checklists" in told
-    assert "about" not in cli(tmp_path, "checklist", "--out", "out.yaml").stderr
+    assert "`about`, which 3 checklists have" in told
+    assert "no place" not in cli(tmp_path, "checklist", "--out", "out.yaml").stderr
 
 
 def test_checklists_are_shown_without_an_llm(tmp_path: Path) -> None:
@@ -169,8 +168,8 @@ def test_sources_of_checklists(tmp_path: Path) -> None:
     for what in ("benchmark", "rocketeval.yaml"):
         assert f"benchmark: {len(QUERIES)} checklists" in cli(tmp_path, "checklist", what).stdout
     assert "2 more checklists" in cli(tmp_path, "checklist", "--top", "1").stdout
-    assert "mine.yaml\n" in cli(tmp_path, "checklist", "--out", "mine.yaml").stdout
+    assert "Edit this file: mine.yaml" in cli(tmp_path, "checklist", "--out", "mine.yaml").stdout
     assert f"mine.yaml: {len(QUERIES)} checklists" in cli(tmp_path, "checklist", "mine.yaml").stdout
-    stderr = cli(tmp_path, "checklist", "mine.yaml", "--out", "other.yaml", code=2).stderr
-    assert "mine.yaml is already a file to edit" in stderr
+    said = cli(tmp_path, "checklist", "mine.yaml", "--out", "other.yaml", code=2).stderr
+    assert "mine.yaml can be edited directly" in said
     assert not (tmp_path / "runs").exists()

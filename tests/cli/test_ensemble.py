@@ -37,7 +37,7 @@ def test_omissions_are_reported(folder: Path) -> None:
     (folder / "other.yaml").write_text(other.replace("name: second", "name: second-first-2"))
     shown = cli(folder, "ensemble", "first.yaml", "other.yaml", "--out", "short").stdout
     assert "1 query left out: not in every run" in shown
-    assert "Ranking settings are those of" in shown
+    assert "ranking settings of" in shown
 
 
 def test_two_runs_and_out_are_required(folder: Path) -> None:

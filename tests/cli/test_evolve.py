@@ -64,18 +64,22 @@ def test_evolve_prints_results_and_continues(folder: Path, planted_engines: Engi
     told = cli(folder, "evolve").stdout
     assert "Trained on votes: 48 pairs of 8 queries; held out: 72 pairs of 12" in told
     assert "Pool: " in told
-    assert "Rounds (accuracy on the training cases, out of fold)" in told
+    assert "out-of-fold accuracy" in told
     assert "+ requests" in told
-    assert "No further round: " in told
+    assert "Slightly optimistic" in told
+    assert "No further round: all 1 round is done." in told
     assert "On 72 held-out cases of 12 queries, in percent" in told
     for arm in ("single prompt", "mean of perspectives", "without experts", "with experts"):
         assert f"\n{arm}" in told
     assert "macro-F1" in told
-    assert told.startswith("The evaluator, with experts: ")
-    assert "The single prompt asks: " in told
+    assert told.startswith("The evaluator agrees with the votes on ")
+    assert "of 72 pairs" in told
+    assert "No significant difference from" in " ".join(told.split())
+    assert "The single prompt asks: Is the response a good answer to the query as a whole?" in told
+    assert "expert" in told
     assert "about responses, most important first" in told
-    assert "Confidence on held-out pairs" in told
-    assert "one pair alone" in told
+    assert "Accuracy by confidence" in told
+    assert "one pair on its own" in told
     assert " EUR" in told
     assert re.search(r"judge \d+ questions in \d+ requests, ", told)
     assert "after held-out figures" not in told
@@ -89,9 +93,9 @@ def test_evolve_prints_results_and_continues(folder: Path, planted_engines: Engi
     pool = folder / "runs/demo/evolve/pool.yaml"
     pool.write_text(pool.read_text() + "  - text: Does the response name a town?\n")
     again = cli(folder, "evolve").stdout
-    assert "People added 1, 1 of them since the last command." in again
-    assert re.search(r"the evaluator uses [01]\.", again)
-    assert "1 of them was added after held-out figures were first shown" in again
+    assert "People added 1, 1 of them since the last command" in again
+    assert re.search(r"the evaluator uses\s+[01] of these", again)
+    assert "1 of them was added after held-out figures" in again
     assert not planted_engines.written
     assert all("name a town?" in prompt for _, prompt in planted_engines.asked)
 
@@ -99,7 +103,7 @@ def test_evolve_prints_results_and_continues(folder: Path, planted_engines: Engi
 @pytest.mark.parametrize(
     ("usable", "optimizer", "command", "why"),
     [
-        (True, None, "rocketeval run --evaluator e.npz --limit 9", "Judge with it"),
+        (True, None, "rocketeval run --evaluator e.npz --limit 9", "Judge with the evaluator"),
         (False, "strong", "rocketeval evolve --limit 9", "more votes or labels or your own"),
         (False, None, "rocketeval evolve --limit 9", "more votes or labels, an `evolve.optimizer`"),
     ],
@@ -128,8 +132,8 @@ def test_late_additions_to_the_pool_are_reported(folder: Path, planted_engines: 
 
     planted_engines.hears = add
     told = " ".join(cli(folder, "evolve", "--rounds", "0").stdout.split())
-    assert "1 of them have the number of a round" in told
-    assert "1 more was added too late" in told
+    assert "1 of them names a round that this run has not done." in told
+    assert "1 more was added too late for this command" in told
 
 
 def test_evolve_as_json(folder: Path) -> None:
@@ -147,14 +151,14 @@ def test_evolve_as_json(folder: Path) -> None:
 def test_insufficient_data_is_refused(folder: Path) -> None:
     """Too few cases, missing votes and a wrong file name are errors with exit code 2."""
     told = cli(folder, "evolve", "--limit", "7", code=2)
-    assert "42 cases of 7 queries" in told.stderr
-    assert "20 cases and 8 queries" in told.stderr
+    assert "There are votes on 42 cases of 7 queries" in told.stderr
+    assert "at least 20 cases and 8 queries" in told.stderr
     cli(folder, "evolve", "--limit", "8", "--quiet")
     (folder / "benchmark" / "votes.jsonl").unlink()
     told = cli(folder, "evolve", "--json", code=2)
     assert "votes" in json.loads(told.stdout)["error"]["message"]
     told = cli(folder, "evolve", "--out", "evaluator.txt", code=2)
-    assert ".npz" in told.stderr
+    assert "must end in .npz" in told.stderr
 
 
 def test_max_cost_is_exit_code_6(folder: Path) -> None:
@@ -178,8 +182,8 @@ def test_missing_answers_are_exit_code_3(
     with monkeypatch.context() as patch:
         patch.setattr(ScriptedEngine, "create", failing)
         told = cli(folder, "evolve", "--rounds", "0", code=3).stdout
-    assert "could not be answered; run it again to retry." in told
-    assert "replaced by the mean answer" in told
+    assert "could not be answered" in told
+    assert "missing; the usual answer" in told
     assert "missing" not in cli(folder, "evolve", "--rounds", "0").stdout
 
 

@@ -333,14 +333,14 @@ async def test_mistakes_are_found_before_any_request(tmp_path: Path) -> None:
         )
         with pytest.raises(ConfigError, match="asks items of its own"):
             await Run(direct).propose_fixes()
-        with pytest.raises(ExportError, match=r"neither \.yaml nor \.csv"):
+        with pytest.raises(ExportError, match=r"\.yaml or \.csv"):
             await Run(config).propose_fixes(tmp_path / "new.txt")
         (tmp_path / "new.yaml").write_text("mine")
         with pytest.raises(ExportError, match="exists already"):
             await Run(config).propose_fixes(tmp_path / "new.yaml")
         own = {"kind": "file", "options": {"file": str(tmp_path / "new.yaml")}}
         graded_with = config.author.model_copy(update=own)
-        with pytest.raises(ConfigError, match="must not take its place"):
+        with pytest.raises(ConfigError, match="must not overwrite"):
             await Run(config.model_copy(update={"author": graded_with})).propose_fixes(
                 tmp_path / "new.yaml", force=True
             )

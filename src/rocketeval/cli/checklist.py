@@ -1,4 +1,4 @@
-"""`rocketeval checklist`: show checklists, or write them to a file."""
+"""`rocketeval checklist`: show checklists, or write them to a file for editing."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ListedChecklists:
-    """The JSON document of `checklist`."""
+    """The output of `--json`."""
 
     source: str
-    """Path of the checklists."""
+    """The run, benchmark or file that holds the checklists."""
     checklists: tuple[Checklist, ...]
     out: Path | None
     """Output file, if any."""
@@ -33,7 +33,7 @@ class ListedChecklists:
 
 @verb(
     examples=[
-        ("rocketeval checklist --query q7", "show the checklist of q7"),
+        ("rocketeval checklist --query q7", "the items for q7"),
         ("rocketeval checklist --out mine.yaml", "write a file to edit"),
         ("rocketeval checklist mine.yaml", "show the edited file"),
     ],
@@ -55,13 +55,13 @@ class ListedChecklists:
     default=3,
     show_default=True,
     metavar="N",
-    help="Number of checklists to show; --json has all.",
+    help="Number of checklists to show; --json shows all.",
 )
 @option(
     "--out",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
-    help="Write all checklists to FILE (.yaml or .csv), to edit.",
+    help="Write all checklists to FILE (.yaml or .csv) for editing.",
 )
 @option("--force", is_flag=True, help="With --out: replace an existing FILE.")
 @with_output
@@ -74,13 +74,13 @@ def command(
     force: bool,
     output: Output,
 ) -> int:
-    """Show checklists, or write them to a file to edit.
+    """Show checklists, or write them to a file for editing.
 
-    WHAT is a config (default rocketeval.yaml), a run directory, a benchmark folder or a checklist
-    file. No LLM is called: `rocketeval run --only checklist` writes missing checklists, and
-    `rocketeval lint` finds bad items.
+    WHAT is a config (default rocketeval.yaml), a run directory, a benchmark folder or a file of
+    checklists. This command sends no requests. To have an LLM write missing checklists, use
+    `rocketeval run --only checklist`; to find bad items, use `rocketeval lint`.
 
-    To grade with an edited FILE, set this in the config; only changed items are asked again:
+    To grade with an edited FILE, set this in the config. The judge answers only changed items:
 
     \b
       author: {kind: file, options: {file: FILE}}
@@ -109,7 +109,7 @@ def _find(what: Path, name: str | None, out: Path | None, *, force: bool) -> Fou
     config = open_run(what).config if is_run else own_config(what, name)
     if out is not None:
         if config is None and what.suffix in CHECKLIST_FILES and not what.is_dir():
-            raise ExportError(f"{what} is already a file to edit.", hint="Drop --out.")
+            raise ExportError(f"{what} can be edited directly.", hint="Drop --out.")
         check_export_path(out, force=force, config=config, config_file=None if is_run else what)
     if config is None:
         return checklists_of_path(what)
@@ -153,9 +153,9 @@ def _show(found: FoundChecklists, shown: tuple[Checklist, ...], top: int, out: P
             _show_one(made, f"{made.query_id}: {text}" if text else made.query_id)
         if len(shown) > top:
             more = count_of(len(shown) - top, "more checklist", "more checklists")
-            click.echo(f"\n{more}: --top, --query, --json or --out.")
+            click.echo(f"\n{more}; see --top, --query, --json or --out.")
     if out is not None:
-        click.echo(f"Written, to edit: {shown_path(out)}")
+        click.echo(f"Edit this file: {shown_path(out)}")
 
 
 def _show_one(made: Checklist, title: str) -> None:
