@@ -316,11 +316,11 @@ def lines(setting: Scores | Labels, repetitions: list[list[Hits]]) -> Iterator[s
             np.array([getattr(hit, which) for hit in hits]) for which in ("ours", "theirs")
         )
         unknown = int(np.isnan(ours).sum())
-        told, verdict = coverage(ours[~np.isnan(ours)])
+        covered, verdict = coverage(ours[~np.isnan(ours)])
         naive, naive_verdict = coverage(theirs)
         without = f", {unknown} without interval" if unknown else ""
         yield (
-            f"{hits[0].figure:38}{setting.name:52}{told:>12}  {verdict:6}"
+            f"{hits[0].figure:38}{setting.name:52}{covered:>12}  {verdict:6}"
             f"{naive:>12}  {naive_verdict:6}{hits[0].naive}{without}"
         )
 

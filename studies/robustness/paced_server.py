@@ -94,5 +94,5 @@ if __name__ == "__main__":
     parser.add_argument("--log", type=Path, required=True)
     parser.add_argument("--pace", type=float, default=0.0, help="seconds per answer")
     parser.add_argument("--hangs-after", type=int)
-    told = parser.parse_args()
-    asyncio.run(serve(told.port, PacedServer(told.pace, told.hangs_after, told.log)))
+    result = parser.parse_args()
+    asyncio.run(serve(result.port, PacedServer(result.pace, result.hangs_after, result.log)))

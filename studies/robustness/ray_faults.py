@@ -260,7 +260,7 @@ def break_once(
         keys: Counter[str] = Counter()
         for table in broken.store.judgments(["key"]):
             keys.update(table["key"].to_pylist())
-        told = broken.store.manifest().stages.grade.ray
+        ray = broken.store.manifest().stages.grade.ray
         prompts = broken.prompts()
         return Finding(
             lost=broken.tasks - len(keys),
@@ -270,9 +270,9 @@ def break_once(
                 for file in SAME
             ),
             resent=prompts.total() / len(prompts) - 1,
-            told=told.asked_again / broken.tasks,
-            duplicates=told.duplicates,
-            torn=told.torn,
+            told=ray.asked_again / broken.tasks,
+            duplicates=ray.duplicates,
+            torn=ray.torn,
             seconds=seconds,
         )
 

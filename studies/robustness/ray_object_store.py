@@ -81,8 +81,8 @@ def kill_and_resume(folder: Path, cluster: LocalCluster, place: str) -> list[str
     killed.communicate()
     wait_until(lambda: not cluster.judges(), "the end of the killed command's workers")
     found = durable(store, place)
-    told, _ = run_command(folder, cluster, "stored").communicate()
-    facts = json.loads(told)["stages"]["grade"]
+    result, _ = run_command(folder, cluster, "stored").communicate()
+    facts = json.loads(result)["stages"]["grade"]
     same = [
         (store.path / name).read_bytes() == (folder / "runs" / "whole" / name).read_bytes()
         for name in SAME

@@ -51,8 +51,8 @@ def main() -> None:
                 declared, renamed = rename(copy / "src", file, owner, field)
                 noticed = noticed_by(copy, cache) if declared else "NOT DECLARED THERE"
             unnoticed += noticed is None or not declared
-            told = noticed or "NOTHING"
-            print(f"{owner + '.' + field:<36}{renamed:>4} places   noticed by {told}", flush=True)
+            result = noticed or "NOTHING"
+            print(f"{owner + '.' + field:<36}{renamed:>4} places   noticed by {result}", flush=True)
     sys.exit(bool(unnoticed))
 
 

@@ -3,10 +3,10 @@
     python studies/robustness/same_judge.py JUDGE [--restarts 10] [--record FILE]
 
 JUDGE is a name or folder for studies/judges/serve_vllm.sh. The server is started `--restarts`
-times with float32 and as often with bfloat16, alternating. The script identifies each start twice, idle and
-with other requests in flight, and a small run with its own name reuses what it can from one shared
-cache. All starts of one precision must be one judge and share every judgment; the two precisions
-must be two judges and share none.
+times with float32 and as often with bfloat16, alternating. The script identifies each start twice,
+idle and with other requests in flight, and a small run with its own name reuses what it can from
+one shared cache. All starts of one precision must be one judge and share every judgment; the two
+precisions must be two judges and share none.
 """
 
 from __future__ import annotations
@@ -130,10 +130,10 @@ def main() -> None:
                 if args.record:
                     lines = "".join(json.dumps(each) + "\n" for each in contacts)
                     args.record.write_text(lines, encoding="utf-8")
-    sys.exit(told(contacts))
+    sys.exit(report(contacts))
 
 
-def told(contacts: list[dict[str, Any]]) -> int:
+def report(contacts: list[dict[str, Any]]) -> int:
     """Print a summary of the contacts; return 1 if a judge was misidentified."""
     wrong = 0
     found = {

@@ -159,15 +159,15 @@ def stop_once(kind: str, folder: Path, rng: random.Random) -> Stop:
     running.send_signal(number)
     started = time.monotonic()
     try:
-        _, told = running.communicate(timeout=60)
+        _, result = running.communicate(timeout=60)
     except subprocess.TimeoutExpired:
         running.kill()
         sys.exit(f"FAILED: {kind} did not end within 60 s of {number.name}")
     seconds = time.monotonic() - started
     if kind != "dead":
         server.kill()
-    if "Traceback" in told:
-        sys.exit(f"FAILED: {kind}, {number.name}, {seconds:.1f} s\n{told}")
+    if "Traceback" in result:
+        sys.exit(f"FAILED: {kind}, {number.name}, {seconds:.1f} s\n{result}")
     checklists, items = kept(folder)
     before = len(server.served(0))
     finish(folder, server, checklists, items)
@@ -191,15 +191,15 @@ def finish(folder: Path, server: Server, checklists: int, items: int) -> None:
     """Run to the end; exit unless it asks for exactly what was missing."""
     server.start()
     running = start_run(folder)
-    _, told = running.communicate(timeout=300)
+    _, result = running.communicate(timeout=300)
     server.kill()
     asked, every = server.served(1), QUERIES + QUERIES * CANDIDATES * ITEMS
     if running.returncode != 0:
-        sys.exit(f"FAILED: the next run ended with {running.returncode}\n{told}")
+        sys.exit(f"FAILED: the next run ended with {running.returncode}\n{result}")
     if len(asked) != len(set(asked)) or len(asked) != every - checklists - items:
         sys.exit(
             f"FAILED: the next run asked {len(asked)} of {every}, with {checklists} checklists "
-            f"and {items} answers there\n{told}"
+            f"and {items} answers there\n{result}"
         )
 
 

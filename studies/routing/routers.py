@@ -147,13 +147,13 @@ def main() -> None:
     args = parser.parse_args()
     # A router may try another protocol first, which a stub's server reports as an error.
     logging.getLogger("aiohttp.server").setLevel(logging.CRITICAL)
-    told = []
+    result = []
     for line in lines(args):
         print(line, flush=True)
-        told.append(line)
+        result.append(line)
     if args.record:
         RECORDED.parent.mkdir(exist_ok=True)
-        RECORDED.write_text("\n".join(told) + "\n")
+        RECORDED.write_text("\n".join(result) + "\n")
 
 
 if __name__ == "__main__":
