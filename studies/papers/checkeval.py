@@ -228,7 +228,7 @@ def shown_within(study: str, figures: Mapping[str, Any]) -> list[str]:
     lines = [f"{SHOWN[study]}: Spearman / Kendall within queries [queries that have one]"]
     names = DIMENSIONS[study]
     rows = [
-        coefficients(row, of_row, names, "within", "kendall") for row, result in figures.items()
+        coefficients(row, of_row, names, "within", "kendall") for row, of_row in figures.items()
     ]
     if study == "summeval":
         rows += paper_rows(study)
@@ -240,7 +240,7 @@ def shown_pooled(study: str, figures: Mapping[str, Any]) -> list[str]:
     lines = [f"{SHOWN[study]}: Spearman / Pearson over all responses"]
     names = DIMENSIONS[study]
     rows = [
-        coefficients(row, of_row, names, "pooled", "pearson") for row, result in figures.items()
+        coefficients(row, of_row, names, "pooled", "pearson") for row, of_row in figures.items()
     ]
     return [
         *lines,
