@@ -82,7 +82,7 @@ class Labels:
 
     @property
     def name(self) -> str:
-        known = f"{self.labelled} of {self.queries} labelled"
+        known = f"{self.labelled} of {self.queries} labeled"
         return f"{self.shape}, {known}, correlation {self.correlation:g}"
 
 
@@ -284,7 +284,7 @@ def pick_labels(setting: Labels, labels: Floats, scores: Floats, seed: int) -> L
 
 
 def generator(setting: Scores | Labels, seed: int) -> np.random.Generator:
-    """Return a separate random generator for every setting and repetition."""
+    """Return a random generator per setting and repetition; the seed depends on field names."""
     return np.random.default_rng([zlib.crc32(repr(setting).encode()), seed])
 
 

@@ -176,7 +176,7 @@ def _user(prompt: str) -> list[dict[str, str]]:
 
 
 def _single(server: VLLMServer, texts: Sequence[str]) -> list[int]:
-    encoded = [server.tokenise(text) for text in texts]
+    encoded = [server.tokenize(text) for text in texts]
     return sorted({tokens[0] for tokens in encoded if len(tokens) == 1})
 
 

@@ -60,7 +60,7 @@ class VLLMServer:
             time.sleep(0.2)
         raise RuntimeError(f"{self.root} does not empty its prefix cache.")
 
-    def tokenise(self, text: str) -> list[int]:
+    def tokenize(self, text: str) -> list[int]:
         """Return the tokens of a plain text."""
         body = {"model": self.model, "prompt": text, "add_special_tokens": False}
         return [int(token) for token in self.post("/tokenize", body)["tokens"]]

@@ -45,10 +45,10 @@ def load_judge(gguf: Path, tokenizer: Any) -> Any:
     import torch
     from transformers import AutoModelForCausalLM, GenerationConfig
 
-    quantised = AutoModelForCausalLM.from_pretrained(
+    quantized = AutoModelForCausalLM.from_pretrained(
         str(gguf.parent), gguf_file=gguf.name, dtype=torch.bfloat16
     )
-    config = quantised.config
+    config = quantized.config
     if hasattr(config, "quantization_config"):
         del config.quantization_config
 
@@ -56,7 +56,7 @@ def load_judge(gguf: Path, tokenizer: Any) -> Any:
     # created on "meta" so that the two never take memory at once.
     with torch.device("meta"):
         plain = AutoModelForCausalLM.from_config(config, dtype=torch.bfloat16)
-    unpacked = {name: weight.to(torch.bfloat16) for name, weight in quantised.state_dict().items()}
+    unpacked = {name: weight.to(torch.bfloat16) for name, weight in quantized.state_dict().items()}
     plain.load_state_dict(unpacked, strict=True, assign=True)
     plain.tie_weights()
 
