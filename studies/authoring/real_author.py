@@ -62,7 +62,7 @@ ANSWERED_BEFORE_KILL = 8
 RETRY = "\n# Your last answer\n"
 """A line in prompts that show the author its own mistake."""
 CHECKLIST = ("run", "--only", "checklist")
-TELLING = ("no checklist for ", "went on without ")
+FAILURE_LINES = ("no checklist for ", "continued without ", "went on without ")
 """How the lines begin that report failures."""
 AUTHORS: dict[str, dict[str, Any]] = {
     "instance": {"kind": "instance"},
@@ -218,7 +218,7 @@ async def run_checklist(folder: Path, name: str) -> dict[str, Any]:
     said = errors.decode().splitlines()
     result = json.loads(out) if out.strip() else {"error": {"message": said[-1] if said else ""}}
     result.pop("path", None)
-    failed = [line for line in said if line.startswith(TELLING)]
+    failed = [line for line in said if line.startswith(FAILURE_LINES)]
     return {"exit_code": process.returncode, "told": result, "said": failed}
 
 

@@ -204,19 +204,19 @@ def say_origins(
     ids = [each.id for each in pool]
     both = stacked(held_out.narrow(ids), seen.narrow(ids))
     standings = weigh_perspectives(both, settings).by_id()
-    worth: dict[str, list[float]] = defaultdict(list)
+    by_origin: dict[str, list[float]] = defaultdict(list)
     about = pool.of(PerspectiveKind.RESPONSE)
     for each in about:
-        worth[each.origin.value].append(standings[each.id][0])
+        by_origin[each.origin.value].append(standings[each.id][0])
     say("\norigin        perspectives   mean importance (all about responses: 1)")
-    for origin, values in sorted(worth.items(), key=lambda pair: -float(np.mean(pair[1]))):
+    for origin, values in sorted(by_origin.items(), key=lambda pair: -float(np.mean(pair[1]))):
         say(f"{origin:14}{len(values):12}   {float(np.mean(values)) * len(about):6.2f}")
     say("the most important, on all cases:")
     best = sorted(about, key=lambda each: -standings[each.id][0])[:10]
     for each in best:
         importance, stability = standings[each.id]
         say(f"  {importance:.3f} {stability:4.0%}  {each.origin.value:9} {each.text}")
-    return dict(worth)
+    return dict(by_origin)
 
 
 def say_evolution(store: RunStore, say: Callable[[str], None]) -> dict[str, Any]:

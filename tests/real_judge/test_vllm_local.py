@@ -176,7 +176,7 @@ def test_ctrl_c_stops_a_run_that_resumes_later(tmp_path: Path) -> None:
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True, text=True
     ) as process:
         _wait_for_a_judgment(run, process)
-        assert not _children(process.pid), "a process of its own would outlive a kill"
+        assert not _children(process.pid), "a child process would outlive a kill"
         os.killpg(process.pid, signal.SIGINT)
         shown, _ = process.communicate(timeout=120)
     assert process.returncode == 130, shown
