@@ -56,9 +56,9 @@ class Child:
         """Empty the prefix cache of the child's engine."""
         self._ask({"do": "reset"})
 
-    def ask(self, wish: str, **settings: Any) -> dict[str, Any]:
+    def ask(self, command: str, **settings: Any) -> dict[str, Any]:
         """Send a method-specific command and return its answer."""
-        return self._ask({"do": wish, **settings})
+        return self._ask({"do": command, **settings})
 
     def close(self) -> None:
         """Let it end by itself, so that its own processes end too; kill it if it does not."""
@@ -70,11 +70,11 @@ class Child:
             self._process.terminate()
             self._process.wait(END_SECONDS)
 
-    def _ask(self, wish: Mapping[str, Any]) -> dict[str, Any]:
+    def _ask(self, command: Mapping[str, Any]) -> dict[str, Any]:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         try:
-            self._process.stdin.write(json.dumps(wish).encode() + b"\n")
+            self._process.stdin.write(json.dumps(command).encode() + b"\n")
             self._process.stdin.flush()
             answer = self._process.stdout.readline()
         except BrokenPipeError:
@@ -98,12 +98,12 @@ def serve(prepare: Prepare) -> None:
     method: Method | None = None
     try:
         for line in sys.stdin:
-            wish = json.loads(line)
+            command = json.loads(line)
             try:
-                if wish["do"] == "prepare":
-                    method, facts = prepare(wish)
+                if command["do"] == "prepare":
+                    method, facts = prepare(command)
                 else:
-                    facts = _obey(method, wish)
+                    facts = _execute(method, command)
             except Exception as error:
                 answers.write(json.dumps({"error": f"{type(error).__name__}: {error}"}) + "\n")
                 raise
@@ -113,8 +113,8 @@ def serve(prepare: Prepare) -> None:
             method.close()
 
 
-def _obey(method: Method | None, wish: dict[str, Any]) -> dict[str, Any]:
+def _execute(method: Method | None, command: dict[str, Any]) -> dict[str, Any]:
     assert method is not None
-    name = wish.pop("do")
-    found = getattr(method, name)(**wish)
+    name = command.pop("do")
+    found = getattr(method, name)(**command)
     return asdict(found) if isinstance(found, Measured) else dict(found or {})

@@ -110,8 +110,8 @@ def write_hanna(folder: Path) -> None:
                 name: {c: random.integers(1, 6, size=4).astype(float).tolist() for c in criteria}
                 for name in ("A", "B")
             }
-            heard = float(np.mean(judges["A"]["SU"]))
-            means = dict.fromkeys(criteria, heard)
+            value = float(np.mean(judges["A"]["SU"]))
+            means = dict.fromkeys(criteria, value)
             rows.append(
                 {"system": f"s{system}", "story": story, "human_mean": means, "judges": judges}
             )
