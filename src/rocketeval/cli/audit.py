@@ -15,7 +15,7 @@ from rocketeval.cli.help import LISTS, codes, option, verb
 from rocketeval.cli.options import Verb, with_settings
 from rocketeval.cli.output import Output, with_output
 from rocketeval.cli.run_with_signals import INCOMPLETE, run_with_signals
-from rocketeval.cli.text import chance, make_console, make_table, printable, show_advice
+from rocketeval.cli.text import chance, make_console, make_table, printable
 from rocketeval.text import count_of, figure, share
 
 if TYPE_CHECKING:

@@ -284,7 +284,7 @@ def _show_first(console: Console, advice: Sequence[str]) -> None:
         console.print()
 
 
-def show_item_gold(found: ItemGold) -> None:
+def show_reference_answers(found: ItemGold) -> None:
     """Print the conclusion, then error rates, calibration and advice."""
     console = make_console()
     _show_first(console, found.advice)

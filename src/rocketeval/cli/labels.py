@@ -34,7 +34,7 @@ _CANDIDATE = "Candidate to estimate; repeatable, all on the same queries."
 _TOP = "Estimate the top K candidates of the ranking."
 
 
-def with_choice(strata: int) -> Callable[[Verb], Verb]:
+def with_scope(strata: int) -> Callable[[Verb], Verb]:
     """Add the options that select candidates; `strata` is the default number of groups."""
 
     options = (
@@ -75,7 +75,7 @@ def with_choice(strata: int) -> Callable[[Verb], Verb]:
     return decorate
 
 
-def describe_choice(candidate: str, against: str | None) -> str:
+def describe_target(candidate: str, against: str | None) -> str:
     """Return the candidate, or the difference of two, for a terminal."""
     return printable(candidate if against is None else f"{candidate} - {against}")
 
